@@ -1,0 +1,32 @@
+/* The status codes of libshmtrain.
+ *
+ * Every function that can fail returns an int: zero or a positive result, or one of the negative codes below. The sentence that
+ * says what happened, where, and what to do about it is kept by the handle (shmtrain_store_message). Out-parameters are set on
+ * success only. */
+#ifndef SHMTRAIN_STATUS_H
+#define SHMTRAIN_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHMTRAIN_API __attribute__((visibility("default")))
+
+enum {
+    SHMTRAIN_OK = 0,
+    SHMTRAIN_E_USAGE = -1,   /* an argument, option or order of calls that cannot be */
+    SHMTRAIN_E_MEMORY = -2,  /* more memory is needed than there is, or is allowed */
+    SHMTRAIN_E_DATA = -3,    /* training data that cannot be read as what it should be */
+    SHMTRAIN_E_SYSTEM = -4,  /* a system call failed: files, processes, memory mappings */
+    SHMTRAIN_E_DIED = -5,    /* a worker died; the message says which one, and of what */
+    SHMTRAIN_E_STOPPED = -6, /* the run was told to end: leave the worker function, returning this */
+    SHMTRAIN_E_NUMBERS = -7  /* the parameters are no finite numbers any more */
+};
+
+/* The name of a status code, such as "SHMTRAIN_E_DATA"; never NULL. Any thread, any time. */
+SHMTRAIN_API const char *shmtrain_status_name(int status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,35 @@
+/* The atomic operations that shmtrain uses, with their memory order in their name.
+ *
+ * No other file names a memory order. At each use a comment says with which operation it pairs and why it need not be stronger;
+ * docs/memory-model.md has a row for every shared word. The pointers are to _Atomic objects of 32 or 64 bits, which are lock-free
+ * and address-free on every machine that we support, so they work between processes that map one segment at different addresses. */
+#ifndef SHMT_BASE_ATOMIC_H
+#define SHMT_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared words need lock-free atomics");
+
+/* Loads. relaxed: only the value. acquire: what its writer did before the matching release is seen afterwards. */
+#define load_relaxed(word) atomic_load_explicit((word), memory_order_relaxed)
+#define load_acquire(word) atomic_load_explicit((word), memory_order_acquire)
+#define load_seq_cst(word) atomic_load_explicit((word), memory_order_seq_cst)
+
+#define store_relaxed(word, value) atomic_store_explicit((word), (value), memory_order_relaxed)
+#define store_release(word, value) atomic_store_explicit((word), (value), memory_order_release)
+#define store_seq_cst(word, value) atomic_store_explicit((word), (value), memory_order_seq_cst)
+
+/* For a word with one writer: the writer's own increment, without a locked instruction. */
+#define bump_relaxed(word, by) store_relaxed((word), load_relaxed(word) + (by))
+
+/* Lock words only (see docs/memory-model.md). True when `word` held *expected and now holds `desired`: acquire then; on failure
+ * *expected is what was found, relaxed. */
+#define lock_acquire(word, expected, desired) \
+    atomic_compare_exchange_strong_explicit((word), (expected), (desired), memory_order_acquire, memory_order_relaxed)
+
+/* The full fence that Dekker-like pairs need: "I announced, now I look". ThreadSanitizer does not model fences, so the words on
+ * both sides of one are also accessed with seq_cst operations where that is meant. */
+#define fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
+
+#endif

@@ -1,0 +1,46 @@
+/* Status codes with sentences: see error.h. */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const STATUS_NAMES[] = {
+    "SHMTRAIN_OK",       "SHMTRAIN_E_USAGE", "SHMTRAIN_E_MEMORY",  "SHMTRAIN_E_DATA",
+    "SHMTRAIN_E_SYSTEM", "SHMTRAIN_E_DIED",  "SHMTRAIN_E_STOPPED", "SHMTRAIN_E_NUMBERS",
+};
+
+const char *shmtrain_status_name(int status) {
+    const int n = (int)(sizeof STATUS_NAMES / sizeof *STATUS_NAMES);
+    if (status > 0 || -status >= n) return "not a status of shmtrain";
+    return STATUS_NAMES[-status];
+}
+
+static int write_sentence(struct shmt_error *e, int status, const char *why, const char *format, va_list args) {
+    if (!e || e->status != 0) return status;
+    int n = vsnprintf(e->text, sizeof e->text, format, args);
+    if (why && n >= 0 && (size_t)n < sizeof e->text) snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", why);
+    e->status = status;
+    return status;
+}
+
+int shmt_fail(struct shmt_error *e, int status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_sentence(e, status, NULL, format, args);
+    va_end(args);
+    return status;
+}
+
+int shmt_fail_errno(struct shmt_error *e, const char *format, ...) {
+    const int code = errno;
+    const int status = code == ENOMEM ? SHMTRAIN_E_MEMORY : SHMTRAIN_E_SYSTEM;
+    va_list args;
+    va_start(args, format);
+    write_sentence(e, status, strerror(code), format, args);
+    va_end(args);
+    return status;
+}
+
+void shmt_error_clear(struct shmt_error *e) { memset(e, 0, sizeof *e); }

@@ -1,0 +1,27 @@
+/* A status code with its sentence.
+ *
+ * The code that sees a failure first writes the sentence; everybody above passes the status on. The struct is plain memory: it
+ * may lie in a shared segment, where a worker leaves it for its parent. */
+#ifndef SHMT_BASE_ERROR_H
+#define SHMT_BASE_ERROR_H
+
+#include <shmtrain/status.h>
+
+#define SHMT_ERROR_TEXT 504
+
+struct shmt_error {
+    int status; /* 0: nothing happened */
+    int reserved;
+    char text[SHMT_ERROR_TEXT];
+};
+
+/* Writes the sentence (no full stop at its end, no line break) and returns `status`. A first failure is not overwritten.
+ * `e` may be NULL: then only the status is returned. */
+int shmt_fail(struct shmt_error *e, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same, with ": " and the words for errno at the end; status SHMTRAIN_E_SYSTEM, or _MEMORY where errno is ENOMEM. */
+int shmt_fail_errno(struct shmt_error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void shmt_error_clear(struct shmt_error *e);
+
+#endif
