@@ -13,7 +13,7 @@ static const char *const STATUS_NAMES[] = {
 
 const char *shmtrain_status_name(int status) {
     const int n = (int)(sizeof STATUS_NAMES / sizeof *STATUS_NAMES);
-    if (status > 0 || -status >= n) return "not a status of shmtrain";
+    if (status > 0 || status <= -n) return "not a status of shmtrain";
     return STATUS_NAMES[-status];
 }
 
