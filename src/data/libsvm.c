@@ -1,0 +1,257 @@
+/* LIBSVM text in a regular file as a source: opening it, and the two passes over its lines.
+ *
+ * Called through source.h. Both passes run the same code on each line (libsvm_line.c), so that every error comes while counting,
+ * before any memory for the data is made. The file is read by pread, whose position belongs to the call: processes that inherited
+ * the descriptor do not disturb one another. Between the passes the file may change; fill holds every row against what was
+ * counted before it writes. */
+#include "data/lines.h"
+#include "data/libsvm_line.h"
+#include "data/source_priv.h"
+
+#include "base/checked.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_SHOWN   200       /* of the path in a sentence: its last bytes */
+#define SAMPLE_BYTES (1 << 16) /* of the file's beginning, to guess from */
+
+struct libsvm {
+    struct shmt_source source;
+    int fd;
+    uint64_t file_bytes;
+    double bytes_per_byte; /* of arrays per byte of text, in the sample */
+    locale_t c_locale;
+    char name[NAME_SHOWN + 4];
+};
+
+static const struct libsvm *libsvm_of(const struct shmt_source *source) { return (const struct libsvm *)source; }
+
+/* One line after the other as rows, in memory of its own. */
+struct rows {
+    const struct libsvm *file;
+    const struct shmt_columns *columns;
+    struct shmt_lines lines;
+    struct shmt_libsvm_row row;
+    uint64_t at; /* the offset of the row's line */
+    uint64_t room;
+};
+
+static int rows_open(struct rows *rows, const struct libsvm *file, const struct shmt_columns *columns, uint32_t part,
+                     uint32_t n_parts, struct shmt_error *e) {
+    *rows = (struct rows){.file = file, .columns = columns};
+    return shmt_lines_open(&rows->lines, file->fd, file->name, file->file_bytes, part, n_parts, e);
+}
+
+static void rows_close(struct rows *rows) {
+    free(rows->row.id);
+    free(rows->row.value);
+    shmt_lines_close(&rows->lines);
+}
+
+/* Makes room for the row of a line of so many bytes. */
+static int make_room(struct rows *rows, uint64_t line_bytes, struct shmt_error *e) {
+    const uint64_t need = SHMT_LIBSVM_MAX_NONZEROS(line_bytes);
+    if (need <= rows->room) return 0;
+    rows->room = shmt_max_u64(2 * need, 1024);
+    free(rows->row.id);
+    free(rows->row.value);
+    rows->row.id = malloc(rows->room * sizeof *rows->row.id);
+    rows->row.value = malloc(rows->room * sizeof *rows->row.value);
+    if (rows->row.id && rows->row.value) return 0;
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a line of %s", rows->file->name);
+}
+
+/* 1: rows->row is the next row. 0: there are no more. */
+static int rows_next(struct rows *rows, struct shmt_error *e) {
+    for (;;) {
+        char *line;
+        uint64_t bytes;
+        int status = shmt_lines_next(&rows->lines, &line, &bytes, &rows->at, e);
+        if (status <= 0) return status;
+        status = make_room(rows, bytes, e);
+        if (status != 0) return status;
+        struct shmt_libsvm_fault fault;
+        status = shmt_libsvm_parse(line, rows->columns, rows->file->c_locale, &rows->row, &fault);
+        if (status != 0) {
+            return shmt_fail(e, status, "%s:%llu:%llu: %s", rows->file->name,
+                             (unsigned long long)shmt_lines_number(rows->file->fd, rows->at), (unsigned long long)fault.column,
+                             fault.text);
+        }
+        if (!rows->row.blank) return 1;
+    }
+}
+
+static void count_row(const struct rows *rows, struct shmt_part *out) {
+    const struct shmt_libsvm_row *row = &rows->row;
+    double square = 0;
+    uint32_t all_ones = out->all_ones;
+    for (uint64_t i = 0; i < row->n_nonzeros; i++) {
+        square += (double)row->value[i] * row->value[i];
+        all_ones &= row->value[i] == 1;
+    }
+    out->all_ones = all_ones;
+    shmt_sum_add(&out->square, square);
+    out->n_nonzeros += row->n_nonzeros;
+    out->min_id = shmt_min_u64(out->min_id, row->min_id);
+    out->max_id = shmt_max_u64(out->max_id, row->max_id);
+    shmt_part_add_label(out, row->label, rows->at);
+}
+
+static int libsvm_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
+                        struct shmt_part *out) {
+    struct rows rows;
+    int status = rows_open(&rows, libsvm_of(source), columns, part, n_parts, &out->error);
+    if (status != 0) return status;
+    while ((status = rows_next(&rows, &out->error)) > 0) count_row(&rows, out);
+    rows_close(&rows);
+    return status;
+}
+
+static bool all_ones(const struct shmt_libsvm_row *row) {
+    for (uint64_t i = 0; i < row->n_nonzeros; i++) {
+        if (row->value[i] != 1) return false;
+    }
+    return true;
+}
+
+static int libsvm_fill(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted,
+                       uint64_t first, uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e) {
+    struct rows rows;
+    int status = rows_open(&rows, libsvm_of(source), &into->columns, part, n_parts, e);
+    if (status != 0) return status;
+    const struct shmt_libsvm_row *row = &rows.row;
+    uint64_t example = first, nonzero = first_nonzero;
+    const uint64_t end = first + counted->n_examples, end_nonzero = first_nonzero + counted->n_nonzeros;
+    bool same = true;
+    while (same && (status = rows_next(&rows, e)) > 0) {
+        same = example < end && row->n_nonzeros <= end_nonzero - nonzero && (into->value || all_ones(row));
+        if (!same) break;
+        into->start[example] = nonzero;
+        into->label[example++] = row->label;
+        if (row->n_nonzeros > 0) { /* memcpy takes no null pointer, and data without nonzeros may have no arrays */
+            memcpy(into->id + nonzero, row->id, row->n_nonzeros * sizeof *row->id);
+            if (into->value) memcpy(into->value + nonzero, row->value, row->n_nonzeros * sizeof *row->value);
+        }
+        nonzero += row->n_nonzeros;
+    }
+    rows_close(&rows);
+    if (status < 0) return status;
+    if (same && example == end && nonzero == end_nonzero) return 0;
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", libsvm_of(source)->name);
+}
+
+static uint64_t libsvm_guess_bytes(const struct shmt_source *source) {
+    const struct libsvm *file = libsvm_of(source);
+    return (uint64_t)(file->bytes_per_byte * (double)file->file_bytes);
+}
+
+static void libsvm_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
+    const struct libsvm *file = libsvm_of(source);
+    snprintf(out, bytes, "%s:%llu", file->name, (unsigned long long)shmt_lines_number(file->fd, at));
+}
+
+static void libsvm_close(struct shmt_source *source) {
+    struct libsvm *file = (struct libsvm *)source;
+    if (file->c_locale) freelocale(file->c_locale);
+    if (file->fd >= 0) close(file->fd);
+    free(file);
+}
+
+static const struct shmt_source_ops OPS = {
+    .is_generator = false,
+    .count = libsvm_count,
+    .fill = libsvm_fill,
+    .guess_bytes = libsvm_guess_bytes,
+    .place = libsvm_place,
+    .close = libsvm_close,
+};
+
+/* Only a regular file can be read twice, and in parts. */
+static int check_kind(const struct libsvm *file, struct stat *s, struct shmt_error *e) {
+    if (fstat(file->fd, s) != 0) return shmt_fail_errno(e, "cannot look at %s", file->name);
+    if (S_ISDIR(s->st_mode)) return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is a directory; name a file in it", file->name);
+    if (!S_ISREG(s->st_mode)) {
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is no regular file; save the data to a file first, for it is read twice",
+                         file->name);
+    }
+    if (s->st_size == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", file->name);
+    return 0;
+}
+
+/* The usual ways to pack text, told by their first bytes. */
+static const char *packed_how(const char *text, int64_t n) {
+    static const struct {
+        const char *bytes, *tool;
+        int64_t n;
+    } magic[] = {{"\x1f\x8b", "gunzip", 2},
+                 {"BZh", "bunzip2", 3},
+                 {"\xfd"
+                  "7zXZ",
+                  "unxz", 5},
+                 {"\x28\xb5\x2f\xfd", "unzstd", 4}};
+    for (uint32_t i = 0; i < sizeof magic / sizeof *magic; i++) {
+        if (n >= magic[i].n && memcmp(text, magic[i].bytes, (size_t)magic[i].n) == 0) return magic[i].tool;
+    }
+    return NULL;
+}
+
+static int look_at_beginning(struct libsvm *file, struct shmt_error *e) {
+    char sample[SAMPLE_BYTES];
+    const int64_t n = pread(file->fd, sample, sizeof sample, 0);
+    if (n < 0) return shmt_fail_errno(e, "cannot read %s", file->name);
+    const char *tool = packed_how(sample, n);
+    if (tool) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is compressed; unpack it with %s first", file->name, tool);
+    uint64_t colons = 0, breaks = 0;
+    for (int64_t i = 0; i < n; i++) {
+        colons += sample[i] == ':';
+        breaks += sample[i] == '\n';
+    }
+    const uint64_t bytes = colons * (sizeof(uint32_t) + sizeof(float)) + (breaks + 1) * (sizeof(uint64_t) + sizeof(float));
+    file->bytes_per_byte = (double)bytes / (double)shmt_max_u64((uint64_t)n, 1);
+    return 0;
+}
+
+static void show_name(const char *path, char *out, uint64_t room) {
+    const uint64_t bytes = strlen(path), skip = bytes > NAME_SHOWN ? bytes - NAME_SHOWN : 0;
+    const char *dots = skip > 0 ? "..." : "";
+    const uint64_t n = strlen(dots);
+    memcpy(out, dots, n);
+    shmt_escape(path + skip, bytes - skip, out + n, room - n);
+}
+
+int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e) {
+    if (strcmp(path, "-") == 0) {
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "data cannot come from standard input; save it to a file first, for it is read twice");
+    }
+    struct libsvm *file = calloc(1, sizeof *file);
+    if (!file) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open %s", path);
+    file->source.ops = &OPS;
+    show_name(path, file->name, sizeof file->name);
+    file->source.name = file->name;
+    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: to open a pipe is not to wait for its writer */
+    int status = file->fd < 0 ? shmt_fail_errno(e, "cannot open %s", file->name) : 0;
+    struct stat s;
+    if (status == 0) status = check_kind(file, &s, e);
+    if (status == 0) {
+        file->file_bytes = (uint64_t)s.st_size;
+        status = look_at_beginning(file, e);
+    }
+    if (status == 0) {
+        file->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+        if (!file->c_locale) status = shmt_fail_errno(e, "cannot make the C locale");
+    }
+    if (status != 0) {
+        libsvm_close(&file->source);
+        return status;
+    }
+    *out = &file->source;
+    return 0;
+}

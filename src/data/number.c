@@ -1,0 +1,107 @@
+/* Decimal text to a float: see number.h.
+ *
+ * The idea is Clinger's (1990): digits w and a small power of ten are exact in double, so one multiplication or division gives
+ * their value with a relative error below 2^-52. Rounding that to float is right unless the double lies within its own error of
+ * the middle between two floats, which its last 29 bits show. Those cases, and powers of ten beyond 22, go to strtof_l. */
+#include "data/number.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DIGITS 19   /* of w, so that it fits 64 bits */
+#define MAX_POWER  22   /* 10^22 is the last power of ten that a double holds exactly */
+#define SURE_MAX   3e38 /* below FLT_MAX */
+
+static const double POWER_OF_TEN[MAX_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+/* A number taken apart: w * 10^exponent, `inexact` when digits behind the 19th were left out of w. */
+struct decimal {
+    uint64_t w;
+    int64_t exponent;
+    uint32_t n_digits; /* of w, leading zeros not counted */
+    bool any, inexact;
+};
+
+static inline void take_digit(struct decimal *d, char c, int64_t if_dropped) {
+    if (d->n_digits < MAX_DIGITS) {
+        d->w = 10 * d->w + (uint64_t)(c - '0');
+        d->n_digits += d->w != 0;
+        d->exponent += if_dropped - 1;
+    } else {
+        d->inexact |= c != '0';
+        d->exponent += if_dropped;
+    }
+}
+
+static const char *take_exponent(const char *p, struct decimal *d) {
+    const char *digits = p + 1;
+    const bool negative = *digits == '-';
+    if (*digits == '-' || *digits == '+') digits++;
+    if (!shmt_is_digit(*digits)) return p; /* "3e" is 3 and a stray letter, which the caller refuses */
+    int64_t exponent = 0;
+    for (; shmt_is_digit(*digits); digits++) {
+        if (exponent < 1000000) exponent = 10 * exponent + (*digits - '0');
+    }
+    d->exponent += negative ? -exponent : exponent;
+    return digits;
+}
+
+static const char *take_apart(const char *p, struct decimal *d) {
+    for (; shmt_is_digit(*p); p++) {
+        take_digit(d, *p, 1);
+        d->any = true;
+    }
+    if (*p == '.') {
+        for (p++; shmt_is_digit(*p); p++) {
+            take_digit(d, *p, 0);
+            d->any = true;
+        }
+    }
+    if (d->any && (*p == 'e' || *p == 'E')) p = take_exponent(p, d);
+    return p;
+}
+
+/* True when x, within an error of a few units in its last place, rounds to one float only. Normal range of float only. */
+static inline bool rounds_surely(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const int64_t from_middle = (int64_t)(bits & 0x1fffffff) - 0x10000000;
+    return from_middle > 8 || from_middle < -8;
+}
+
+static bool fast_value(const struct decimal *d, float *out) {
+    if (d->w == 0) {
+        *out = 0;
+        return true;
+    }
+    if (d->exponent == 0 && d->w <= (uint64_t)1 << 53 && !d->inexact) {
+        *out = (float)(double)d->w; /* exact as a double, so rounded once */
+        return true;
+    }
+    if (d->exponent < -MAX_POWER || d->exponent > MAX_POWER) return false;
+    const double x = d->exponent < 0 ? (double)d->w / POWER_OF_TEN[-d->exponent] : (double)d->w * POWER_OF_TEN[d->exponent];
+    if (x > SURE_MAX || !rounds_surely(x)) return false;
+    *out = (float)x;
+    return true;
+}
+
+static float slow_value(const char *text, const char *end, locale_t c_locale) {
+    char copy[SHMT_NUMBER_MAX + 1];
+    const size_t n = (size_t)(end - text);
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    return strtof_l(copy, NULL, c_locale);
+}
+
+const char *shmt_number_read(const char *text, locale_t c_locale, float *out) {
+    const bool negative = *text == '-';
+    const char *start = text + (negative || *text == '+');
+    struct decimal d = {0};
+    const char *end = take_apart(start, &d);
+    if (!d.any || end - start > SHMT_NUMBER_MAX) return NULL;
+    float value;
+    if (!fast_value(&d, &value)) value = slow_value(start, end, c_locale);
+    *out = negative ? -value : value;
+    return end;
+}

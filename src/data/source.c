@@ -1,0 +1,184 @@
+/* Sources of examples, whatever their kind: which one a name means, the keys of generators, and adding up parts. See source.h. */
+#include "data/number.h"
+#include "data/source_priv.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUILTIN "builtin:"
+
+static const struct {
+    const char *name;
+    int (*open)(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
+} GENERATORS[] = {{"sparse", shmt_sparse_open}, {"line", shmt_line_open}};
+
+int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e) {
+    if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) {
+        const char *kind = name + strlen(BUILTIN);
+        const size_t n = strcspn(kind, ":");
+        for (uint32_t i = 0; i < sizeof GENERATORS / sizeof *GENERATORS; i++) {
+            if (strlen(GENERATORS[i].name) != n || memcmp(kind, GENERATORS[i].name, n) != 0) continue;
+            return GENERATORS[i].open(kind[n] == ':' ? kind + n + 1 : NULL, seed, held_out, out, e);
+        }
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "no data is called \"%.100s\"; there are builtin:sparse and builtin:line", name);
+    }
+    if (held_out) {
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file for them", name);
+    }
+    return shmt_libsvm_open(name, out, e);
+}
+
+void shmt_source_close(struct shmt_source *source) {
+    if (source) source->ops->close(source);
+}
+
+bool shmt_source_is_generator(const struct shmt_source *source) { return source->ops->is_generator; }
+
+uint64_t shmt_source_guess_bytes(const struct shmt_source *source) { return source->ops->guess_bytes(source); }
+
+void shmt_source_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
+    source->ops->place(source, at, out, bytes);
+}
+
+/* A part in which nothing was found yet. */
+static void clear_part(struct shmt_part *part) {
+    memset(part, 0, sizeof *part);
+    part->min_id = UINT64_MAX;
+    part->label_low = INFINITY;
+    part->label_high = -INFINITY;
+    part->all_ones = 1;
+}
+
+int shmt_source_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
+                      struct shmt_part *out) {
+    clear_part(out);
+    return source->ops->count(source, columns, part, n_parts, out);
+}
+
+int shmt_source_fill(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *parts,
+                     const struct shmt_arrays *into, struct shmt_error *e) {
+    uint64_t first = 0, first_nonzero = 0;
+    for (uint32_t i = 0; i < part; i++) {
+        first += parts[i].n_examples;
+        first_nonzero += parts[i].n_nonzeros;
+    }
+    const int status = source->ops->fill(source, part, n_parts, &parts[part], first, first_nonzero, into, e);
+    if (status != 0) return status;
+    if (part + 1 == n_parts) into->start[first + parts[part].n_examples] = first_nonzero + parts[part].n_nonzeros;
+    return 0;
+}
+
+/* Adds a label to a list of distinct ones, which ends after three. */
+static void join_label(float *label, uint64_t *label_at, uint32_t *n_labels, float new_label, uint64_t new_at) {
+    if (*n_labels == 3) return;
+    for (uint32_t i = 0; i < *n_labels; i++) {
+        if (label[i] == new_label) return;
+    }
+    label[*n_labels] = new_label;
+    label_at[(*n_labels)++] = new_at;
+}
+
+void shmt_part_add_label(struct shmt_part *part, float label, uint64_t at) {
+    part->n_examples++;
+    part->label_low = label < part->label_low ? label : part->label_low;
+    part->label_high = label > part->label_high ? label : part->label_high;
+    join_label(part->label, part->label_at, &part->n_labels, label, at);
+}
+
+int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, struct shmt_totals *out,
+                     struct shmt_error *e) {
+    struct shmt_totals t = {.min_id = UINT64_MAX, .label_low = INFINITY, .label_high = -INFINITY, .all_ones = true};
+    struct shmt_sum square = {0, 0};
+    for (uint32_t i = 0; i < n_parts; i++) {
+        const struct shmt_part *p = &parts[i];
+        if (p->error.status != 0) return shmt_fail(e, p->error.status, "%s", p->error.text);
+        t.n_examples += p->n_examples;
+        t.n_nonzeros += p->n_nonzeros;
+        t.min_id = p->min_id < t.min_id ? p->min_id : t.min_id;
+        t.max_id = p->max_id > t.max_id ? p->max_id : t.max_id;
+        t.all_ones = t.all_ones && p->all_ones;
+        t.label_low = p->label_low < t.label_low ? p->label_low : t.label_low;
+        t.label_high = p->label_high > t.label_high ? p->label_high : t.label_high;
+        for (uint32_t j = 0; j < p->n_labels; j++) join_label(t.label, t.label_at, &t.n_labels, p->label[j], p->label_at[j]);
+        shmt_sum_join(&square, p->square);
+    }
+    if (t.n_examples == 0)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no example, only blank lines and comments", source->name);
+    if (t.n_examples > UINT32_MAX) {
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu examples; at most 4294967295 can be numbered", source->name,
+                         (unsigned long long)t.n_examples);
+    }
+    t.mean_square = shmt_sum_value(square) / (double)t.n_examples;
+    *out = t;
+    return 0;
+}
+
+double shmt_parts_best_loss(const struct shmt_part *parts, uint32_t n_parts) {
+    struct shmt_sum loss = {0, 0};
+    uint64_t n_examples = 0;
+    for (uint32_t i = 0; i < n_parts; i++) {
+        if (!parts[i].has_best_loss) return NAN;
+        shmt_sum_join(&loss, parts[i].best_loss);
+        n_examples += parts[i].n_examples;
+    }
+    return n_examples > 0 ? shmt_sum_value(loss) / (double)n_examples : NAN;
+}
+
+/* One value into what its key points to. `text` ends with `end`. */
+static int read_value(const char *generator, const struct shmt_key *key, const char *text, const char *end,
+                      struct shmt_error *e) {
+    char *stop;
+    errno = 0;
+    if (key->whole) {
+        const unsigned long long whole = strtoull(text, &stop, 10);
+        if (stop == end && end > text && *text >= '0' && *text <= '9' && errno == 0 && whole >= key->low &&
+            whole <= key->high) {
+            *key->whole = whole;
+            return 0;
+        }
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s must be a whole number from %llu to %llu, not \"%.*s\"", generator,
+                         key->name, (unsigned long long)key->low, (unsigned long long)key->high, (int)(end - text), text);
+    }
+    float real = -1;
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c_locale) return shmt_fail_errno(e, "cannot make the C locale");
+    const bool good = shmt_number_read(text, c_locale, &real) == end && real >= 0 && isfinite(real);
+    freelocale(c_locale);
+    if (good) {
+        *key->real = real;
+        return 0;
+    }
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s must be a number of at least 0, not \"%.*s\"", generator, key->name,
+                     (int)(end - text), text);
+}
+
+static int refuse_key(const char *generator, const char *text, size_t n, const struct shmt_key *keys, uint32_t n_keys,
+                      struct shmt_error *e) {
+    char list[200] = "";
+    for (uint32_t i = 0; i < n_keys; i++) {
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", keys[i].name);
+    }
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s has no key \"%.*s\"; it takes %s, as in %s:%s=1000", generator,
+                     (int)(n < 60 ? n : 60), text, list, generator, keys[0].name);
+}
+
+int shmt_keys_read(const char *generator, const char *text, const struct shmt_key *keys, uint32_t n_keys,
+                   struct shmt_error *e) {
+    if (!text) return 0;
+    while (*text) {
+        const size_t n = strcspn(text, ","), n_name = strcspn(text, "=,");
+        const struct shmt_key *key = NULL;
+        for (uint32_t i = 0; i < n_keys && n_name < n; i++) {
+            if (strlen(keys[i].name) == n_name && memcmp(text, keys[i].name, n_name) == 0) key = &keys[i];
+        }
+        if (!key) return refuse_key(generator, text, n, keys, n_keys, e);
+        const int status = read_value(generator, key, text + n_name + 1, text + n, e);
+        if (status != 0) return status;
+        text += n + (text[n] == ',');
+    }
+    return 0;
+}

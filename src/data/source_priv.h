@@ -1,0 +1,52 @@
+/* What a kind of source is: the operations behind source.h. Only for this room.
+ *
+ * Each kind puts a struct shmt_source at the beginning of its own struct. Everything is made by open, and read-only afterwards. */
+#ifndef SHMT_DATA_SOURCE_PRIV_H
+#define SHMT_DATA_SOURCE_PRIV_H
+
+#include "data/source.h"
+
+/* count: *out is clear, out->error excepted nothing has to be set when the part is empty; returns the status of out->error.
+ * fill: `first` and `first_nonzero` are where the part begins; the sums of parts[part] are what count found and must be found
+ * again. place, guess_bytes: as in source.h. close: frees the source. */
+struct shmt_source_ops {
+    bool is_generator;
+    int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
+                 struct shmt_part *out);
+    int (*fill)(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted, uint64_t first,
+                uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e);
+    uint64_t (*guess_bytes)(const struct shmt_source *source);
+    void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
+    void (*close)(struct shmt_source *source);
+};
+
+struct shmt_source {
+    const struct shmt_source_ops *ops;
+    const char *name; /* for sentences; lives as long as the source */
+};
+
+/* One key of a generator's name: a whole number, or any number of at least 0. */
+struct shmt_key {
+    const char *name;
+    uint64_t low, high; /* the whole numbers that are accepted */
+    uint64_t *whole;    /* where to: this or `real` */
+    double *real;
+};
+
+/* Reads "key=value,key=value" (NULL or empty: nothing) into what the keys point to. `generator` is for the sentences. */
+int shmt_keys_read(const char *generator, const char *text, const struct shmt_key *keys, uint32_t n_keys, struct shmt_error *e);
+
+/* Adds one example to what a part found; all sums but n_nonzeros and the ids. */
+void shmt_part_add_label(struct shmt_part *part, float label, uint64_t at);
+
+/* The example numbers of a generator's part: [first, end) of n. */
+static inline uint64_t shmt_part_begin(uint64_t n, uint32_t part, uint32_t n_parts) {
+    return (uint64_t)((unsigned __int128)n * part / n_parts);
+}
+
+/* The three kinds. `keys` is what stands behind "builtin:NAME:", or NULL. */
+int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e);
+int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
+int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
+
+#endif
