@@ -1,0 +1,193 @@
+/* The machine by hwloc: see topo.h.
+ *
+ * Everything that a plan needs is worked out once, at open: an array of the usable processors in the order in which workers take
+ * them. The hwloc topology stays open for binding and for cache sizes only. */
+#include "topo/topo.h"
+
+#include <hwloc.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "topo/cgroup.h"
+
+/* One usable processor, and what its turn depends on. */
+struct seat {
+    struct shmt_place place;
+    uint32_t thread;    /* it is its core's thread 0, 1, ..., counting usable ones */
+    uint32_t core_turn; /* its core is its node's core 0, 1, ..., counting usable ones */
+    uint32_t node_turn; /* its node in the order of the nodes */
+};
+
+struct shmt_topo {
+    hwloc_topology_t hwloc;
+    uint32_t cpus, cores, nodes;
+    struct seat *seats; /* (cpus) */
+};
+
+/* hwloc's default filters: no devices, but all of the tree's levels, because NUMA nodes hang on them and vanish with them. Nothing
+ * that needs binding threads to look around, which would disturb an application's threads; and where hwloc knows how (2.8), without
+ * the tables that nobody reads here. */
+static int load(hwloc_topology_t hwloc) {
+    unsigned long flags = HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
+#if HWLOC_API_VERSION >= 0x00020800
+    flags |= HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS | HWLOC_TOPOLOGY_FLAG_NO_DISTANCES;
+#endif
+    if (hwloc_topology_set_flags(hwloc, flags) != 0) return -1;
+    return hwloc_topology_load(hwloc);
+}
+
+/* The processors that the caller may use. hwloc leaves out what the cpuset forbids; the affinity mask comes on top. It is a fake
+ * topology's full set where the machine is not this one. */
+static hwloc_bitmap_t usable_set(hwloc_topology_t hwloc) {
+    hwloc_bitmap_t mask = hwloc_bitmap_alloc();
+    hwloc_const_bitmap_t all = hwloc_topology_get_allowed_cpuset(hwloc);
+    if (!mask) return NULL;
+    if (!hwloc_topology_is_thissystem(hwloc) || hwloc_get_cpubind(hwloc, mask, HWLOC_CPUBIND_THREAD) != 0)
+        hwloc_bitmap_fill(mask);
+    hwloc_bitmap_and(mask, mask, all);
+    if (hwloc_bitmap_iszero(mask)) hwloc_bitmap_copy(mask, all); /* processors that went away since: better unbound than none */
+    return mask;
+}
+
+/* The NUMA node that a processor is local to. Where there are several kinds of memory, hwloc lists ordinary memory first. */
+static hwloc_obj_t node_of(hwloc_topology_t hwloc, hwloc_obj_t pu) {
+    hwloc_obj_t node = NULL;
+    while ((node = hwloc_get_next_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, node))) {
+        if (hwloc_bitmap_isincluded(pu->cpuset, node->cpuset)) return node;
+    }
+    return NULL;
+}
+
+/* Who sits where: place, and the numbers of node and core. Machines without core objects have one core per processor. */
+static void fill_seat(hwloc_topology_t hwloc, hwloc_obj_t pu, struct seat *seat) {
+    hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_CORE, pu);
+    hwloc_obj_t node = node_of(hwloc, pu);
+    seat->place.cpu = pu->os_index;
+    seat->place.core = core ? core->logical_index : pu->logical_index;
+    seat->place.node = node ? node->os_index : 0;
+    seat->place.shared = 0;
+    seat->node_turn = node ? node->logical_index : 0;
+}
+
+static int by_turn(const void *a, const void *b) {
+    const struct seat *x = a, *y = b;
+    if (x->thread != y->thread) return x->thread < y->thread ? -1 : 1;
+    if (x->core_turn != y->core_turn) return x->core_turn < y->core_turn ? -1 : 1;
+    return (x->node_turn > y->node_turn) - (x->node_turn < y->node_turn);
+}
+
+/* Counts threads within cores and cores within nodes. hwloc lists processors core by core, so a core's threads are neighbours; a
+ * node's cores need not be, hence `cores_of` (one counter per node). */
+static void count_turns(struct shmt_topo *topo, uint32_t *cores_of) {
+    for (uint32_t i = 0; i < topo->cpus; i++) {
+        struct seat *seat = &topo->seats[i];
+        const struct seat *before = i > 0 ? seat - 1 : NULL;
+        if (before && before->place.core == seat->place.core) {
+            seat->thread = before->thread + 1;
+            seat->core_turn = before->core_turn;
+            continue;
+        }
+        seat->thread = 0;
+        if (cores_of[seat->node_turn] == 0) topo->nodes++;
+        seat->core_turn = cores_of[seat->node_turn]++;
+        topo->cores++;
+    }
+}
+
+static int make_seats(struct shmt_topo *topo, hwloc_const_bitmap_t usable, struct shmt_error *e) {
+    const int n_nodes = hwloc_get_nbobjs_by_type(topo->hwloc, HWLOC_OBJ_NUMANODE);
+    const size_t n_cpus = (size_t)hwloc_bitmap_weight(usable);
+    uint32_t *cores_of = calloc((size_t)(n_nodes > 0 ? n_nodes : 1), sizeof *cores_of);
+    topo->seats = calloc(n_cpus, sizeof *topo->seats);
+    if (!cores_of || !topo->seats) {
+        free(cores_of);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a plan of %zu processors", n_cpus);
+    }
+    hwloc_obj_t pu = NULL;
+    while (topo->cpus < n_cpus && (pu = hwloc_get_next_obj_by_type(topo->hwloc, HWLOC_OBJ_PU, pu))) {
+        if (hwloc_bitmap_isset(usable, pu->os_index)) fill_seat(topo->hwloc, pu, &topo->seats[topo->cpus++]);
+    }
+    if (topo->cpus == 0) {
+        free(cores_of);
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "hwloc finds no processor that this process may use: check taskset and cpusets");
+    }
+    count_turns(topo, cores_of);
+    free(cores_of);
+    qsort(topo->seats, topo->cpus, sizeof *topo->seats, by_turn);
+    return 0;
+}
+
+/* `root` is NULL where no quota counts. */
+static void apply_quota(struct shmt_topo *topo, const char *root) {
+    const uint64_t millis = root ? shmt_cgroup_cpu_millis(root) : 0;
+    if (millis > 0) topo->cores = (uint32_t)shmt_min_u64(topo->cores, shmt_ceil_div(millis, 1000));
+}
+
+/* `root` is NULL for the groups of this machine. */
+static int open_topo(const char *root, struct shmt_topo **out, struct shmt_error *e) {
+    struct shmt_topo *topo = calloc(1, sizeof *topo);
+    if (!topo) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the topology of the machine");
+    if (hwloc_topology_init(&topo->hwloc) != 0) {
+        free(topo);
+        return shmt_fail_errno(e, "hwloc does not start");
+    }
+    int rc = 0;
+    hwloc_bitmap_t usable = NULL;
+    if (load(topo->hwloc) != 0) {
+        rc = shmt_fail_errno(e, "hwloc cannot read the processors of this machine");
+    } else if (!(usable = usable_set(topo->hwloc))) {
+        rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the set of usable processors");
+    } else {
+        rc = make_seats(topo, usable, e);
+    }
+    hwloc_bitmap_free(usable);
+    if (rc != 0) {
+        shmt_topo_close(topo);
+        return rc;
+    }
+    apply_quota(topo, root ? root : hwloc_topology_is_thissystem(topo->hwloc) ? "" : NULL);
+    *out = topo;
+    return 0;
+}
+
+int shmt_topo_open(struct shmt_topo **out, struct shmt_error *e) { return open_topo(NULL, out, e); }
+
+int shmt_topo_open_at(const char *root, struct shmt_topo **out, struct shmt_error *e) { return open_topo(root, out, e); }
+
+void shmt_topo_close(struct shmt_topo *topo) {
+    if (!topo) return;
+    hwloc_topology_destroy(topo->hwloc);
+    free(topo->seats);
+    free(topo);
+}
+
+uint32_t shmt_topo_cpus(const struct shmt_topo *topo) { return topo->cpus; }
+uint32_t shmt_topo_cores(const struct shmt_topo *topo) { return topo->cores; }
+uint32_t shmt_topo_nodes(const struct shmt_topo *topo) { return topo->nodes; }
+
+uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level) {
+    hwloc_obj_t obj = hwloc_get_pu_obj_by_os_index(topo->hwloc, topo->seats[0].place.cpu);
+    for (; obj; obj = obj->parent) {
+        if (!hwloc_obj_type_is_dcache(obj->type)) continue;
+        if (obj->attr->cache.depth == level) return obj->attr->cache.size;
+    }
+    return 0;
+}
+
+void shmt_topo_plan(const struct shmt_topo *topo, uint32_t n, struct shmt_place *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = topo->seats[i % topo->cpus].place;
+        out[i].shared = i >= topo->cpus || n - i > topo->cpus;
+    }
+}
+
+int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e) {
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    if (!set) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for binding to processor %u", place->cpu);
+    int rc = 0;
+    if (hwloc_bitmap_only(set, place->cpu) != 0 || hwloc_set_cpubind(topo->hwloc, set, HWLOC_CPUBIND_THREAD) != 0) {
+        rc = shmt_fail_errno(e, "a worker cannot be bound to processor %u and runs unbound", place->cpu);
+    }
+    hwloc_bitmap_free(set);
+    return rc;
+}
