@@ -154,7 +154,12 @@ static uint64_t libsvm_guess_bytes(const struct shmt_source *source) {
 
 static void libsvm_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
     const struct libsvm *file = libsvm_of(source);
-    snprintf(out, bytes, "%s:%llu", file->name, (unsigned long long)shmt_lines_number(file->fd, at));
+    const uint64_t line = shmt_lines_number(file->fd, at);
+    if (line > 0) {
+        snprintf(out, bytes, "%s:%llu", file->name, (unsigned long long)line);
+    } else {
+        snprintf(out, bytes, "%s, byte %llu", file->name, (unsigned long long)at + 1);
+    }
 }
 
 static void libsvm_close(struct shmt_source *source) {
@@ -190,12 +195,8 @@ static const char *packed_how(const char *text, int64_t n) {
     static const struct {
         const char *bytes, *tool;
         int64_t n;
-    } magic[] = {{"\x1f\x8b", "gunzip", 2},
-                 {"BZh", "bunzip2", 3},
-                 {"\xfd"
-                  "7zXZ",
-                  "unxz", 5},
-                 {"\x28\xb5\x2f\xfd", "unzstd", 4}};
+    } magic[] = {
+        {"\x1f\x8b", "gunzip", 2}, {"BZh", "bunzip2", 3}, {"\xfd\x37zXZ", "unxz", 5}, {"\x28\xb5\x2f\xfd", "unzstd", 4}};
     for (uint32_t i = 0; i < sizeof magic / sizeof *magic; i++) {
         if (n >= magic[i].n && memcmp(text, magic[i].bytes, (size_t)magic[i].n) == 0) return magic[i].tool;
     }
@@ -204,7 +205,7 @@ static const char *packed_how(const char *text, int64_t n) {
 
 static int look_at_beginning(struct libsvm *file, struct shmt_error *e) {
     char sample[SAMPLE_BYTES];
-    const int64_t n = pread(file->fd, sample, sizeof sample, 0);
+    const int64_t n = shmt_lines_read(file->fd, sample, sizeof sample, 0);
     if (n < 0) return shmt_fail_errno(e, "cannot read %s", file->name);
     const char *tool = packed_how(sample, n);
     if (tool) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is compressed; unpack it with %s first", file->name, tool);
@@ -218,12 +219,13 @@ static int look_at_beginning(struct libsvm *file, struct shmt_error *e) {
     return 0;
 }
 
-static void show_name(const char *path, char *out, uint64_t room) {
+/* A path for a sentence: what would break the line is replaced, and of a long path the end is kept, which tells files apart. */
+static void show_name(const char *path, char out[NAME_SHOWN + 4]) {
     const uint64_t bytes = strlen(path), skip = bytes > NAME_SHOWN ? bytes - NAME_SHOWN : 0;
-    const char *dots = skip > 0 ? "..." : "";
-    const uint64_t n = strlen(dots);
-    memcpy(out, dots, n);
-    shmt_escape(path + skip, bytes - skip, out + n, room - n);
+    snprintf(out, NAME_SHOWN + 4, "%s%s", skip > 0 ? "..." : "", path + skip);
+    for (char *p = out; *p; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = '?';
+    }
 }
 
 int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e) {
@@ -232,9 +234,9 @@ int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_err
                          "data cannot come from standard input; save it to a file first, for it is read twice");
     }
     struct libsvm *file = calloc(1, sizeof *file);
-    if (!file) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open %s", path);
+    if (!file) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
     file->source.ops = &OPS;
-    show_name(path, file->name, sizeof file->name);
+    show_name(path, file->name);
     file->source.name = file->name;
     file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: to open a pipe is not to wait for its writer */
     int status = file->fd < 0 ? shmt_fail_errno(e, "cannot open %s", file->name) : 0;

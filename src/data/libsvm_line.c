@@ -11,7 +11,9 @@
 /* A fault shows at most this much of what it found. */
 #define SHOWN_MAX 48
 
-void shmt_escape(const char *text, uint64_t bytes, char *out, uint64_t room) {
+/* Text for a message: `bytes` bytes from `text`, what cannot be printed written as \xNN, cut with "..." where `room` (with the
+ * final 0) would not do. */
+static void escape(const char *text, uint64_t bytes, char *out, uint64_t room) {
     uint64_t n = 0;
     for (uint64_t i = 0; i < bytes; i++) {
         const unsigned char c = (unsigned char)text[i];
@@ -42,7 +44,7 @@ static inline bool at_end(const char *p) { return *p == '\n' || *p == '#' || (*p
 
 static inline bool at_word_end(const char *p) { return *p == ' ' || *p == '\t' || at_end(p); }
 
-/* Reports the word at `word`; its beginning `from` .. `word` is context of the expectation and not shown. */
+/* Reports that the word at `word` is not what `expected` says. */
 static int __attribute__((cold, format(printf, 4, 5)))
 fault(struct shmt_libsvm_fault *out, const char *line, const char *word, const char *expected, ...) {
     va_list args;
@@ -52,7 +54,7 @@ fault(struct shmt_libsvm_fault *out, const char *line, const char *word, const c
     const char *end = word;
     while (!at_word_end(end)) end++;
     char found[SHOWN_MAX + 1];
-    shmt_escape(word, (uint64_t)(end - word), found, sizeof found);
+    escape(word, (uint64_t)(end - word), found, sizeof found);
     if (end == word) {
         snprintf(out->text + n, sizeof out->text - (size_t)n, ", found nothing");
     } else {

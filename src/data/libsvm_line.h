@@ -37,8 +37,4 @@ struct shmt_libsvm_fault {
 int shmt_libsvm_parse(const char *line, const struct shmt_columns *columns, locale_t c_locale, struct shmt_libsvm_row *row_out,
                       struct shmt_libsvm_fault *fault_out);
 
-/* Text for a message: `bytes` bytes from `text`, what cannot be printed written as \xNN, cut with "..." where `room` (with the
- * final 0) would not do. */
-void shmt_escape(const char *text, uint64_t bytes, char *out, uint64_t room);
-
 #endif

@@ -10,7 +10,7 @@
 
 #define FIRST_ROOM ((uint64_t)256 << 10) /* half of a small second-level cache */
 
-static int64_t read_at(int fd, char *into, uint64_t bytes, uint64_t at) {
+int64_t shmt_lines_read(int fd, char *into, uint64_t bytes, uint64_t at) {
     ssize_t n;
     do {
         n = pread(fd, into, bytes, (off_t)at);
@@ -37,7 +37,7 @@ static int refill(struct shmt_lines *lines, struct shmt_error *e) {
         lines->room *= 2;
     }
     const uint64_t from = lines->at + left, bytes = shmt_min_u64(lines->room - left, lines->file_bytes - from);
-    const int64_t n = read_at(lines->fd, lines->buffer + left, bytes, from);
+    const int64_t n = shmt_lines_read(lines->fd, lines->buffer + left, bytes, from);
     if (n < 0) return shmt_fail_errno(e, "cannot read %s", lines->name);
     if (n == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s became shorter while it was being read", lines->name);
     lines->filled += (uint64_t)n;
@@ -75,7 +75,7 @@ static int skip_to_first_line(struct shmt_lines *lines, uint64_t begin, struct s
     lines->at = begin - 1;
     while (lines->at < lines->end) {
         const uint64_t bytes = shmt_min_u64(lines->room, lines->file_bytes - lines->at);
-        const int64_t n = read_at(lines->fd, lines->buffer, bytes, lines->at);
+        const int64_t n = shmt_lines_read(lines->fd, lines->buffer, bytes, lines->at);
         if (n < 0) return shmt_fail_errno(e, "cannot read %s", lines->name);
         if (n == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s became shorter while it was being read", lines->name);
         const char *stop = memchr(lines->buffer, '\n', (uint64_t)n);
@@ -110,7 +110,7 @@ uint64_t shmt_lines_number(int fd, uint64_t at) {
     char buffer[32768];
     uint64_t number = 1, from = 0;
     while (from < at) {
-        const int64_t n = read_at(fd, buffer, shmt_min_u64(sizeof buffer, at - from), from);
+        const int64_t n = shmt_lines_read(fd, buffer, shmt_min_u64(sizeof buffer, at - from), from);
         if (n <= 0) return 0;
         const char *p = buffer, *const end = buffer + n;
         while ((p = memchr(p, '\n', (uint64_t)(end - p)))) {

@@ -38,7 +38,7 @@ static void permute(const struct shmt_planted *planted, uint32_t *id) {
 
 /* The tables but for the size of the planted weights, which is 1. id, weight: scratch (n_features). */
 static int make_tables(struct shmt_planted *planted, uint32_t *id, double *weight, struct shmt_error *e) {
-    const uint32_t n = planted->n_features, n_signal = n / 50 > 2 ? n / 50 : 2;
+    const uint32_t n = planted->n_features, n_signal = n / 50 + 100;
     double sum = 0;
     permute(planted, id);
     for (uint32_t r = 0; r < n; r++) {
