@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Macros for the analyser, see error.h; here stand the functions. */
+#undef shmt_fail
+#undef shmt_fail_errno
+
 static const char *const STATUS_NAMES[] = {
     "SHMTRAIN_OK",       "SHMTRAIN_E_USAGE", "SHMTRAIN_E_MEMORY",  "SHMTRAIN_E_DATA",
     "SHMTRAIN_E_SYSTEM", "SHMTRAIN_E_DIED",  "SHMTRAIN_E_STOPPED", "SHMTRAIN_E_NUMBERS",
