@@ -1,0 +1,164 @@
+/* Gates: see gate.h. Called by backends (clocks, meetings) and by the supervisor (rouse); relies on futex.c.
+ *
+ * Why no wake-up is lost. A sleeper announces and then looks; a publisher publishes and then looks:
+ *
+ *     sleeper    asleep = code    (a)        publisher  word = value      (c)
+ *                word < target?   (b)                   asleep == code?   (d)
+ *                futex_wait(asleep, code)               asleep = 0; futex_wake(asleep)
+ *
+ * a, b, c and d are seq_cst, so they stand in one order that all agree on. If d does not see a, then d is before a, c before d and a
+ * before b: b sees the value, and the sleeper does not sleep. If d sees a, the publisher writes 0 first and wakes then; the kernel
+ * compares and queues under its lock, so the sleeper either finds the 0 and does not sleep, or is queued and is woken.
+ *
+ * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of the
+ * same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody. */
+#include "sync/gate.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "sync/futex.h"
+
+#define NOBODY         UINT32_MAX
+#define NAP_NS         100000000u /* the longest sleep: the watch words are looked at ten times a second */
+#define LOOKS_PER_TIME 32u        /* looks at the missing member's word between two looks at the time and the watch words */
+
+/* Members that are still to be seen: `left` of them, from `at` on, around the circle. What was seen once stays true, because the
+ * words only grow, so each member is seen once. */
+struct look {
+    uint32_t at, left;
+};
+
+static struct shmt_gate *gate_of(const struct shmt_gates *gates, uint32_t i) {
+    return (struct shmt_gate *)(void *)((char *)gates->gate + (uint64_t)i * gates->stride_bytes);
+}
+
+static _Atomic uint64_t *word_of(const struct shmt_gates *gates, enum shmt_gate_word word, uint32_t i) {
+    struct shmt_gate *gate = gate_of(gates, i);
+    return word == SHMT_GATE_CLOCK ? &gate->clock : &gate->phase;
+}
+
+/* What `asleep` holds while its owner sleeps for member i's word: never 0. */
+static uint32_t sleep_code(enum shmt_gate_word word, uint32_t i) { return (i + 1) << 1 | (word == SHMT_GATE_PHASE); }
+
+/* Acquire pairs with the release of whoever changed the member word: a member that leaves has written its results before. */
+static bool counts(const struct shmt_gates *gates, uint32_t i) {
+    return load_acquire(&gates->watch.member[(uint64_t)i * gates->watch.member_stride]) != 0;
+}
+
+/* Only a hint to leave: nothing is read on the strength of it. */
+static bool aborted(const struct shmt_gates *gates) { return load_relaxed(gates->watch.abort) != 0; }
+
+static void wake(struct shmt_gate *sleeper) {
+    /* Release is enough: the kernel's lock orders it with the sleeper's comparison, and the sleeper reads nothing on its strength. */
+    store_release(&sleeper->asleep, 0);
+    shmt_futex_wake(&sleeper->asleep);
+}
+
+void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
+    store_seq_cst(word_of(gates, word, gates->self), value); /* (c); its release pairs with the acquire in `reached` and _min */
+    const uint32_t code = sleep_code(word, gates->self);
+    for (uint32_t i = 0; i < gates->n; i++) {
+        struct shmt_gate *other = gate_of(gates, i);
+        if (load_seq_cst(&other->asleep) != code) continue; /* (d) */
+        /* `until` was written before the code that was seen just now, so this is that announcement's or a later one's; a later one
+         * was made after (c) and needs no wake-up. */
+        if (load_relaxed(&other->until) <= value) wake(other);
+    }
+}
+
+uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word) {
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < gates->n; i++) {
+        if (!counts(gates, i)) continue;
+        const uint64_t value = load_acquire(word_of(gates, word, i)); /* pairs with (c) */
+        if (value < least) least = value;
+    }
+    return least;
+}
+
+static bool reached(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t i) {
+    return load_acquire(word_of(gates, word, i)) >= target; /* pairs with (c) */
+}
+
+/* Goes on to the next member that is missing. False when all were seen. */
+static bool somebody_missing(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, struct look *look) {
+    while (look->left > 0) {
+        if (counts(gates, look->at) && !reached(gates, word, target, look->at)) return true;
+        look->at = look->at + 1 < gates->n ? look->at + 1 : 0;
+        look->left--;
+    }
+    return false;
+}
+
+static void relax_processor(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Looks at member i's word without sleeping. True when it is worth looking at everything again. */
+static bool spin(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t i) {
+    if (gates->watch.spin_ns == 0) {
+        /* The missing member may be waiting for this very processor: offering it costs less than a sleep and a wake-up. */
+        for (int k = 0; k < 2; k++) {
+            sched_yield();
+            if (reached(gates, word, target, i)) return true;
+        }
+        return false;
+    }
+    const uint64_t end_ns = shmt_now_ns() + gates->watch.spin_ns;
+    do {
+        for (uint32_t k = 0; k < LOOKS_PER_TIME; k++) {
+            if (reached(gates, word, target, i)) return true;
+            relax_processor();
+        }
+        if (aborted(gates) || !counts(gates, i)) return true;
+    } while (shmt_now_ns() < end_ns);
+    return false;
+}
+
+static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t i) {
+    struct shmt_gate *mine = gate_of(gates, gates->self);
+    const uint32_t code = sleep_code(word, i);
+    store_relaxed(&mine->until, target); /* published by (a) */
+    store_seq_cst(&mine->asleep, code);  /* (a) */
+    fence_seq_cst(); /* pairs with the one in shmt_gates_rouse, for the watch words, whose stores we do not command */
+    if (load_seq_cst(word_of(gates, word, i)) < target && !aborted(gates) && counts(gates, i)) /* (b) */
+        shmt_futex_wait(&mine->asleep, code, NAP_NS);
+    store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
+}
+
+int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint64_t *waited_ns_out,
+                    uint32_t *for_whom_out) {
+    struct look look = {.at = gates->self + 1 < gates->n ? gates->self + 1 : 0, .left = gates->n};
+    uint64_t begun_ns = 0;
+    uint32_t for_whom = NOBODY;
+    int gave_up = 0;
+    while (somebody_missing(gates, word, target, &look)) {
+        if (for_whom == NOBODY) begun_ns = shmt_now_ns();
+        for_whom = look.at;
+        if (aborted(gates)) {
+            gave_up = 1;
+            break;
+        }
+        if (!spin(gates, word, target, look.at)) sleep_for(gates, word, target, look.at);
+    }
+    if (waited_ns_out) *waited_ns_out = for_whom == NOBODY ? 0 : shmt_now_ns() - begun_ns;
+    if (for_whom_out) *for_whom_out = for_whom;
+    return gave_up;
+}
+
+void shmt_gates_rouse(const struct shmt_gates *gates) {
+    /* The caller's store to a watch word stands before this fence, our look at `asleep` after it; in sleep_for it is the other way
+     * round. So either we see the announcement or the sleeper sees the changed word. */
+    fence_seq_cst();
+    for (uint32_t i = 0; i < gates->n; i++) {
+        struct shmt_gate *other = gate_of(gates, i);
+        if (load_seq_cst(&other->asleep) != 0) wake(other);
+    }
+}

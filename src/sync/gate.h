@@ -1,0 +1,67 @@
+/* Gates: how workers wait for one another, on words that each have one writer.
+ *
+ * Every member of a group owns one gate, on lines of its own. Its progress words only grow: `clock` (how many clocks it has
+ * completed) and `phase` (how many meeting points it has reached). "All have reached p" is read from the words of the living
+ * members; there is no shared counter that a death could leave half-counted. A waiter spins as long as its machine makes sensible,
+ * then sleeps in a futex on its own `asleep` word, where it has written whom and what it waits for; who reaches that wakes it, and
+ * only then. It also wakes by itself ten times a second to look at the watch words, so that no death hangs it.
+ *
+ * Works on memory that the caller hands over: heap (threads, race detectors) or a shared segment (processes). */
+#ifndef SHMT_SYNC_GATE_H
+#define SHMT_SYNC_GATE_H
+
+#include <stdalign.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/line.h"
+
+/* Zero-filled memory is a gate that has reached nothing and whose owner is awake. Sleeping has a line of its own: whoever
+ * publishes looks at everybody's `asleep`, and would otherwise fetch lines that change with every clock. */
+struct shmt_gate {
+    alignas(SHMT_LINE) _Atomic uint64_t clock;  /* owner: clocks completed */
+    _Atomic uint64_t phase;                     /* owner: meeting points reached */
+    alignas(SHMT_LINE) _Atomic uint32_t asleep; /* owner: whom it may be sleeping for, see gate.c; anybody: 0, "look again" */
+    _Atomic uint64_t until;                     /* owner, before `asleep`: the value that it sleeps for */
+};
+
+/* What a waiter looks at besides the gates. */
+struct shmt_watch {
+    const _Atomic uint32_t *abort;  /* nonzero: give up (a member died); written by the supervisor */
+    const _Atomic uint32_t *member; /* [i * member_stride]: 1 while member i counts; others are not waited for */
+    uint32_t member_stride;         /* in words */
+    uint32_t spin_ns;               /* how long to spin before sleeping; 0 where there are more workers than processors */
+};
+
+/* One member's (or, for shmt_gates_min and shmt_gates_rouse, anybody's) view of the group. Plain memory of its process. */
+struct shmt_gates {
+    struct shmt_gate *gate; /* (n) at stride_bytes from one another, all writable */
+    uint64_t stride_bytes;  /* a multiple of SHMT_LINE */
+    uint32_t n, self;
+    struct shmt_watch watch;
+};
+
+enum shmt_gate_word { SHMT_GATE_CLOCK, SHMT_GATE_PHASE };
+
+/* Publishes that I have reached `value` (never less than before): everything that I wrote before is visible to whoever reads the
+ * word with the functions below. Wakes those who sleep for it. Never blocks; costs one full fence and a look at n lines that stay
+ * in the caches of all while nobody sleeps. */
+void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value);
+
+/* The smallest value of `word` over the members that count (myself included); UINT64_MAX when none counts. What those members
+ * wrote before they reached it is visible afterwards. */
+uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word);
+
+/* Waits until every counting member has been seen to have reached `target`. 0: they have, and what they wrote before is visible.
+ * 1: the abort word is set; it is looked at only while somebody is missing, so whoever looks after all have reached the target gets
+ * 0. Blocks until then, and notices the abort word and changed member words within about 100 ms even if nobody rouses it.
+ * *waited_ns_out (may be NULL) gets the time spent, 0 when nobody was missing; *for_whom_out (may be NULL) the member last
+ * missing, UINT32_MAX when nobody was. Both are set in either case. */
+int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint64_t *waited_ns_out,
+                    uint32_t *for_whom_out);
+
+/* Wakes all sleepers at once, after the abort word or a member word was changed (by any store). Any process that has the gates
+ * mapped, `self` does not matter. Never blocks. */
+void shmt_gates_rouse(const struct shmt_gates *gates);
+
+#endif

@@ -1,0 +1,428 @@
+/* Tests of sync: gates on the heap with threads (which race detectors see) and in a shared mapping with processes. */
+#include "sync/gate.h"
+
+#include "base/random.h"
+#include "sync/futex.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define N_MAX   16
+#define STRIDE  2 /* words per member, so that the stride is not 1 */
+#define LONG_NS 4000000000u
+
+/* A group on memory that may be shared: all that its members touch. */
+struct group {
+    struct shmt_gate gate[N_MAX];
+    _Atomic uint32_t abort;
+    _Atomic uint32_t member[N_MAX * STRIDE];
+    uint64_t written[N_MAX]; /* plain: only the gates order it */
+    _Atomic uint32_t early;  /* how often somebody passed too early */
+    _Atomic uint32_t done[N_MAX];
+};
+
+struct member_arg {
+    struct group *group;
+    uint32_t n, self, spin_ns;
+    uint64_t phases, target, waited_ns;
+    uint32_t for_whom;
+    int result;
+};
+
+/* The system's part, faked where a test asks for it. Whoever sleeps without end hangs when its wake-up is lost; otherwise that would
+ * only cost 100 ms, and no test could tell. */
+static struct {
+    _Atomic uint32_t naps; /* sleeps so far */
+    _Atomic uint32_t longest_ms;
+    _Atomic uint32_t endless; /* sleep until woken */
+    _Atomic uint32_t jitter;  /* sched_yield takes a random time instead, so that all interleavings are met */
+} fake;
+
+void __real_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
+void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns) {
+    atomic_fetch_add(&fake.naps, 1);
+    if (at_most_ns > load_relaxed(&fake.longest_ms) * UINT64_C(1000000))
+        store_relaxed(&fake.longest_ms, (uint32_t)(at_most_ns / 1000000));
+    __real_shmt_futex_wait(word, expected, load_relaxed(&fake.endless) ? UINT64_C(3600000000000) : at_most_ns);
+}
+
+int __wrap_sched_yield(void) {
+    static _Thread_local uint64_t calls;
+    if (!load_relaxed(&fake.jitter)) return __real_sched_yield();
+    const uint64_t turns = shmt_below(shmt_hash64((uint64_t)(uintptr_t)&calls, calls++, 0, 0), 400);
+    for (volatile uint64_t k = 0; k < turns; k++) continue;
+    return 0;
+}
+
+static void fakes_off(void) {
+    store_relaxed(&fake.naps, 0);
+    store_relaxed(&fake.longest_ms, 0);
+    store_relaxed(&fake.endless, 0);
+    store_relaxed(&fake.jitter, 0);
+}
+
+static struct shmt_gates gates_of(struct group *group, uint32_t n, uint32_t self, uint32_t spin_ns) {
+    return (struct shmt_gates){.gate = group->gate,
+                               .stride_bytes = sizeof group->gate[0],
+                               .n = n,
+                               .self = self,
+                               .watch = {&group->abort, group->member, STRIDE, spin_ns}};
+}
+
+static struct group *group_create(uint32_t n) {
+    struct group *group = mmap(NULL, sizeof *group, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(group != MAP_FAILED);
+    for (uint32_t i = 0; i < n; i++) group->member[i * STRIDE] = 1;
+    return group;
+}
+
+static void group_destroy(struct group *group) { munmap(group, sizeof *group); }
+
+static void sleep_ms(long ms) { nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL); }
+
+/* Until member i sleeps in a futex (or is just about to). */
+static void until_asleep(struct group *group, uint32_t i) {
+    while (load_seq_cst(&group->gate[i].asleep) == 0) sleep_ms(1);
+    sleep_ms(10);
+}
+
+/* One member's life: write something plain, reach, wait, look at what the others wrote. Two meetings a phase, so that nobody
+ * writes while others still look. */
+static void *meet(void *p) {
+    struct member_arg *arg = p;
+    struct group *group = arg->group;
+    const struct shmt_gates gates = gates_of(group, arg->n, arg->self, arg->spin_ns);
+    for (uint64_t phase = 1; phase <= arg->phases; phase++) {
+        group->written[arg->self] = phase;
+        shmt_gate_reach(&gates, SHMT_GATE_PHASE, 2 * phase - 1);
+        arg->result |= shmt_gates_wait(&gates, SHMT_GATE_PHASE, 2 * phase - 1, NULL, NULL);
+        for (uint32_t i = 0; i < arg->n; i++)
+            if (group->written[i] != phase) atomic_fetch_add(&group->early, 1);
+        shmt_gate_reach(&gates, SHMT_GATE_PHASE, 2 * phase);
+        arg->result |= shmt_gates_wait(&gates, SHMT_GATE_PHASE, 2 * phase, NULL, NULL);
+    }
+    return NULL;
+}
+
+static void meet_with_threads(uint32_t n, uint64_t phases, uint32_t spin_ns) {
+    struct group *group = group_create(n);
+    pthread_t thread[N_MAX];
+    struct member_arg arg[N_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        arg[i] = (struct member_arg){.group = group, .n = n, .self = i, .spin_ns = spin_ns, .phases = phases};
+        assert_int_equal(pthread_create(&thread[i], NULL, meet, &arg[i]), 0);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(arg[i].result, 0);
+    }
+    assert_int_equal(group->early, 0);
+    group_destroy(group);
+}
+
+static void nobody_passes_a_meeting_early_when_spinning(void **state) {
+    (void)state;
+    meet_with_threads(2, 20000, 100000);
+}
+
+static void nobody_passes_a_meeting_early_with_more_workers_than_processors(void **state) {
+    (void)state;
+    meet_with_threads(N_MAX, 2000, 0);
+}
+
+static void no_wake_up_is_lost(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    store_relaxed(&fake.jitter, 1);
+    meet_with_threads(2, 40000, 0);
+    meet_with_threads(5, 3000, 0);
+    fakes_off();
+}
+
+static void a_lone_member_waits_for_nobody(void **state) {
+    (void)state;
+    struct group *group = group_create(1);
+    const struct shmt_gates gates = gates_of(group, 1, 0, 0);
+    uint64_t waited_ns = 1;
+    uint32_t for_whom = 0;
+    shmt_gate_reach(&gates, SHMT_GATE_CLOCK, 7);
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_CLOCK, 7, &waited_ns, &for_whom), 0);
+    assert_int_equal(waited_ns, 0);
+    assert_int_equal(for_whom, UINT32_MAX);
+    group_destroy(group);
+}
+
+static void the_least_clock_is_that_of_the_members_that_count(void **state) {
+    (void)state;
+    struct group *group = group_create(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct shmt_gates gates = gates_of(group, 3, i, 0);
+        shmt_gate_reach(&gates, SHMT_GATE_CLOCK, 10 + i);
+        shmt_gate_reach(&gates, SHMT_GATE_PHASE, 5 - i);
+    }
+    const struct shmt_gates gates = gates_of(group, 3, 2, 0);
+    assert_int_equal(shmt_gates_min(&gates, SHMT_GATE_CLOCK), 10);
+    assert_int_equal(shmt_gates_min(&gates, SHMT_GATE_PHASE), 3);
+    group->member[0] = 0;
+    assert_int_equal(shmt_gates_min(&gates, SHMT_GATE_CLOCK), 11);
+    group->member[STRIDE] = group->member[2 * STRIDE] = 0;
+    assert_true(shmt_gates_min(&gates, SHMT_GATE_CLOCK) == UINT64_MAX);
+    group_destroy(group);
+}
+
+static void *wait_once(void *p) {
+    struct member_arg *arg = p;
+    const struct shmt_gates gates = gates_of(arg->group, arg->n, arg->self, arg->spin_ns);
+    arg->result = shmt_gates_wait(&gates, SHMT_GATE_CLOCK, arg->target, &arg->waited_ns, &arg->for_whom);
+    store_release(&arg->group->done[arg->self], 1);
+    return NULL;
+}
+
+/* Member 0 waits for clock 3 of member 1, and member 2 has reached it. */
+static pthread_t one_waiter(struct group *group, struct member_arg *arg, uint32_t spin_ns) {
+    for (uint32_t i = 0; i < 3; i += 2) {
+        const struct shmt_gates gates = gates_of(group, 3, i, 0);
+        shmt_gate_reach(&gates, SHMT_GATE_CLOCK, 3);
+    }
+    *arg = (struct member_arg){.group = group, .n = 3, .self = 0, .spin_ns = spin_ns, .target = 3, .result = -1};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_once, arg), 0);
+    return thread;
+}
+
+static void a_waiter_says_for_whom_and_how_long(void **state) {
+    (void)state;
+    struct group *group = group_create(3);
+    struct member_arg arg;
+    pthread_t thread = one_waiter(group, &arg, 0);
+    until_asleep(group, 0);
+    const struct shmt_gates late = gates_of(group, 3, 1, 0);
+    shmt_gate_reach(&late, SHMT_GATE_CLOCK, 3);
+    pthread_join(thread, NULL);
+    assert_int_equal(arg.result, 0);
+    assert_int_equal(arg.for_whom, 1);
+    assert_true(arg.waited_ns >= 10000000);
+    group_destroy(group);
+}
+
+static void progress_that_is_not_enough_does_not_wake(void **state) {
+    (void)state;
+    struct group *group = group_create(3);
+    struct member_arg arg;
+    pthread_t thread = one_waiter(group, &arg, 0);
+    until_asleep(group, 0);
+    const struct shmt_gates late = gates_of(group, 3, 1, 0);
+    /* A publisher that woke would have cleared the announcement. The sleeper itself clears it for a moment every 100 ms, hence
+     * several tries. */
+    bool left_asleep = false;
+    for (int k = 0; k < 50 && !left_asleep; k++) {
+        const uint32_t before = load_seq_cst(&group->gate[0].asleep);
+        shmt_gate_reach(&late, SHMT_GATE_PHASE, 100 + (uint64_t)k);
+        shmt_gate_reach(&late, SHMT_GATE_CLOCK, 2);
+        left_asleep = before != 0 && load_seq_cst(&group->gate[0].asleep) == before;
+    }
+    assert_true(left_asleep);
+    assert_int_equal(load_acquire(&group->done[0]), 0);
+    shmt_gate_reach(&late, SHMT_GATE_CLOCK, 3);
+    pthread_join(thread, NULL);
+    assert_int_equal(arg.result, 0);
+    group_destroy(group);
+}
+
+static void a_member_that_leaves_releases_those_who_wait_for_it(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    for (int spins = 0; spins < 2; spins++) {
+        struct group *group = group_create(3);
+        struct member_arg arg;
+        pthread_t thread = one_waiter(group, &arg, spins ? LONG_NS : 0);
+        if (!spins) until_asleep(group, 0);
+        if (spins) sleep_ms(20);
+        assert_int_equal(load_acquire(&group->done[0]), 0);
+        store_release(&group->member[STRIDE], 0);
+        const struct shmt_gates gates = gates_of(group, 3, 1, 0);
+        shmt_gates_rouse(&gates);
+        pthread_join(thread, NULL);
+        assert_int_equal(arg.result, 0);
+        if (spins) assert_true(arg.waited_ns < LONG_NS); /* it did not spin to the end */
+        group_destroy(group);
+    }
+    fakes_off();
+}
+
+static void abort_releases_sleepers_and_spinners(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    for (int spins = 0; spins < 2; spins++) {
+        struct group *group = group_create(3);
+        struct member_arg arg;
+        pthread_t thread = one_waiter(group, &arg, spins ? LONG_NS : 0);
+        if (!spins) until_asleep(group, 0);
+        if (spins) sleep_ms(20);
+        store_release(&group->abort, 2);
+        const struct shmt_gates gates = gates_of(group, 3, 2, 0);
+        shmt_gates_rouse(&gates);
+        pthread_join(thread, NULL);
+        assert_int_equal(arg.result, 1);
+        assert_int_equal(arg.for_whom, 1);
+        if (spins) assert_true(arg.waited_ns < LONG_NS); /* it did not spin to the end */
+        group_destroy(group);
+    }
+    fakes_off();
+}
+
+static void abort_releases_sleepers_even_if_nobody_rouses_them(void **state) {
+    (void)state;
+    fakes_off();
+    struct group *group = group_create(3);
+    struct member_arg arg;
+    pthread_t thread = one_waiter(group, &arg, 0);
+    until_asleep(group, 0);
+    store_release(&group->abort, 2);
+    pthread_join(thread, NULL);
+    assert_int_equal(arg.result, 1);
+    assert_true(load_relaxed(&fake.longest_ms) <= 100);
+    fakes_off();
+    group_destroy(group);
+}
+
+static void a_target_that_is_reached_is_told_even_after_abort(void **state) {
+    (void)state;
+    struct group *group = group_create(2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct shmt_gates gates = gates_of(group, 2, i, 0);
+        shmt_gate_reach(&gates, SHMT_GATE_PHASE, 1);
+    }
+    store_release(&group->abort, 1);
+    const struct shmt_gates gates = gates_of(group, 2, 0, 0);
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_PHASE, 1, NULL, NULL), 0);
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_PHASE, 2, NULL, NULL), 1);
+    group_destroy(group);
+}
+
+/* Every member leaves after another number of phases; the rest goes on without it. */
+static void *leave_in_turn(void *p) {
+    struct member_arg *arg = p;
+    const struct shmt_gates gates = gates_of(arg->group, arg->n, arg->self, arg->spin_ns);
+    for (uint64_t phase = 1; phase <= arg->phases; phase++) {
+        shmt_gate_reach(&gates, SHMT_GATE_PHASE, phase);
+        arg->result |= shmt_gates_wait(&gates, SHMT_GATE_PHASE, phase, NULL, NULL);
+    }
+    store_release(&arg->group->member[arg->self * STRIDE], 0);
+    shmt_gates_rouse(&gates);
+    return NULL;
+}
+
+static void members_leave_while_others_meet(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    store_relaxed(&fake.jitter, 1);
+    for (int round = 0; round < 1500; round++) {
+        struct group *group = group_create(4);
+        pthread_t thread[4];
+        struct member_arg arg[4];
+        for (uint32_t i = 0; i < 4; i++) {
+            arg[i] = (struct member_arg){.group = group, .n = 4, .self = i, .spin_ns = 0, .phases = 1 + i};
+            assert_int_equal(pthread_create(&thread[i], NULL, leave_in_turn, &arg[i]), 0);
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            pthread_join(thread[i], NULL);
+            assert_int_equal(arg[i].result, 0);
+        }
+        group_destroy(group);
+    }
+    fakes_off();
+}
+
+/* Each process maps the same memory again, so that no two see it at the same address. */
+static void processes_meet_on_memory_mapped_at_different_addresses(void **state) {
+    (void)state;
+    enum { N = 3, PHASES = 2000 };
+    const int fd = memfd_create("gates", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, sizeof(struct group)), 0);
+    struct group *group = mmap(NULL, sizeof *group, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(group != MAP_FAILED);
+    for (uint32_t i = 0; i < N; i++) group->member[i * STRIDE] = 1;
+    pid_t pid[N];
+    for (uint32_t i = 0; i < N; i++) {
+        pid[i] = fork();
+        assert_true(pid[i] >= 0);
+        if (pid[i] > 0) continue;
+        alarm(60);
+        struct group *elsewhere = mmap(NULL, sizeof *group, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (elsewhere == MAP_FAILED || elsewhere == group) _exit(2);
+        if (munmap(group, sizeof *group)) _exit(2);
+        for (uint32_t k = 0; k < i; k++) mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct member_arg arg = {.group = elsewhere, .n = N, .self = i, .spin_ns = i, .phases = PHASES};
+        meet(&arg);
+        _exit(arg.result);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        int status = -1;
+        assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(group->early, 0);
+    group_destroy(group);
+    close(fd);
+}
+
+/* What a death leaves in `asleep` must not disturb those who live, and its owner's successor must be able to wait. */
+static void a_sleeper_that_is_killed_leaves_nothing_that_hangs(void **state) {
+    (void)state;
+    struct group *group = group_create(2);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct member_arg arg = {.group = group, .n = 2, .self = 0, .target = 1};
+        const struct shmt_gates gates = gates_of(group, 2, 0, 0);
+        shmt_gate_reach(&gates, SHMT_GATE_CLOCK, 1);
+        wait_once(&arg);
+        _exit(0);
+    }
+    until_asleep(group, 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    const struct shmt_gates late = gates_of(group, 2, 1, 0), successor = gates_of(group, 2, 0, 0);
+    shmt_gate_reach(&late, SHMT_GATE_CLOCK, 1);
+    assert_int_equal(shmt_gates_wait(&late, SHMT_GATE_CLOCK, 1, NULL, NULL), 0);
+    assert_int_equal(shmt_gates_wait(&successor, SHMT_GATE_CLOCK, 1, NULL, NULL), 0);
+    group_destroy(group);
+}
+
+int main(void) {
+    alarm(120); /* a wake-up that is lost must fail, not hang */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lone_member_waits_for_nobody),
+        cmocka_unit_test(the_least_clock_is_that_of_the_members_that_count),
+        cmocka_unit_test(nobody_passes_a_meeting_early_when_spinning),
+        cmocka_unit_test(nobody_passes_a_meeting_early_with_more_workers_than_processors),
+        cmocka_unit_test(no_wake_up_is_lost),
+        cmocka_unit_test(a_waiter_says_for_whom_and_how_long),
+        cmocka_unit_test(progress_that_is_not_enough_does_not_wake),
+        cmocka_unit_test(a_member_that_leaves_releases_those_who_wait_for_it),
+        cmocka_unit_test(abort_releases_sleepers_and_spinners),
+        cmocka_unit_test(abort_releases_sleepers_even_if_nobody_rouses_them),
+        cmocka_unit_test(a_target_that_is_reached_is_told_even_after_abort),
+        cmocka_unit_test(members_leave_while_others_meet),
+        cmocka_unit_test(processes_meet_on_memory_mapped_at_different_addresses),
+        cmocka_unit_test(a_sleeper_that_is_killed_leaves_nothing_that_hangs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
