@@ -1,0 +1,80 @@
+/* Ranges inside a segment: where they are, how their pages come and go, and how offsets are planned. See segment.h. */
+#include "segment/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/checked.h"
+#include "base/line.h"
+
+#ifndef MADV_POPULATE_READ
+#    define MADV_POPULATE_READ  22
+#    define MADV_POPULATE_WRITE 23
+#endif
+
+#define LAYOUT_PAGE_BYTES 4096
+
+void *shmt_segment_at(const struct shmt_segment *segment, uint64_t off, uint64_t bytes) {
+    if (!segment->base) return NULL;
+    const uint64_t contents = segment->bytes - SHMT_SEGMENT_HEADER_BYTES;
+    if (off > contents || bytes > contents - off) return NULL;
+    return segment->base + SHMT_SEGMENT_HEADER_BYTES + off;
+}
+
+/* Which advice enters the pages. On x86 a page of shared memory is entered writable also by reading, and then sixteen at a time: a
+ * third of the time (measured on Linux 6.18: 94 ms per GiB against 246), and no fault at the first write. Elsewhere an entry
+ * may need a write to become writable. */
+static int advice_for(int write) {
+#if defined(__x86_64__)
+    (void)write;
+    return MADV_POPULATE_READ;
+#else
+    return write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+#endif
+}
+
+void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uint64_t bytes, int write) {
+    const unsigned char *start = shmt_segment_at(segment, off, bytes);
+    if (!start || bytes == 0) return;
+    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t first = (uint64_t)(start - segment->base) & ~(page_bytes - 1);
+    const uint64_t end = (uint64_t)(start - segment->base) + bytes;
+    if (madvise(segment->base + first, end - first, advice_for(write)) == 0 || errno != EINVAL) return;
+    /* A kernel before 5.14. Reading is all that may be done to memory that others are writing; atomically, because they are. */
+    for (uint64_t page = first; page < end; page += page_bytes)
+        (void)load_relaxed((_Atomic unsigned char *)(segment->base + page));
+}
+
+void shmt_segment_punch(const struct shmt_segment *segment, uint64_t off, uint64_t bytes) {
+    void *start = shmt_segment_at(segment, off, bytes);
+    if (!start || bytes == 0) return;
+    int rc;
+    do {
+        rc = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(SHMT_SEGMENT_HEADER_BYTES + off),
+                       (off_t)bytes);
+    } while (rc != 0 && errno == EINTR);
+    if (rc != 0) memset(start, 0, bytes); /* the pages stay, but the contents are as promised */
+}
+
+static uint64_t add_aligned(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes, uint64_t alignment) {
+    uint64_t off, bytes, end;
+    if (layout->failed || !shmt_mul_u64(count, each_bytes, &bytes) || !shmt_round_up_u64(layout->bytes, alignment, &off) ||
+        !shmt_add_u64(off, bytes, &end)) {
+        layout->failed = 1;
+        return 0;
+    }
+    layout->bytes = end;
+    return off;
+}
+
+uint64_t shmt_layout_add(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes) {
+    return add_aligned(layout, count, each_bytes, SHMT_LINE);
+}
+
+uint64_t shmt_layout_add_pages(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes) {
+    return add_aligned(layout, count, each_bytes, LAYOUT_PAGE_BYTES);
+}
