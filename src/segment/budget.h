@@ -15,7 +15,7 @@ struct shmt_budget {
 
 /* Reads MemAvailable and walks the process's groups up to the root, each level's limit minus what it uses. Page cache of files counts
  * as free, as in MemAvailable, because the kernel drops it before it kills. `root` is "" or a folder that stands for / in tests.
- * Never fails: what cannot be read does not limit. Takes about 0.1 ms. */
+ * Never fails: what cannot be read does not limit. Takes about half a millisecond. */
 void shmt_budget_read(const char *root, struct shmt_budget *out);
 
 /* Refuses (_MEMORY) a need that does not fit, leaving a small reserve (1/32 of what is available, 64 MiB at most): "training needs

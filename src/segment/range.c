@@ -25,25 +25,14 @@ void *shmt_segment_at(const struct shmt_segment *segment, uint64_t off, uint64_t
     return segment->base + SHMT_SEGMENT_HEADER_BYTES + off;
 }
 
-/* Which advice enters the pages. On x86 a page of shared memory is entered writable also by reading, and then sixteen at a time: a
- * third of the time (measured on Linux 6.18: 94 ms per GiB against 246), and no fault at the first write. Elsewhere an entry
- * may need a write to become writable. */
-static int advice_for(int write) {
-#if defined(__x86_64__)
-    (void)write;
-    return MADV_POPULATE_READ;
-#else
-    return write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-#endif
-}
-
 void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uint64_t bytes, int write) {
     const unsigned char *start = shmt_segment_at(segment, off, bytes);
     if (!start || bytes == 0) return;
     const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t first = (uint64_t)(start - segment->base) & ~(page_bytes - 1);
     const uint64_t end = (uint64_t)(start - segment->base) + bytes;
-    if (madvise(segment->base + first, end - first, advice_for(write)) == 0 || errno != EINVAL) return;
+    const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    if (madvise(segment->base + first, end - first, advice) == 0 || errno != EINVAL) return;
     /* A kernel before 5.14. Reading is all that may be done to memory that others are writing; atomically, because they are. */
     for (uint64_t page = first; page < end; page += page_bytes)
         (void)load_relaxed((_Atomic unsigned char *)(segment->base + page));

@@ -36,14 +36,13 @@ static int load(hwloc_topology_t hwloc) {
     return hwloc_topology_load(hwloc);
 }
 
-/* The processors that the caller may use. hwloc leaves out what the cpuset forbids; the affinity mask comes on top. It is a fake
- * topology's full set where the machine is not this one. */
+/* The processors that the caller may use. hwloc leaves out what the cpuset forbids; the affinity mask comes on top (for a machine that
+ * is not this one hwloc answers with all of it). */
 static hwloc_bitmap_t usable_set(hwloc_topology_t hwloc) {
     hwloc_bitmap_t mask = hwloc_bitmap_alloc();
     hwloc_const_bitmap_t all = hwloc_topology_get_allowed_cpuset(hwloc);
     if (!mask) return NULL;
-    if (!hwloc_topology_is_thissystem(hwloc) || hwloc_get_cpubind(hwloc, mask, HWLOC_CPUBIND_THREAD) != 0)
-        hwloc_bitmap_fill(mask);
+    if (hwloc_get_cpubind(hwloc, mask, HWLOC_CPUBIND_THREAD) != 0) hwloc_bitmap_fill(mask);
     hwloc_bitmap_and(mask, mask, all);
     if (hwloc_bitmap_iszero(mask)) hwloc_bitmap_copy(mask, all); /* processors that went away since: better unbound than none */
     return mask;
