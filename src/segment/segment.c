@@ -21,8 +21,8 @@
 #    define MFD_NOEXEC_SEAL 0x0008u
 #endif
 
-#define MAGIC          0x6765736e72746873u /* "shtrnseg" as bytes in memory */
-#define VERSION        1u
+#define LAYOUT_MAGIC   0x6765736e72746873u /* "shtrnseg" as bytes in memory */
+#define LAYOUT_VERSION 1u
 #define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW)
 #define MORE_SEALS     (SEALS | F_SEAL_SEAL) /* nobody adds a seal against writing either */
 #define STEP_BYTES     ((uint64_t)64 << 20)
@@ -173,8 +173,8 @@ int shmt_segment_create(const char *name, uint64_t bytes, uint64_t fingerprint, 
         undo(&segment);
         return rc;
     }
-    const struct header header = {.magic = MAGIC,
-                                  .version = VERSION,
+    const struct header header = {.magic = LAYOUT_MAGIC,
+                                  .version = LAYOUT_VERSION,
                                   .header_bytes = SHMT_SEGMENT_HEADER_BYTES,
                                   .bytes = segment.bytes,
                                   .fingerprint = fingerprint};
@@ -199,15 +199,15 @@ static int read_header(int fd, struct header *out, struct shmt_error *e) {
 
 /* Is it a segment of ours, whole, of this version, and laid out as expected? Looks at the copy only. */
 static int check_header(int fd, const struct header *header, uint64_t fingerprint, struct shmt_error *e) {
-    if (header->magic != MAGIC) {
+    if (header->magic != LAYOUT_MAGIC) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "descriptor %d is no shared memory segment of shmtrain: it does not begin like one", fd);
     }
-    if (header->version != VERSION || header->header_bytes != SHMT_SEGMENT_HEADER_BYTES) {
+    if (header->version != LAYOUT_VERSION || header->header_bytes != SHMT_SEGMENT_HEADER_BYTES) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "the shared memory segment has version %" PRIu32 " with a header of %" PRIu32
                          " bytes, not %u with %u: use the same shmtrain in all programs",
-                         header->version, header->header_bytes, VERSION, SHMT_SEGMENT_HEADER_BYTES);
+                         header->version, header->header_bytes, LAYOUT_VERSION, SHMT_SEGMENT_HEADER_BYTES);
     }
     if (header->fingerprint != fingerprint) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
