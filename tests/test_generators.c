@@ -389,6 +389,11 @@ static void sums_saturate_instead_of_wrapping(void **state) {
         shmt_sum_add(&sum, 1.5);
         assert_true(shmt_sum_value(sum) == 0x1p64);
     }
+    struct shmt_sum full = {UINT64_MAX, UINT64_MAX / 2 + 1};
+    shmt_sum_add(&full, 0.25);
+    assert_true(full.whole == UINT64_MAX && full.fraction == UINT64_MAX / 4 * 3 + 3);
+    shmt_sum_add(&full, 0.5);
+    assert_true(full.whole == UINT64_MAX && full.fraction == UINT64_MAX);
     struct shmt_sum sum = {0, 0};
     for (int i = 0; i < 3; i++) shmt_sum_add(&sum, 0.75);
     assert_true(shmt_sum_value(sum) == 2.25);

@@ -535,7 +535,7 @@ static void a_file_that_changed_since_it_was_counted_is_refused(void **state) {
         {"1 1:1 2:1\n-1 3:1\n1 4  \n", "t.svm:3:3: expected \"index:value\", found \"4\""},
         {"1 1:1 2:1\n-1    \n1 4:1\n", "t.svm changed while it was being read"},   /* fewer nonzeros */
         {"1 1:1    \n1\n2\n3\n4\n1  \n", "t.svm changed while it was being read"}, /* more examples */
-        {"1 1:1 2:1 3:1 4:1     \n", "t.svm changed while it was being read"},     /* more nonzeros in the example */
+        {"1 1:1 2:1 3:1 4:1 5:1 \n", "t.svm changed while it was being read"},     /* more nonzeros than there were in all */
         {"1 1:1 2:1       \n1 4:1\n", "t.svm changed while it was being read"},    /* fewer examples */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
