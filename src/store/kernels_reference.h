@@ -1,0 +1,12 @@
+/* The kernels as plain loops: what kernels.h promises, one element at a time, without regard to speed.
+ *
+ * The oracle of the tests, which compare the fast kernels with these bit by bit, and the text to read first. For one thread at a time. */
+#ifndef SHMT_STORE_KERNELS_REFERENCE_H
+#define SHMT_STORE_KERNELS_REFERENCE_H
+
+#include "store/kernels.h"
+
+/* The same interface and results as shmt_kernels_find; `need` does nothing. */
+const struct shmt_kernels *shmt_kernels_reference(enum shmt_write write, bool values, bool l2);
+
+#endif

@@ -1,0 +1,154 @@
+/* One example against the weights: the inner loops of the kernels, as templates.
+ *
+ * Every function here is inlined into each kernel, with `how` a constant there, so that its questions are answered when compiling
+ * and none is left in a loop. The arithmetic and its order are those of kernels.h. Rows of four are written as vectors, which
+ * compilers for machines without them take apart; the loads and stores of weights stay scalar, because a row's columns are scattered. */
+#ifndef SHMT_STORE_ROW_PRIV_H
+#define SHMT_STORE_ROW_PRIV_H
+
+#include <string.h>
+
+#include "store/kernels.h"
+#include "store/live.h"
+
+#define SHMT_INLINE static inline __attribute__((always_inline))
+
+/* What a kernel is compiled for. */
+struct shmt_how {
+    enum shmt_write write;
+    bool values, l2;
+};
+
+typedef float shmt_lanes __attribute__((vector_size(16)));
+
+/* Example k of a csr: its nonzeros. value is NULL where all are 1. */
+struct shmt_row {
+    const uint32_t *id;
+    const float *value;
+    uint64_t n;
+};
+
+SHMT_INLINE struct shmt_row shmt_row_at(const struct shmtrain_csr *x, uint32_t k, bool values) {
+    const uint64_t i = x->order ? x->order[k] : k, from = x->start[i];
+    return (struct shmt_row){.id = x->id + from, .value = values ? x->value + from : NULL, .n = x->start[i + 1] - from};
+}
+
+SHMT_INLINE struct shmt_row shmt_row_skip(struct shmt_row row, uint32_t n, bool values) {
+    return (struct shmt_row){.id = row.id + n, .value = values ? row.value + n : NULL, .n = row.n - n};
+}
+
+/* Weights of the live modes change under our hands. In aggregate they rest, and a plain access lets race detectors see when they do not. */
+SHMT_INLINE float shmt_weight(const float *at, struct shmt_how how) {
+    return how.write == SHMT_WRITE_RACY ? shmt_live_load(at) : *at;
+}
+
+SHMT_INLINE void shmt_sink(float *at, float value, struct shmt_how how) {
+    if (how.write == SHMT_WRITE_RACY)
+        shmt_live_store(at, value);
+    else
+        *at = value;
+}
+
+SHMT_INLINE shmt_lanes shmt_four_weights(const float *w, const uint32_t *id, struct shmt_how how) {
+    return (shmt_lanes){shmt_weight(w + id[0], how), shmt_weight(w + id[1], how), shmt_weight(w + id[2], how),
+                        shmt_weight(w + id[3], how)};
+}
+
+SHMT_INLINE shmt_lanes shmt_four_values(const float *value, struct shmt_how how) {
+    shmt_lanes four = {1, 1, 1, 1};
+    if (how.values) memcpy(&four, value, sizeof four);
+    return four;
+}
+
+/* The products of a row's first n <= 4 elements; 0 in the lanes behind them. Lanes begin at 0 and never become -0, so adding these zeros changes no bit. */
+SHMT_INLINE shmt_lanes shmt_products(const float *w, struct shmt_row row, uint32_t n, struct shmt_how how) {
+    if (n == 4) return shmt_four_weights(w, row.id, how) * shmt_four_values(row.value, how);
+    shmt_lanes four = {0, 0, 0, 0};
+    for (uint32_t k = 0; k < n; k++) four[k] = shmt_weight(w + row.id[k], how) * (how.values ? row.value[k] : 1.0f);
+    return four;
+}
+
+SHMT_INLINE float shmt_row_dot(const float *w, struct shmt_row row, struct shmt_how how) {
+    shmt_lanes low = {0, 0, 0, 0}, high = {0, 0, 0, 0};
+    for (; row.n >= 8; row = shmt_row_skip(row, 8, how.values)) {
+        low += shmt_products(w, row, 4, how);
+        high += shmt_products(w, shmt_row_skip(row, 4, how.values), 4, how);
+    }
+    if (row.n >= 4) {
+        low += shmt_products(w, row, 4, how);
+        row = shmt_row_skip(row, 4, how.values);
+        high += shmt_products(w, row, (uint32_t)row.n, how);
+    } else {
+        low += shmt_products(w, row, (uint32_t)row.n, how);
+    }
+    const shmt_lanes sum = low + high;
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
+/* What a push adds to or takes from a row. */
+struct shmt_step {
+    float slope; /* aggregate: the slope; live modes: rate * slope */
+    float decay; /* live modes with L2: rate * l2 */
+};
+
+SHMT_INLINE struct shmt_step shmt_step_of(float slope, float rate, float l2, struct shmt_how how) {
+    const bool live = how.write == SHMT_WRITE_RACY;
+    return (struct shmt_step){.slope = live ? rate * slope : slope, .decay = live && how.l2 ? rate * l2 : 0};
+}
+
+SHMT_INLINE shmt_lanes shmt_updated(shmt_lanes w, shmt_lanes a, shmt_lanes d, struct shmt_how how) {
+    if (how.write == SHMT_WRITE_AGGREGATE) return w + a;
+    return how.l2 ? w - (a + d * w) / (1 + d) : w - a;
+}
+
+SHMT_INLINE void shmt_mark(uint8_t *touched, uint64_t at) { touched[at / SHMT_TOUCH_FLOATS] = 1; }
+
+/* n = 1 or 4 elements. All four are read before the first is written: they are distinct. `share` and `marks` say whether the span has
+ * l2_share and touched. */
+SHMT_INLINE void shmt_push_some(const struct shmt_span *span, struct shmt_row row, uint32_t n, struct shmt_step step,
+                                bool share, bool marks, struct shmt_how how) {
+    const shmt_lanes ones = {1, 1, 1, 1};
+    shmt_lanes w = {0, 0, 0, 0}, v = {0, 0, 0, 0}, d = ones * step.decay;
+    if (n == 4) {
+        w = shmt_four_weights(span->sink, row.id, how);
+        v = shmt_four_values(row.value, how);
+    } else {
+        w[0] = shmt_weight(span->sink + row.id[0], how);
+        v[0] = how.values ? row.value[0] : 1.0f;
+    }
+    if (share)
+        for (uint32_t k = 0; k < n; k++) d[k] = step.decay * span->l2_share[row.id[k]];
+    w = shmt_updated(w, v * step.slope, d, how);
+    for (uint32_t k = 0; k < n; k++) shmt_sink(span->sink + row.id[k], w[k], how);
+    if (marks)
+        for (uint32_t k = 0; k < n; k++) shmt_mark(span->touched, row.id[k]);
+}
+
+SHMT_INLINE void shmt_push_all(const struct shmt_span *span, struct shmt_row row, struct shmt_step step, bool share, bool marks,
+                               struct shmt_how how) {
+    for (; row.n >= 4; row = shmt_row_skip(row, 4, how.values)) shmt_push_some(span, row, 4, step, share, marks, how);
+    for (; row.n > 0; row = shmt_row_skip(row, 1, how.values)) shmt_push_some(span, row, 1, step, share, marks, how);
+}
+
+SHMT_INLINE void shmt_row_push(const struct shmt_span *span, struct shmt_row row, struct shmt_step step, struct shmt_how how) {
+    const bool share = how.write == SHMT_WRITE_RACY && how.l2 && span->l2_share;
+    const bool marks = how.write == SHMT_WRITE_AGGREGATE && span->touched;
+    if (share)
+        shmt_push_all(span, row, step, true, false, how);
+    else if (marks)
+        shmt_push_all(span, row, step, false, true, how);
+    else
+        shmt_push_all(span, row, step, false, false, how);
+}
+
+/* The bias: the last row, an element of every example with value 1, without L2. */
+SHMT_INLINE void shmt_bias_push(const struct shmt_span *span, struct shmt_step step, struct shmt_how how) {
+    float *bias = span->sink + span->rows - 1;
+    if (how.write == SHMT_WRITE_RACY)
+        shmt_live_store(bias, shmt_live_load(bias) - step.slope);
+    else
+        *bias += step.slope;
+    if (how.write == SHMT_WRITE_AGGREGATE && span->touched) shmt_mark(span->touched, span->rows - 1);
+}
+
+#endif

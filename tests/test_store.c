@@ -1,0 +1,474 @@
+/* Tests of the store: fast kernels against plain loops bit by bit, gradient buffers, tables, rates; and two threads on live weights. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "store/kernels.h"
+#include "store/kernels_reference.h"
+#include "store/live.h"
+#include "store/rate.h"
+#include "store/table.h"
+
+enum { ROWS = 203, EXAMPLES = 90, LONGEST = 40, LINES = (ROWS + SHMT_TOUCH_FLOATS - 1) / SHMT_TOUCH_FLOATS };
+
+/* A stream of random numbers; the seed stands in the test's name or text. */
+struct dice {
+    uint64_t seed, drawn;
+};
+static uint64_t roll(struct dice *d, uint64_t below) { return shmt_below(shmt_hash64(d->seed, d->drawn++, 0, 0), below); }
+static float draw(struct dice *d) { return (float)(2 * shmt_unit(shmt_hash64(d->seed, d->drawn++, 0, 0)) - 1); }
+
+/* Examples, exactly as long as their arrays, so that AddressSanitizer sees a step beyond the end. */
+struct examples {
+    uint64_t start[EXAMPLES + 1];
+    uint32_t *id, order[EXAMPLES];
+    float *value;
+};
+
+static void make_examples(struct examples *x, struct dice *d) {
+    x->id = malloc(EXAMPLES * LONGEST * sizeof *x->id);
+    x->value = malloc(EXAMPLES * LONGEST * sizeof *x->value);
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < EXAMPLES; i++) {
+        x->start[i] = n;
+        x->order[i] = i;
+        const uint64_t length = i % 8 == 3 ? 0 : roll(d, LONGEST + 1), first = roll(d, ROWS - 1);
+        for (uint64_t j = 0; j < length; j++) {
+            x->id[n] = (uint32_t)((first + 5 * j) % (ROWS - 1)); /* 202 and 5 have no common divisor: distinct */
+            x->value[n++] = draw(d);
+        }
+    }
+    x->start[EXAMPLES] = n;
+    for (uint32_t i = EXAMPLES - 1; i > 0; i--) {
+        const uint32_t other = (uint32_t)roll(d, i + 1), kept = x->order[i];
+        x->order[i] = x->order[other];
+        x->order[other] = kept;
+    }
+    x->id = realloc(x->id, n * sizeof *x->id + (n == 0));
+    x->value = realloc(x->value, n * sizeof *x->value + (n == 0));
+}
+
+static void free_examples(struct examples *x) {
+    free(x->id);
+    free(x->value);
+}
+
+/* The same table twice: one for the fast kernels, one for the plain loops. */
+struct table {
+    float weight[ROWS], grad[ROWS], share[ROWS];
+    uint8_t touched[LINES];
+};
+
+static void make_table(struct table *t, struct dice *d) {
+    memset(t, 0, sizeof *t);
+    for (uint32_t i = 0; i < ROWS; i++) t->weight[i] = draw(d), t->share[i] = (float)(1 + roll(d, 50));
+}
+
+static struct shmt_span span_of(struct table *t, enum shmt_write write, bool map, bool share) {
+    return (struct shmt_span){.weight = t->weight,
+                              .sink = write == SHMT_WRITE_RACY ? t->weight : t->grad,
+                              .touched = write == SHMT_WRITE_AGGREGATE && map ? t->touched : NULL,
+                              .l2_share = write == SHMT_WRITE_RACY && share ? t->share : NULL,
+                              .rows = ROWS,
+                              .width = 1};
+}
+
+static void some_slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
+    uint32_t *next = arg;
+    assert_int_equal(first, *next);
+    *next += n;
+    for (uint32_t k = 0; k < n; k++) slope_out[k] = 0.3f * dot[k] - 0.01f * (float)(first + k);
+}
+
+/* One of all the ways in which kernels are asked for and called. */
+struct variant {
+    enum shmt_write write;
+    bool values, l2, bias, order, map, share;
+    uint32_t n, group;
+};
+
+static struct variant variant_of(struct dice *d) {
+    static const uint32_t groups[] = {1, 2, 3, 8, 16, 64};
+    return (struct variant){.write = roll(d, 2) ? SHMT_WRITE_RACY : SHMT_WRITE_AGGREGATE,
+                            .values = roll(d, 2),
+                            .l2 = roll(d, 2),
+                            .bias = roll(d, 2),
+                            .order = roll(d, 2),
+                            .map = roll(d, 2),
+                            .share = roll(d, 2),
+                            .n = (uint32_t)roll(d, EXAMPLES + 1),
+                            .group = groups[roll(d, 6)]};
+}
+
+static struct shmtrain_csr csr_of(const struct examples *x, const struct variant *v) {
+    return (struct shmtrain_csr){.n = v->n,
+                                 .bias = v->bias,
+                                 .start = x->start,
+                                 .id = x->id,
+                                 .value = v->values ? x->value : NULL,
+                                 .order = v->order ? x->order : NULL};
+}
+
+static void run_all(const struct shmt_kernels *kernels, const struct variant *v, const struct shmtrain_csr *x, struct table *t,
+                    float *dot_out) {
+    const struct shmt_span span = span_of(t, v->write, v->map, v->share);
+    const float rate = 0.07f, l2 = 0.02f;
+    uint32_t next = 0;
+    kernels->need(&span, x);
+    kernels->each(&span, x, v->group, some_slope, &next, rate, l2);
+    assert_int_equal(next, x->n);
+    kernels->dot(&span, x, dot_out);
+    kernels->push_sparse(&span, x, dot_out, rate, l2);
+    kernels->push_dense(&span, 9, 50, t->share, rate, l2);
+}
+
+static void fast_kernels_give_the_bits_of_plain_loops(void **state) {
+    (void)state;
+    struct dice d = {.seed = 11};
+    for (int round = 0; round < 400; round++) {
+        struct examples x;
+        struct table fast, plain;
+        float fast_dot[EXAMPLES] = {0}, plain_dot[EXAMPLES] = {0};
+        make_examples(&x, &d);
+        make_table(&fast, &d);
+        plain = fast;
+        const struct variant v = variant_of(&d);
+        const struct shmtrain_csr csr = csr_of(&x, &v);
+        run_all(shmt_kernels_find(v.write, v.values, v.l2), &v, &csr, &fast, fast_dot);
+        run_all(shmt_kernels_reference(v.write, v.values, v.l2), &v, &csr, &plain, plain_dot);
+        assert_memory_equal(fast_dot, plain_dot, sizeof plain_dot);
+        assert_memory_equal(&fast, &plain, sizeof plain);
+        free_examples(&x);
+    }
+}
+
+/* What the plain loops compute, worked out by hand for one example of two columns and a bias. */
+static void plain_loops_compute_what_the_header_says(void **state) {
+    (void)state;
+    const uint64_t start[] = {0, 2};
+    const uint32_t id[] = {2, 0};
+    const float value[] = {0.5f, 4.0f}, slope = -2.0f;
+    const struct shmtrain_csr x = {.n = 1, .bias = 1, .start = start, .id = id, .value = value};
+    float weight[4] = {1, 7, 8, 0.25f}, share[4] = {1, 1, 4, 1}, dot;
+    struct shmt_span span = {.weight = weight, .sink = weight, .l2_share = share, .rows = 4, .width = 1};
+    const struct shmt_kernels *l2 = shmt_kernels_reference(SHMT_WRITE_RACY, true, true);
+    l2->dot(&span, &x, &dot);
+    assert_true(dot == 0.5f * 8 + 4.0f * 1 + 0.25f);
+    l2->push_sparse(&span, &x, &slope, 0.5f, 2.0f); /* rate * slope = -1; d = 1, and 4 for row 2 */
+    assert_true(weight[0] == (1 + 4.0f) / 2);
+    assert_true(weight[1] == 7);
+    assert_true(fabsf(weight[2] - (8 + 0.5f) / 5) < 1e-6f);
+    assert_true(weight[3] == 1.25f);
+
+    float grad[4] = {0};
+    uint8_t touched[1] = {0};
+    span = (struct shmt_span){.weight = weight, .sink = grad, .touched = touched, .rows = 4, .width = 1};
+    shmt_kernels_reference(SHMT_WRITE_AGGREGATE, true, false)->push_sparse(&span, &x, &slope, 0.5f, 2.0f);
+    const float want[4] = {-8, 0, -1, -2};
+    assert_memory_equal(grad, want, sizeof want);
+    assert_int_equal(touched[0], 1);
+}
+
+static void dot_products_are_summed_in_eight_lanes(void **state) {
+    (void)state;
+    /* 2^24 absorbs a 1 that is added to it, so each of these sums shows in which lane, and in which order, its elements met. */
+    const float big = 0x1p24f;
+    const uint64_t start[] = {0, 16};
+    const uint32_t id[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    float weight[16] = {big, 0, 0, 0, 1, 0, 0, 0, -big, 0, 0, 0, 1, 0, 0, 0}, dot;
+    const struct shmtrain_csr x = {.n = 1, .start = start, .id = id};
+    const struct shmt_span span = {.weight = weight, .sink = weight, .rows = 16, .width = 1};
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, false, false);
+    kernels->dot(&span, &x, &dot);
+    assert_true(dot == 2); /* lane 0: big - big; lane 4: 1 + 1 */
+    const float other[16] = {big, 1, 0, -big};
+    memcpy(weight, other, sizeof weight);
+    kernels->dot(&span, &x, &dot);
+    assert_true(dot ==
+                0); /* (l0 + l2) = big, (l1 + l3) = 1 - big = -big + 1, exactly; big + (1 - big) = 1 would need other lanes */
+}
+
+static void touched_maps_mark_the_lines_of_a_push_and_no_others(void **state) {
+    (void)state;
+    const uint64_t start[] = {0, 3};
+    const uint32_t id[] = {15, 16, 100};
+    struct table t = {{0}, {0}, {0}, {0}};
+    const struct shmt_span span = span_of(&t, SHMT_WRITE_AGGREGATE, true, false);
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, false, false);
+    const float slope = 1, grad[20] = {0};
+    kernels->push_sparse(&span, &(struct shmtrain_csr){.n = 1, .bias = 1, .start = start, .id = id}, &slope, 1, 0);
+    kernels->push_dense(&span, 47, 18, grad, 1, 0); /* lines 2, 3 and 4 */
+    kernels->push_dense(&span, 128, 0, grad, 1, 0);
+    const uint8_t want[LINES] = {1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 1};
+    assert_memory_equal(t.touched, want, sizeof want);
+}
+
+/* ---- gradient buffers ---- */
+
+/* A buffer in which whole lines are 0, with its map (some lines may be marked though they are 0). */
+static void make_buffer(float *a, uint8_t *map, uint64_t n, struct dice *d) {
+    memset(a, 0, n * sizeof *a);
+    for (uint64_t line = 0; line * SHMT_TOUCH_FLOATS < n; line++) {
+        map[line] = (uint8_t)roll(d, 2);
+        for (uint64_t i = line * SHMT_TOUCH_FLOATS; map[line] && i < n && i < (line + 1) * SHMT_TOUCH_FLOATS; i++)
+            a[i] = draw(d);
+    }
+}
+
+static void fold_adds_and_clears_with_and_without_maps(void **state) {
+    (void)state;
+    struct dice d = {.seed = 12};
+    for (uint64_t n = 1; n < ROWS; n += 7) {
+        float a[ROWS], b[ROWS], sum[ROWS], a2[ROWS], b2[ROWS];
+        uint8_t a_map[LINES], b_map[LINES], want_map[LINES];
+        make_buffer(a, a_map, n, &d);
+        make_buffer(b, b_map, n, &d);
+        if (b_map[0]) b[0] = -0.0f; /* as a lent buffer may have it; 0 + -0 is 0, with maps as without */
+        memcpy(a2, a, sizeof a);
+        memcpy(b2, b, sizeof b);
+        const uint64_t lines = (n + SHMT_TOUCH_FLOATS - 1) / SHMT_TOUCH_FLOATS;
+        for (uint64_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
+        for (uint64_t i = 0; i < lines; i++) want_map[i] = a_map[i] | b_map[i];
+        shmt_fold(a, a_map, b, b_map, n);
+        shmt_fold(a2, NULL, b2, NULL, n);
+        assert_memory_equal(a, sum, n * sizeof *a);
+        assert_memory_equal(a2, sum, n * sizeof *a);
+        assert_memory_equal(a_map, want_map, lines);
+        for (uint64_t i = 0; i < n; i++) assert_true(b[i] == 0 && b2[i] == 0);
+        for (uint64_t i = 0; i < lines; i++) assert_int_equal(b_map[i], 0);
+    }
+}
+
+static void clear_leaves_zeros(void **state) {
+    (void)state;
+    struct dice d = {.seed = 13};
+    for (uint64_t n = 1; n < ROWS; n += 7) {
+        float a[ROWS], zero[ROWS] = {0};
+        uint8_t map[LINES], no_map[LINES] = {0};
+        make_buffer(a, map, n, &d);
+        shmt_clear(a, map, n);
+        assert_memory_equal(a, zero, n * sizeof *a);
+        assert_memory_equal(map, no_map, (n + SHMT_TOUCH_FLOATS - 1) / SHMT_TOUCH_FLOATS);
+        make_buffer(a, map, n, &d);
+        shmt_clear(a, NULL, n);
+        assert_memory_equal(a, zero, n * sizeof *a);
+    }
+}
+
+/* Whole numbers add exactly as floats, so a push that is lost or doubled anywhere on its way shows in the count. */
+static void every_push_is_counted_once_through_folds_and_apply(void **state) {
+    (void)state;
+    struct dice d = {.seed = 14};
+    struct examples x;
+    struct table part[4];
+    float weight[ROWS] = {0}, want[ROWS] = {0}, ones[EXAMPLES];
+    make_examples(&x, &d);
+    for (uint32_t k = 0; k < EXAMPLES; k++) ones[k] = -1;
+    memset(part, 0, sizeof part);
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, false, false);
+    for (uint32_t k = 0; k < EXAMPLES; k++) { /* each example by another of four workers */
+        const struct shmt_span span = span_of(&part[k % 4], SHMT_WRITE_AGGREGATE, true, false);
+        const struct shmtrain_csr one = {.n = 1, .bias = 1, .start = x.start, .id = x.id, .order = &x.order[k]};
+        kernels->push_sparse(&span, &one, ones, 0, 0);
+        want[ROWS - 1]++;
+    }
+    for (uint64_t j = 0; j < x.start[EXAMPLES]; j++) want[x.id[j]]++;
+    shmt_fold(part[0].grad, part[0].touched, part[1].grad, part[1].touched, ROWS);
+    shmt_fold(part[2].grad, part[2].touched, part[3].grad, part[3].touched, ROWS);
+    shmt_fold(part[0].grad, part[0].touched, part[2].grad, part[2].touched, ROWS);
+    shmt_sgd_apply(weight, part[0].grad, ROWS, 1.0f / EXAMPLES, EXAMPLES * 1.0f, 0);
+    for (uint32_t i = 0; i < ROWS; i++) assert_true(roundf(weight[i]) == want[i] && fabsf(weight[i] - want[i]) < 1e-4f);
+    for (uint32_t i = 0; i < ROWS; i++) assert_true(part[0].grad[i] == -want[i]);
+    free_examples(&x);
+}
+
+static void apply_does_not_depend_on_how_a_table_is_cut(void **state) {
+    (void)state;
+    struct dice d = {.seed = 15};
+    const float l2s[] = {0, 1e-9f, 0.5f};
+    for (int round = 0; round < 60; round++) {
+        const float l2 = l2s[round % 3];
+        const uint32_t parts = 1 + (uint32_t)roll(&d, 9);
+        struct table whole, cut;
+        make_table(&whole, &d);
+        for (uint32_t i = 0; i < ROWS; i++) whole.grad[i] = roll(&d, 3) ? draw(&d) : 0;
+        cut = whole;
+        shmt_sgd_apply(whole.weight, whole.grad, ROWS, 0.01f, 0.3f, l2);
+        for (uint32_t p = 0; p < parts; p++) {
+            uint64_t from, to;
+            shmt_slice(ROWS, p, parts, &from, &to);
+            for (uint64_t i = from; i < to; i++) { /* a block without gradient is applied without one */
+                const float *grad = cut.grad[i] == 0 ? NULL : &cut.grad[i];
+                if (grad || l2 > 0) shmt_sgd_apply(&cut.weight[i], grad, 1, 0.01f, 0.3f, l2);
+            }
+        }
+        assert_memory_equal(whole.weight, cut.weight, sizeof cut.weight);
+    }
+}
+
+static void small_l2_is_not_lost_in_rounding(void **state) {
+    (void)state;
+    /* rate * l2 = 3e-8 is below half a unit of 1 + d, yet 10,000 steps along random gradients must show 0.03 % of it. */
+    struct dice d = {.seed = 16};
+    double with = 0, without = 0;
+    for (int run = 0; run < 200; run++) {
+        float w = 1, v = 1;
+        for (int step = 0; step < 10000; step++) {
+            const float grad = draw(&d);
+            shmt_sgd_apply(&w, &grad, 1, 1, 1e-4f, 3e-4f);
+            shmt_sgd_apply(&v, &grad, 1, 1, 1e-4f, 0);
+        }
+        with += (double)w, without += (double)v;
+    }
+    const double shrunk = 1 - with / without;
+    assert_true(fabs(shrunk - 3e-4) < 1e-4);
+}
+
+static void l2_is_stable_for_every_rate(void **state) {
+    (void)state;
+    float w[3] = {1, -2, 3};
+    const float grad[3] = {1, 1, 1};
+    for (int step = 0; step < 100; step++) shmt_sgd_apply(w, grad, 3, 1, 1e6f, 10);
+    for (int i = 0; i < 3; i++) assert_true(fabsf(w[i] + 0.1f) < 1e-3f); /* the minimum of w + 10 w^2 / 2 */
+}
+
+/* ---- live weights ---- */
+
+struct racer {
+    struct shmt_span span;
+    const struct shmtrain_csr *x;
+};
+
+static void hinge_like_slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
+    (void)arg, (void)first;
+    for (uint32_t k = 0; k < n; k++) slope_out[k] = dot[k] > 1 ? 0.25f : -0.25f;
+}
+
+static void *race(void *arg) {
+    const struct racer *r = arg;
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, true, true);
+    const float grad[8] = {0};
+    float dot[EXAMPLES];
+    for (int round = 0; round < 50; round++) {
+        kernels->each(&r->span, r->x, 4, hinge_like_slope, NULL, 0.1f, 1e-3f);
+        kernels->dot(&r->span, r->x, dot);
+        kernels->push_dense(&r->span, 0, 8, grad, 0.1f, 1e-3f);
+    }
+    return NULL;
+}
+
+/* Run under ThreadSanitizer this shows that the live kernels touch shared weights only through live.h. */
+static void workers_race_on_live_weights_and_every_weight_stays_whole(void **state) {
+    (void)state;
+    alarm(60);
+    struct dice d = {.seed = 17};
+    struct examples x;
+    struct table t;
+    pthread_t thread[2];
+    make_examples(&x, &d);
+    make_table(&t, &d);
+    const struct shmtrain_csr csr = {
+        .n = EXAMPLES, .bias = 1, .start = x.start, .id = x.id, .value = x.value, .order = x.order};
+    struct racer racer = {span_of(&t, SHMT_WRITE_RACY, false, true), &csr};
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, race, &racer), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+    for (uint32_t i = 0; i < ROWS; i++) assert_true(fabsf(t.weight[i]) < 1e3f); /* bounded: a torn float could be anything */
+    free_examples(&x);
+    alarm(0);
+}
+
+/* ---- tables and rates ---- */
+
+static void refused(struct shmt_table_spec table, const char *word) {
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_table_check(&table, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, word));
+}
+
+static void tables_that_cannot_be_are_refused_in_a_sentence(void **state) {
+    (void)state;
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_table_check(&(struct shmt_table_spec){.name = "w-1.a_B", .rows = 1, .width = 1}, &e), 0);
+    assert_int_equal(shmt_table_check(&(struct shmt_table_spec){.name = "w", .rows = 1ull << 60, .width = 1}, &e), 0);
+    refused((struct shmt_table_spec){.name = "", .rows = 1, .width = 1}, "needs a name");
+    refused((struct shmt_table_spec){.name = "a b", .rows = 1, .width = 1}, "\"a...\"");
+    refused((struct shmt_table_spec){.name = "w", .rows = 0, .width = 1}, "no rows");
+    refused((struct shmt_table_spec){.name = "w", .rows = 1, .width = 0}, "no width");
+    refused((struct shmt_table_spec){.name = "w", .rows = 1ull << 61, .width = 1}, "too large");
+    refused((struct shmt_table_spec){.name = "w", .rows = UINT64_MAX, .width = UINT32_MAX}, "too large");
+    refused((struct shmt_table_spec){.name = "w", .rows = (1ull << 61) - 1, .width = 1}, "too large");
+    struct shmt_table_spec endless = {.rows = 1, .width = 1};
+    memset(endless.name, 'x', sizeof endless.name);
+    refused(endless, "at most 31");
+    assert_int_equal(shmt_table_floats(&(struct shmt_table_spec){.rows = 1ull << 33, .width = 3}), 3ull << 33);
+}
+
+static void slices_cover_a_table_once_and_begin_on_lines(void **state) {
+    (void)state;
+    for (uint64_t n = 0; n < 1000; n += n < 100 ? 1 : 37) {
+        for (uint32_t parts = 1; parts <= 40; parts++) {
+            uint64_t next = 0, shortest = UINT64_MAX, longest = 0;
+            for (uint32_t p = 0; p < parts; p++) {
+                uint64_t from, to;
+                shmt_slice(n, p, parts, &from, &to);
+                assert_int_equal(from, next);
+                assert_true(from <= to && (from % 32 == 0 || from == n));
+                const uint64_t lines = (to - from + 31) / 32;
+                shortest = lines < shortest ? lines : shortest;
+                longest = lines > longest ? lines : longest;
+                next = to;
+            }
+            assert_int_equal(next, n);
+            assert_true(longest - shortest <= 1);
+        }
+    }
+    uint64_t from, to;
+    shmt_slice(UINT64_MAX, UINT32_MAX - 1, UINT32_MAX, &from, &to);
+    assert_int_equal(to, UINT64_MAX);
+}
+
+static void rates_fall_as_their_power_says(void **state) {
+    (void)state;
+    const struct shmt_rate constant = {.base = 0.3f, .kind = SHMT_RATE_CONSTANT, .power = 5};
+    assert_true(shmt_rate_at(&constant, 1e9) == 0.3f);
+    const float powers[] = {0, 0.25f, 0.5f, 0.75f, 1, 1.5f, 2, 3, 0.1f, 1.0f / 3, 1e-6f, SHMT_RATE_MAX_POWER};
+    for (size_t p = 0; p < sizeof powers / sizeof *powers; p++) {
+        const struct shmt_rate rate = {.base = 0.7f, .kind = SHMT_RATE_INVERSE, .power = powers[p]};
+        assert_true(shmt_rate_at(&rate, 0) == 0.7f);
+        for (double t = 0.01; t < 1e4; t *= 1.9) { /* libm's pow in double is off by far less than half a unit of a float */
+            const float want = (float)((double)0.7f / pow(1 + t, (double)powers[p]));
+            assert_true(fabsf(shmt_rate_at(&rate, t) - want) <= want * 0x1p-23f);
+        }
+    }
+    const struct shmt_rate root = {.base = 1, .kind = SHMT_RATE_INVERSE, .power = 0.5f};
+    assert_true(shmt_rate_at(&root, 3) == 0.5f);
+    assert_true(shmt_rate_at(&root, 1) == (float)(1 / sqrt(2)));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fast_kernels_give_the_bits_of_plain_loops),
+        cmocka_unit_test(plain_loops_compute_what_the_header_says),
+        cmocka_unit_test(dot_products_are_summed_in_eight_lanes),
+        cmocka_unit_test(touched_maps_mark_the_lines_of_a_push_and_no_others),
+        cmocka_unit_test(fold_adds_and_clears_with_and_without_maps),
+        cmocka_unit_test(clear_leaves_zeros),
+        cmocka_unit_test(every_push_is_counted_once_through_folds_and_apply),
+        cmocka_unit_test(apply_does_not_depend_on_how_a_table_is_cut),
+        cmocka_unit_test(small_l2_is_not_lost_in_rounding),
+        cmocka_unit_test(l2_is_stable_for_every_rate),
+        cmocka_unit_test(workers_race_on_live_weights_and_every_weight_stays_whole),
+        cmocka_unit_test(tables_that_cannot_be_are_refused_in_a_sentence),
+        cmocka_unit_test(slices_cover_a_table_once_and_begin_on_lines),
+        cmocka_unit_test(rates_fall_as_their_power_says),
+    };
+    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}
