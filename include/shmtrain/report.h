@@ -1,0 +1,63 @@
+/* What a run did: plain numbers, and texts made from them. */
+#ifndef SHMTRAIN_REPORT_H
+#define SHMTRAIN_REPORT_H
+
+#include <shmtrain/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One epoch. Numbers that nobody computed are NaN. */
+struct shmtrain_epoch {
+    uint32_t epoch;                               /* from 1 */
+    uint32_t partial;                             /* 1: the run was stopped in it */
+    uint64_t examples;                            /* trained on in it */
+    double seconds;                               /* of training, without evaluation */
+    double train_loss;                            /* mean over its examples, each as it was before its own update */
+    double valid_loss, valid_accuracy, valid_auc; /* of the parameters at its end, on the validation data */
+};
+
+struct shmtrain_report {
+    const char *mode, *write, *backend, *model, *optimizer, *schedule; /* names; model "" for own worker functions */
+    uint64_t staleness;                                                /* UINT64_MAX: no bound */
+    uint32_t quorum;                                                   /* gradients that an update waits for, in workers */
+    const char *replicas;
+    uint32_t workers, threads, n_epochs, stopped; /* stopped: 1 when shmtrain_store_stop, or a limit of steps, ended it early */
+    uint32_t batch, item;                         /* examples per update (aggregate), per work item (live) */
+    uint64_t seed;
+    double rate, l2;
+    struct {
+        const char *name;
+        uint64_t examples, features, nonzeros;
+    } dataset, valid; /* valid.name "": none */
+    double best_loss; /* generated data: what the model that made the validation data loses on it; NaN: nobody knows */
+    const struct shmtrain_epoch *epoch; /* (n_epochs) those that are done */
+    double seconds;                     /* all of the run, loading and evaluation included */
+    double load_seconds, train_seconds, first_step_seconds;
+    uint64_t examples, updates; /* trained on, in all; applied to the parameters */
+    double examples_per_second; /* examples / train_seconds */
+    double wait_fraction;       /* of the workers' training time */
+    uint64_t parameter_bytes;
+    uint64_t parameters_xxh64; /* XXH64, seed 0, of the final parameters: tables in order, rows in order, little-endian f32 */
+};
+
+/* One JSON object, in one line, with a line break at its end; to be freed. NULL: no memory. */
+SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
+
+/* Lines for people, at most 80 columns wide, each into `out` (`bytes` large, 0-terminated, no line break): the heading of the table of
+ * epochs, one epoch of it. */
+SHMTRAIN_API void shmtrain_report_heading(const struct shmtrain_report *report, char *out, size_t bytes);
+SHMTRAIN_API void shmtrain_report_line(const struct shmtrain_report *report, const struct shmtrain_epoch *epoch, char *out,
+                                       size_t bytes);
+
+/* Several lines: what is about to run; what came out. */
+SHMTRAIN_API void shmtrain_report_opening(const struct shmtrain_report *report, char *out, size_t bytes);
+SHMTRAIN_API void shmtrain_report_summary(const struct shmtrain_report *report, char *out, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+/* What worker code calls: a session with the parameter store.
+ *
+ * A worker function is written once, against next / pull / push / clock, and runs on every backend and in every mode:
+ *
+ *     static int work(shmtrain_session *s, void *arg) {
+ *         struct shmtrain_work w;
+ *         int rc;
+ *         while ((rc = shmtrain_next(s, &w)) == 1) {
+ *             ... pull, compute the gradient of examples w.first .. w.first + w.n - 1, push ...
+ *             if ((rc = shmtrain_clock(s, NULL)) < 0) break;
+ *         }
+ *         return rc;
+ *     }
+ *
+ * It keeps its state in its argument and the session, not in static variables, and it waits only in session calls.
+ *
+ * Threads: a session belongs to the thread that was given it. Calls return 0 (next: 1) or a negative status of status.h; a call
+ * that cannot be (a row that is not there) returns SHMTRAIN_E_USAGE and leaves its sentence with the session, which ends up
+ * in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means: return it, the run is ending.
+ *
+ * A gradient is a *sum over examples*; the update takes the mean over the examples that it consists of. In `sync` these are the
+ * examples of the whole batch. In `async` they are those of the work item for a dense push, and for the sparse calls each example
+ * is an update of its own (group of examples: see shmtrain_each). */
+#ifndef SHMTRAIN_SESSION_H
+#define SHMTRAIN_SESSION_H
+
+#include <shmtrain/status.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shmtrain_session shmtrain_session;
+
+/* One work item: the places first .. first + n - 1 of this epoch's order are mine. A function that reads its data in order may use
+ * places as example numbers; shmtrain_order gives the shuffled example at each place. */
+struct shmtrain_work {
+    uint64_t first, n;
+    uint64_t
+        step; /* number of this step: of the batch in `aggregate`, of the item in the live modes; from 0, over all epochs */
+    uint32_t chunk; /* which part of the batch (`aggregate`), else 0 */
+    uint32_t epoch; /* from 0 */
+    uint32_t life;  /* how often this worker had to be started again */
+    uint32_t reserved;
+};
+
+/* What became of what I pushed in the clock that shmtrain_clock has just ended. */
+struct shmtrain_fate {
+    uint64_t clock;                    /* clocks that I have completed */
+    uint32_t applied, dropped, folded; /* examples */
+};
+
+/* n examples in compressed sparse rows. Example k is row i = order ? order[k] : k of the arrays: its nonzeros are
+ * start[i] .. start[i + 1] - 1, columns id[] (distinct within a row), values value[] (NULL: all 1). With `bias`, the last row of the table is a
+ * further column that every example has, with value 1. Tables of width 1 only. */
+struct shmtrain_csr {
+    uint32_t n;
+    uint32_t bias; /* 0 or 1 */
+    const uint64_t *start;
+    const uint32_t *id;
+    const float *value;
+    const uint32_t *order;
+};
+
+/* Turns dot products into slopes: slope_out[k] = d loss / d dot of example first + k of the csr (its place there, not order[]). (n) each, n at most 64. */
+typedef void shmtrain_slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out);
+
+/* ---- work: the two calls that may wait ---- */
+
+/* The next work item of mine: 1 and *out, or 0 when the run is over, or a negative status. Waits at the end of an epoch until all
+ * have finished it. The item before it must have been ended by shmtrain_clock. */
+SHMTRAIN_API int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out);
+
+/* What I pushed for this item is complete. Waits as the mode says; all views end. `out` may be NULL. */
+SHMTRAIN_API int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out);
+
+/* The examples at the places of the item: (work->n) into example_out; shuffled by (seed, epoch, place), or as they are when
+ * `shuffle` is off. */
+SHMTRAIN_API int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32_t *example_out);
+
+/* The loss of the item, summed over its examples, as the model saw them before their updates; optional, once per item. */
+SHMTRAIN_API int shmtrain_report(shmtrain_session *s, double loss_sum);
+
+/* ---- dense: rows of table t, row-major (n, width) ---- */
+
+/* A look at rows row .. row + n - 1 without a copy: *at_out points to the first, rows are *stride_out floats apart. *live_out: 1, others' updates
+ * (and my own) show up while I look, each element whole; 0, nothing changes before my next clock. Valid until then; read only. */
+SHMTRAIN_API int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
+                               int *live_out);
+
+/* A steady copy of the rows: (n, width) into out. */
+SHMTRAIN_API int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *out);
+
+/* Lends the buffer in which the whole table's gradient (rows, width) is to be written, to be given to shmtrain_push. Its contents are undefined; every element must be written.
+ * Once per item and table, before any other push of the item. */
+SHMTRAIN_API int shmtrain_lend(shmtrain_session *s, int t, float **grad_out);
+
+/* Pushes a gradient (n, width) for these rows. grad == the lent buffer (then row 0, n = rows): taken without a copy. */
+SHMTRAIN_API int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float *grad);
+
+/* ---- sparse: by groups of examples, on a table of width 1 ---- */
+
+/* "These rows next": a hint (prefetch), and on backends that fetch, the request. */
+SHMTRAIN_API int shmtrain_need(shmtrain_session *s, int t, const struct shmtrain_csr *x);
+
+/* dot_out[k] = sum of value * weight over example k, (n). */
+SHMTRAIN_API int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float *dot_out);
+
+/* Pushes the gradient sum over k of slope[k] * x_k. Live modes: example by example, each an update of its own. */
+SHMTRAIN_API int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *x, const float *slope);
+
+/* For each group of `group` examples (1 .. 64): dot products, slopes by the callback, push. The fast path of linear models. In the
+ * live modes group 1 is plain stochastic gradient descent; larger groups keep more rows in flight: their dot products are taken before any of them is updated. */
+SHMTRAIN_API int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope,
+                               void *arg);
+
+/* Gathers rows id[0..n) into out (n, width); pushes gradients (n, width) for rows id[0..n), which may repeat. */
+SHMTRAIN_API int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, float *out);
+SHMTRAIN_API int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, const float *grad);
+
+/* ---- who I am ---- */
+SHMTRAIN_API uint32_t shmtrain_rank(const shmtrain_session *s); /* 0 .. workers - 1 */
+SHMTRAIN_API uint32_t shmtrain_workers(const shmtrain_session *s);
+SHMTRAIN_API uint64_t shmtrain_global_step(const shmtrain_session *s);        /* the step of my current item */
+SHMTRAIN_API const char *shmtrain_session_message(const shmtrain_session *s); /* the sentence of the last failed call, or "" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,12 @@
+/* libshmtrain: training with many workers over a parameter store in shared memory. Everything that is public. */
+#ifndef SHMTRAIN_SHMTRAIN_H
+#define SHMTRAIN_SHMTRAIN_H
+
+#include <shmtrain/data.h>
+#include <shmtrain/model.h>
+#include <shmtrain/report.h>
+#include <shmtrain/session.h>
+#include <shmtrain/status.h>
+#include <shmtrain/store.h>
+
+#endif

@@ -1,0 +1,51 @@
+/* Chunks of a batch and the tree over them: see chunks.h. */
+#include "consistency/chunks.h"
+
+#include <string.h>
+
+uint32_t shmt_chunks_of_batch(uint32_t batch) {
+    uint32_t chunks = 1;
+    while (chunks < SHMT_MAX_CHUNKS && (uint64_t)chunks * 2 * chunks <= batch) chunks *= 2;
+    return chunks;
+}
+
+static uint64_t cut(uint32_t batch, uint32_t n_chunks, uint32_t chunk) { return (uint64_t)batch * chunk / n_chunks; }
+
+void shmt_chunk_examples(uint32_t batch, uint32_t n_chunks, uint32_t chunk, uint64_t n, uint64_t *from_out, uint64_t *to_out) {
+    const uint64_t from = cut(batch, n_chunks, chunk), to = cut(batch, n_chunks, chunk + 1);
+    *from_out = from < n ? from : n;
+    *to_out = to < n ? to : n;
+}
+
+void shmt_chunk_share(uint32_t n_chunks, uint32_t seat, uint32_t n_seats, uint32_t *from_out, uint32_t *to_out) {
+    *from_out = (uint32_t)((uint64_t)n_chunks * seat / n_seats);
+    *to_out = (uint32_t)((uint64_t)n_chunks * (seat + 1) / n_seats);
+}
+
+void shmt_stack_push(struct shmt_stack *stack, uint32_t chunk) {
+    stack->at[stack->n] = (struct shmt_subtree){.first = chunk, .level = 0};
+    stack->n++;
+}
+
+bool shmt_stack_may_merge(const struct shmt_stack *stack) {
+    if (stack->n < 2) return false;
+    const struct shmt_subtree left = stack->at[stack->n - 2], right = stack->at[stack->n - 1];
+    const uint32_t width = 1u << left.level;
+    return left.level == right.level && left.first % (2 * width) == 0 && right.first == left.first + width;
+}
+
+void shmt_stack_merge(struct shmt_stack *stack) {
+    stack->n--;
+    stack->at[stack->n - 1].level++;
+}
+
+void shmt_stack_after(uint32_t from, uint32_t to, struct shmt_stack *out, uint32_t *height_out) {
+    uint32_t height = 0;
+    memset(out, 0, sizeof *out);
+    for (uint32_t chunk = from; chunk < to; chunk++) {
+        shmt_stack_push(out, chunk);
+        if (out->n > height) height = out->n;
+        while (shmt_stack_may_merge(out)) shmt_stack_merge(out);
+    }
+    *height_out = height;
+}

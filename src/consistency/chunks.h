@@ -1,0 +1,48 @@
+/* How a batch is cut into chunks, who computes which, and in which order their gradients are added.
+ *
+ * The batch is cut into C chunks, C a power of two that follows from the configuration alone. Gradients are added along the
+ * complete binary tree over chunks 0 .. C-1, whoever computed them, so the sum has the same bits for every number of workers. A
+ * worker gets neighbouring chunks and adds the complete subtrees among them as it goes, on a stack: at most log2 C + 1 buffers.
+ * What stands on the stack in the end is the same for all who know the range, so the others can find it without being told. */
+#ifndef SHMT_CONSISTENCY_CHUNKS_H
+#define SHMT_CONSISTENCY_CHUNKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SHMT_MAX_CHUNKS 1024
+#define SHMT_MAX_STACK  24 /* at least 2 log2(SHMT_MAX_CHUNKS) + 1 */
+
+/* The number of chunks for a batch of `batch` examples: about its square root, which balances the work in a chunk against the work
+ * of adding it; at least 1, at most SHMT_MAX_CHUNKS, never more than examples. */
+uint32_t shmt_chunks_of_batch(uint32_t batch);
+
+/* Examples of chunk `chunk`, counted from the first example of a batch that has n examples (the last one of an epoch may be
+ * short, its cuts stay where they are): from *from_out to before *to_out; empty when equal. */
+void shmt_chunk_examples(uint32_t batch, uint32_t n_chunks, uint32_t chunk, uint64_t n, uint64_t *from_out, uint64_t *to_out);
+
+/* The chunks of one of n_seats workers: from *from_out to before *to_out. */
+void shmt_chunk_share(uint32_t n_chunks, uint32_t seat, uint32_t n_seats, uint32_t *from_out, uint32_t *to_out);
+
+/* A complete subtree: the chunks first .. first + 2^level - 1. */
+struct shmt_subtree {
+    uint32_t first, level;
+};
+
+/* The stack of subtrees that a worker has after some of its chunks; place i of the stack is buffer i. Start with {0}. */
+struct shmt_stack {
+    uint32_t n;
+    struct shmt_subtree at[SHMT_MAX_STACK];
+};
+
+/* Puts chunk `chunk` on the stack: its gradient is in buffer stack->n - 1 afterwards. */
+void shmt_stack_push(struct shmt_stack *stack, uint32_t chunk);
+
+/* True when the two topmost subtrees are siblings: add buffer n - 1 into buffer n - 2, then call shmt_stack_merge. */
+bool shmt_stack_may_merge(const struct shmt_stack *stack);
+void shmt_stack_merge(struct shmt_stack *stack);
+
+/* The stack after all chunks from .. to - 1, and the largest height that it had on the way (the buffers that are needed). */
+void shmt_stack_after(uint32_t from, uint32_t to, struct shmt_stack *out, uint32_t *height_out);
+
+#endif
