@@ -1,0 +1,108 @@
+/* THE CONTRACT: what a backend is. A new backend can be written from this header.
+ *
+ * A backend says where parameters live and how workers meet; it knows nothing of models, data or processes. A *store* holds the
+ * parameters of one run; a *seat* is one worker's place at it. Life of a store:
+ *
+ *     plan -> create -> [write] -> for each worker: enter, { claim, (bind, lend), publish }*, meet, tally, turn, ..., leave -> read -> destroy
+ *
+ * Every entry is called at most a few times per work item, never per example: kernels run on the spans that `bind` fills.
+ * A seat belongs to one thread. "May wait": until others arrive; returns SHMTRAIN_E_STOPPED when the abort word is set while it
+ * waits. All other entries return at once. int results: 0, a positive answer, or a status with its sentence in seat or `e`. */
+#ifndef SHMT_PS_BACKEND_OPS_H
+#define SHMT_PS_BACKEND_OPS_H
+
+#include <shmtrain/session.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+#include "ps/spec.h"
+#include "store/span.h"
+
+struct shmt_store; /* each backend defines its own */
+
+struct shmt_counters;
+
+/* What every backend's seat begins with. */
+struct shmt_seat {
+    struct shmt_error error; /* the sentence of the first failure */
+    struct shmt_counters *counters;
+    uint32_t rank, life;
+};
+
+enum shmt_caps {
+    SHMT_CAP_MANY = 1,      /* more than one seat */
+    SHMT_CAP_PROCESSES = 2, /* seats may be taken in forked processes */
+    SHMT_CAP_STEADY = 4     /* live views are copies: nothing changes in them */
+};
+
+/* Bytes that a store will need. */
+struct shmt_need {
+    uint64_t parameter_bytes, gradient_bytes, other_bytes, total_bytes;
+};
+
+/* Sums over an epoch, taken at its end. */
+struct shmt_tally {
+    uint64_t examples, pieces; /* that were done */
+    double loss;               /* the reported losses, added along a tree over the pieces */
+};
+
+/* What a seat has done since it was taken; written by it alone, read by anyone (each number whole, not all of one moment). */
+struct shmt_counters {
+    _Atomic uint64_t examples, updates;
+    _Atomic uint64_t wait_clock_ns, wait_epoch_ns, busy_ns;
+};
+
+struct shmt_backend_ops {
+    const char *name, *about;
+    uint32_t caps;
+
+    /* Pure: what `create` will need. Refuses a spec that this backend cannot serve. */
+    int (*plan)(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);
+
+    /* Makes the store, parameters zero; before workers exist. `spec` is copied. Errors: _MEMORY, _SYSTEM, and those of plan. */
+    int (*create)(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e);
+    void (*destroy)(struct shmt_store *store);
+
+    /* In the worker, after the fork: takes seat `rank`; every seat is taken once per life. Waits for nobody. */
+    int (*enter)(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e);
+    void (*leave)(struct shmt_seat *seat);
+
+    /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end). May wait
+     * (aggregate: a worker without a chunk of the batch still takes part in its update). */
+    int (*claim)(struct shmt_seat *seat, struct shmtrain_work *out);
+
+    /* Where to read and write table t for the piece in hand; valid until publish. *live_out: as in shmtrain_view. */
+    int (*bind)(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_out);
+
+    /* The buffer (rows * width) for the whole gradient of table t; contents undefined. Aggregate: it is the gradient of the piece itself (span->sink),
+     * so nothing needs to be pushed afterwards; live: scratch memory of the seat, to be pushed through a kernel. */
+    int (*lend)(struct shmt_seat *seat, int t, float **out);
+
+    /* The loss of the piece in hand, summed over its examples. */
+    void (*report)(struct shmt_seat *seat, double loss);
+
+    /* The piece in hand is complete. Live: counts a clock and waits as the policy says. Aggregate: after my last chunk of the
+     * batch, waits for all gradients, applies my slice of the update, waits for all slices. May wait. */
+    int (*publish)(struct shmt_seat *seat, struct shmtrain_fate *out);
+
+    /* Waits until all seats have called it: parameters are quiet from then on, until `turn`. */
+    int (*meet)(struct shmt_seat *seat);
+
+    /* Between the meeting and the turn: sums over the epoch. */
+    int (*tally)(struct shmt_seat *seat, struct shmt_tally *out);
+
+    /* Ends the epoch for all; everybody's meeting point. 1: on to the next, 0: the run is over (all epochs or steps are done, or stop was asked for). May wait. */
+    int (*turn)(struct shmt_seat *seat);
+
+    /* ---- from the application, or any worker ---- */
+    int (*read)(struct shmt_store *store, int t, uint64_t row, uint64_t n, float *out);       /* as it is at the moment */
+    int (*write)(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in); /* while nobody trains */
+    float *(*l2_share)(struct shmt_store *store, int t); /* (rows), to be filled before workers enter; NULL: not asked for */
+    void *(*board)(struct shmt_store *store);            /* spec->board_bytes of shared zeros, aligned to a page */
+    const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
+    void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
+    _Atomic uint32_t *(*abort_word)(struct shmt_store *store); /* nonzero: give up at once; shared, to be set by a supervisor */
+    void (*rouse)(struct shmt_store *store);                   /* wakes all who wait, to look at the abort word */
+};
+
+#endif

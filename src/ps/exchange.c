@@ -1,0 +1,185 @@
+/* Pulls and pushes: the session calls that move parameters and gradients. Each finds the span of its table, checks the caller's
+ * rows once, and runs a kernel. Entering and ending work is in session.c. */
+#include <string.h>
+
+#include "ps/session.h"
+#include "store/live.h"
+
+static int refuse(struct shmtrain_session *s, const char *call, const char *what) {
+    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: %s", call, what);
+}
+
+/* The binding of table t for the item in hand (outside an item: for looking only). */
+static int bind_table(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
+    if (s->error.status != 0) return s->error.status;
+    if (t < 0 || (uint32_t)t >= s->spec->n_tables) return refuse(s, call, "there is no table of this number");
+    struct shmt_binding *b = &s->table[t];
+    if (!b->bound || !s->in_work) {
+        const int rc = s->ops->bind(s->seat, t, &b->span, &b->live);
+        if (rc < 0) {
+            s->error = s->seat->error;
+            return rc;
+        }
+        b->bound = true;
+    }
+    *out = b;
+    return 0;
+}
+
+static int bind_rows(struct shmtrain_session *s, const char *call, int t, uint64_t row, uint64_t n, struct shmt_binding **out) {
+    const int rc = bind_table(s, call, t, out);
+    if (rc < 0) return rc;
+    const uint64_t rows = (*out)->span.rows;
+    return n <= rows && row <= rows - n ? 0 : refuse(s, call, "rows beyond the end of the table");
+}
+
+static int bind_to_push(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
+    if (!s->in_work && s->error.status == 0) return refuse(s, call, "there is no item: call shmtrain_next first");
+    return bind_table(s, call, t, out);
+}
+
+static int bind_sparse(struct shmtrain_session *s, const char *call, int t, const struct shmtrain_csr *x,
+                       struct shmt_binding **out) {
+    const int rc = bind_table(s, call, t, out);
+    if (rc < 0) return rc;
+    if ((*out)->span.width != 1) return refuse(s, call, "sparse calls need a table of width 1");
+    return x->start && x->id && x->bias <= 1 ? 0 : refuse(s, call, "a csr needs start and id, and bias 0 or 1");
+}
+
+static const struct shmt_kernels *kernels_for(const struct shmtrain_session *s, const struct shmtrain_csr *x) {
+    return x->value ? s->with_values : s->all_ones;
+}
+
+static bool is_live(const struct shmtrain_session *s) { return shmt_policy_is_live(&s->spec->policy); }
+
+/* In the live modes every push is an update; in `aggregate` the backend counts the updates that it applies. */
+static void count_updates(struct shmtrain_session *s, uint64_t n) {
+    if (is_live(s)) bump_relaxed(&s->seat->counters->updates, n);
+}
+
+/* Rows row .. row + n - 1 (n > 0) by the rule. The gradient is a sum over the item's examples, the update takes their mean; L2 belongs
+ * to the update, and to no row from l2_rows on. */
+static void push_dense(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t row, uint64_t n,
+                       const float *grad) {
+    const uint64_t width = b->span.width, ruled = s->spec->l2_rows[t];
+    const float m = (float)s->work.n, rate = s->rate / m, l2 = s->spec->l2 * m;
+    const uint64_t n_ruled = row >= ruled ? 0 : shmt_min_u64(n, ruled - row);
+    const struct shmt_kernels *k = s->with_values;
+    if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, rate, l2);
+    if (n_ruled < n) k->push_dense(&b->span, (row + n_ruled) * width, (n - n_ruled) * width, grad + n_ruled * width, rate, 0);
+}
+
+int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
+                  int *live_out) {
+    struct shmt_binding *b;
+    const int rc = bind_rows(s, "shmtrain_view", t, row, n, &b);
+    if (rc < 0) return rc;
+    *at_out = b->span.weight + row * b->span.width;
+    *stride_out = b->span.width;
+    if (live_out) *live_out = b->live;
+    return 0;
+}
+
+int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *out) {
+    struct shmt_binding *b;
+    const int rc = bind_rows(s, "shmtrain_pull", t, row, n, &b);
+    if (rc < 0) return rc;
+    shmt_live_read(out, b->span.weight + row * b->span.width, n * b->span.width);
+    return 0;
+}
+
+int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
+    struct shmt_binding *b;
+    int rc = bind_to_push(s, "shmtrain_lend", t, &b);
+    if (rc < 0) return rc;
+    if (b->lent || b->pushed) return refuse(s, "shmtrain_lend", "once per item and table, before any push");
+    rc = s->ops->lend(s->seat, t, grad_out);
+    if (rc < 0) {
+        s->error = s->seat->error;
+        return rc;
+    }
+    b->lent = true;
+    return 0;
+}
+
+int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float *grad) {
+    struct shmt_binding *b;
+    int rc = bind_to_push(s, "shmtrain_push", t, &b);
+    if (rc == 0) rc = bind_rows(s, "shmtrain_push", t, row, n, &b);
+    if (rc < 0) return rc;
+    if (b->lent && !b->pushed && (row != 0 || n != b->span.rows))
+        return refuse(s, "shmtrain_push", "a lent buffer is pushed whole, and first");
+    const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
+    b->pushed = true;
+    if (!in_place) push_dense(s, t, b, row, n, grad);
+    count_updates(s, 1);
+    return 0;
+}
+
+int shmtrain_need(shmtrain_session *s, int t, const struct shmtrain_csr *x) {
+    struct shmt_binding *b;
+    const int rc = bind_sparse(s, "shmtrain_need", t, x, &b);
+    if (rc < 0) return rc;
+    kernels_for(s, x)->need(&b->span, x);
+    return 0;
+}
+
+int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float *dot_out) {
+    struct shmt_binding *b;
+    const int rc = bind_sparse(s, "shmtrain_dot", t, x, &b);
+    if (rc < 0) return rc;
+    kernels_for(s, x)->dot(&b->span, x, dot_out);
+    return 0;
+}
+
+int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *x, const float *slope) {
+    struct shmt_binding *b;
+    int rc = bind_to_push(s, "shmtrain_push_sparse", t, &b);
+    if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, x, &b);
+    if (rc < 0) return rc;
+    kernels_for(s, x)->push_sparse(&b->span, x, slope, s->rate, s->spec->l2);
+    b->pushed = true;
+    count_updates(s, x->n);
+    return 0;
+}
+
+int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, void *arg) {
+    struct shmt_binding *b;
+    int rc = bind_to_push(s, "shmtrain_each", t, &b);
+    if (rc == 0) rc = bind_sparse(s, "shmtrain_each", t, x, &b);
+    if (rc < 0) return rc;
+    if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group is 1 to 64 examples");
+    kernels_for(s, x)->each(&b->span, x, group, slope, arg, s->rate, s->spec->l2);
+    b->pushed = true;
+    count_updates(s, x->n);
+    return 0;
+}
+
+static int check_ids(struct shmtrain_session *s, const char *call, const struct shmt_binding *b, const uint32_t *id,
+                     uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (id[i] >= b->span.rows) return refuse(s, call, "a row beyond the end of the table");
+    return 0;
+}
+
+int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, float *out) {
+    struct shmt_binding *b;
+    int rc = bind_table(s, "shmtrain_rows", t, &b);
+    if (rc == 0) rc = check_ids(s, "shmtrain_rows", b, id, n);
+    if (rc < 0) return rc;
+    const uint64_t width = b->span.width;
+    for (uint32_t i = 0; i < n; i++) shmt_live_read(out + i * width, b->span.weight + id[i] * width, width);
+    return 0;
+}
+
+int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, const float *grad) {
+    struct shmt_binding *b;
+    int rc = bind_to_push(s, "shmtrain_push_rows", t, &b);
+    if (rc == 0) rc = check_ids(s, "shmtrain_push_rows", b, id, n);
+    if (rc < 0) return rc;
+    const uint64_t width = b->span.width;
+    for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width);
+    b->pushed = true;
+    count_updates(s, n);
+    return 0;
+}

@@ -1,0 +1,130 @@
+/* Sessions: how worker code enters the store, gets work and ends it. The pulls and pushes are in exchange.c.
+ *
+ * Relies on a backend that keeps the contract of backend_ops.h. Guarantees what <shmtrain/session.h> promises, the same on every
+ * backend: in particular that calls out of order are refused with a sentence and change nothing. */
+#include "ps/session.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
+                       const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e) {
+    memset(s, 0, sizeof *s);
+    const bool l2 = spec->l2 > 0;
+    s->ops = ops;
+    s->store = store;
+    s->spec = spec;
+    s->with_values = shmt_kernels_find(spec->policy.write, true, l2);
+    s->all_ones = shmt_kernels_find(spec->policy.write, false, l2);
+    if (!s->with_values || !s->all_ones)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no kernel for write %s", shmt_write_name(spec->policy.write));
+    return ops->enter(store, rank, life, &s->seat, e);
+}
+
+void shmt_session_leave(struct shmtrain_session *s) {
+    if (s->seat) s->ops->leave(s->seat);
+    s->seat = NULL;
+}
+
+/* Keeps the sentence of a failed backend entry with the session. */
+static int seat_failed(struct shmtrain_session *s, int status) {
+    if (s->error.status == 0 && s->seat->error.status != 0) s->error = s->seat->error;
+    if (status == SHMTRAIN_E_STOPPED) shmt_fail(&s->error, status, "the run was told to end");
+    return status;
+}
+
+static void begin_busy(struct shmtrain_session *s) { s->busy_since_ns = shmt_now_ns(); }
+
+static void end_busy(struct shmtrain_session *s) {
+    /* One writer, read by displays: only the value matters. */
+    bump_relaxed(&s->seat->counters->busy_ns, shmt_now_ns() - s->busy_since_ns);
+}
+
+/* Everybody meets, looks at the quiet parameters, and goes on together. 1: another epoch, 0: the run is over. */
+static int end_epoch(struct shmtrain_session *s) {
+    int rc = s->ops->meet(s->seat);
+    if (rc < 0) return seat_failed(s, rc);
+    if (s->epoch_end && (rc = s->epoch_end(s, s->epoch_end_arg, s->epoch)) < 0) return rc;
+    rc = s->ops->turn(s->seat);
+    if (rc < 0) return seat_failed(s, rc);
+    s->epoch++;
+    return rc;
+}
+
+static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
+    const uint64_t steps = shmt_spec_steps(s->spec);
+    s->rate = shmt_spec_rate(s->spec, s->work.epoch, s->work.step - s->work.epoch * steps);
+    memset(s->table, 0, sizeof s->table); /* what was bound for looking between items has no place to push to */
+    s->in_work = true;
+    *out = s->work;
+    begin_busy(s);
+    return 1;
+}
+
+int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out) {
+    if (s->error.status != 0) return s->error.status;
+    if (s->in_work)
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next before shmtrain_clock has ended the item before");
+    while (!s->over) {
+        int rc = s->ops->claim(s->seat, &s->work);
+        if (rc < 0) return seat_failed(s, rc);
+        if (rc == 1) return begin_work(s, out);
+        rc = end_epoch(s);
+        if (rc < 0) return rc;
+        s->over = rc == 0;
+    }
+    return 0;
+}
+
+/* A buffer that was lent and not pushed holds no gradient, but the backend would take it for one. */
+static int check_lent(struct shmtrain_session *s) {
+    for (uint32_t t = 0; t < s->spec->n_tables; t++) {
+        if (!s->table[t].lent || s->table[t].pushed) continue;
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE,
+                         "table \"%s\": the lent gradient buffer was not pushed before shmtrain_clock", s->spec->table[t].name);
+    }
+    return 0;
+}
+
+int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
+    struct shmtrain_fate fate = {0};
+    if (s->error.status != 0) return s->error.status;
+    if (!s->in_work) return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock without an item: call shmtrain_next first");
+    int rc = check_lent(s);
+    if (rc < 0) return rc;
+    end_busy(s);
+    s->in_work = false;
+    memset(s->table, 0, sizeof s->table);
+    bump_relaxed(&s->seat->counters->examples, s->work.n);
+    rc = s->ops->publish(s->seat, &fate);
+    if (rc < 0) return seat_failed(s, rc);
+    if (out) *out = fate;
+    return 0;
+}
+
+int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32_t *example_out) {
+    const uint64_t n = s->spec->n_examples;
+    if (work->n > n || work->first > n - work->n)
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_order: places beyond the last of %llu examples",
+                         (unsigned long long)n);
+    shmt_order_fill(&s->spec->order, work->epoch, work->first, (uint32_t)work->n, example_out);
+    return 0;
+}
+
+int shmtrain_report(shmtrain_session *s, double loss_sum) {
+    if (!s->in_work)
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_report without an item: call it before shmtrain_clock");
+    s->ops->report(s->seat, loss_sum);
+    return 0;
+}
+
+int shmt_session_meet(shmtrain_session *s) {
+    const int rc = s->ops->meet(s->seat);
+    return rc < 0 ? seat_failed(s, rc) : 0;
+}
+
+uint32_t shmtrain_rank(const shmtrain_session *s) { return s->seat->rank; }
+uint32_t shmtrain_workers(const shmtrain_session *s) { return s->spec->n_workers; }
+uint64_t shmtrain_global_step(const shmtrain_session *s) { return s->work.step; }
+const char *shmtrain_session_message(const shmtrain_session *s) { return s->error.text; }

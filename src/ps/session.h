@@ -1,0 +1,49 @@
+/* A session: one worker's handle, which turns the public calls into spans, kernels and backend entries.
+ *
+ * It is entered and left by whoever runs workers; the calls that worker code makes are declared in <shmtrain/session.h>. */
+#ifndef SHMT_PS_SESSION_H
+#define SHMT_PS_SESSION_H
+
+#include <shmtrain/session.h>
+#include <stdbool.h>
+
+#include "ps/backend_ops.h"
+#include "store/kernels.h"
+
+/* Called in every worker when an epoch is over and all have met: parameters are quiet until it has returned in all of them. A
+ * negative status ends the run. */
+typedef int shmt_epoch_end(shmtrain_session *s, void *arg, uint32_t epoch);
+
+struct shmt_binding {
+    bool bound, lent, pushed;
+    int live;
+    struct shmt_span span;
+};
+
+struct shmtrain_session {
+    const struct shmt_backend_ops *ops;
+    struct shmt_store *store;
+    struct shmt_seat *seat;
+    const struct shmt_spec *spec;
+    const struct shmt_kernels *with_values, *all_ones;
+    struct shmt_binding table[SHMT_MAX_TABLES];
+    struct shmtrain_work work;
+    bool in_work; /* between next and clock */
+    bool over;    /* next has returned 0 */
+    float rate;   /* of this step */
+    uint32_t epoch;
+    shmt_epoch_end *epoch_end; /* NULL: nothing happens */
+    void *epoch_end_arg;
+    uint64_t busy_since_ns;
+    struct shmt_error error;
+};
+
+/* `spec` must outlive the session. Error sentences of a failing call are found in s->error. */
+int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
+                       const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e);
+void shmt_session_leave(struct shmtrain_session *s);
+
+/* All meet, outside the epoch's end too; may wait. */
+int shmt_session_meet(shmtrain_session *s);
+
+#endif

@@ -1,0 +1,34 @@
+/* Checks of a run: see spec.h. */
+#include "ps/spec.h"
+
+static int check_tables(const struct shmt_spec *spec, struct shmt_error *e) {
+    uint64_t floats = 0;
+    if (spec->n_tables == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a store needs a table: call shmtrain_store_table before the run");
+    if (spec->n_tables > SHMT_MAX_TABLES)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%u tables, at most %d are possible", spec->n_tables, SHMT_MAX_TABLES);
+    for (uint32_t t = 0; t < spec->n_tables; t++) {
+        const int rc = shmt_table_check(&spec->table[t], e);
+        if (rc < 0) return rc;
+        if (!shmt_add_u64(floats, shmt_table_floats(&spec->table[t]), &floats) || floats > UINT64_MAX / 64)
+            return shmt_fail(e, SHMTRAIN_E_USAGE, "the tables are larger than any memory");
+    }
+    return 0;
+}
+
+static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
+    if (spec->n_seats == 0 || spec->n_workers == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one worker");
+    if (spec->n_examples == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs examples: call shmtrain_store_examples before it");
+    if (spec->n_examples > UINT32_MAX) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most 4294967295 examples are possible");
+    if (spec->epochs == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one epoch");
+    if (spec->batch == 0 || spec->item == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a batch needs at least one example");
+    return 0;
+}
+
+int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
+    int rc = shmt_policy_check(&spec->policy, e);
+    if (rc == 0) rc = check_work(spec, e);
+    if (rc == 0) rc = check_tables(spec, e);
+    return rc;
+}
