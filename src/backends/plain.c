@@ -1,0 +1,313 @@
+/* The plain backend and its copying variant: see plain.h.
+ *
+ * One seat, so nothing is shared and nothing waits. In `aggregate` it keeps one gradient buffer per chunk and adds them by a plain
+ * recursion over the complete tree: more memory than others need, but nothing to get wrong. Written apart from the shm backend on
+ * purpose: what both compute in different ways is compared bit by bit. */
+#include "backends/plain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "consistency/chunks.h"
+#include "math/tree.h"
+#include "ps/flat.h"
+#include "store/kernels.h"
+
+struct plain_seat {
+    struct shmt_seat seat;
+    struct shmt_store *store;
+    uint32_t epoch;
+    uint64_t next;  /* the next piece of this epoch */
+    uint64_t piece; /* the one in hand */
+    struct shmtrain_work work;
+    float *copy[SHMT_MAX_TABLES]; /* `copy`: what views show for this piece; NULL when not bound */
+    float *scratch;               /* live: lent gradients */
+};
+
+struct shmt_store {
+    struct shmt_spec spec;
+    struct shmt_flat flat;
+    bool copies;
+    float *weight;   /* (flat.n) */
+    float *grad;     /* aggregate: (n_chunks, flat.n) */
+    float *l2_share; /* (flat.n), or NULL */
+    void *board;
+    double *loss;      /* (pieces) of this epoch */
+    uint64_t *handled; /* (pieces) examples */
+    struct shmt_counters counters;
+    _Atomic uint32_t stop, abort;
+    struct plain_seat *taken;
+};
+
+static struct plain_seat *mine(struct shmt_seat *seat) { return (struct plain_seat *)(void *)seat; }
+static bool is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
+
+static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
+    const int rc = shmt_spec_check(spec, e);
+    if (rc < 0) return rc;
+    if (spec->n_seats != 1)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "the plain backend has one worker with one thread: take -w 1 -t 1, or --backend shm");
+    struct shmt_flat flat;
+    shmt_flat_plan(spec, &flat);
+    const uint64_t table_bytes = flat.n * sizeof(float);
+    out->parameter_bytes = table_bytes * (spec->l2_shares ? 2 : 1);
+    out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * spec->n_chunks;
+    out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes;
+    out->total_bytes = out->parameter_bytes + out->gradient_bytes + out->other_bytes;
+    return 0;
+}
+
+static void *zeros(uint64_t bytes) {
+    void *p = aligned_alloc(4096, (bytes + 4096) & ~UINT64_C(4095));
+    if (p) memset(p, 0, bytes);
+    return p;
+}
+
+static void destroy(struct shmt_store *store) {
+    if (!store) return;
+    free(store->weight);
+    free(store->grad);
+    free(store->l2_share);
+    free(store->board);
+    free(store->loss);
+    free(store->handled);
+    free(store);
+}
+
+static int create(const struct shmt_spec *spec, bool copies, struct shmt_store **out, struct shmt_error *e) {
+    struct shmt_need need;
+    const int rc = plan(spec, &need, e);
+    if (rc < 0) return rc;
+    struct shmt_store *store = zeros(sizeof *store);
+    if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store");
+    store->spec = *spec;
+    store->copies = copies;
+    shmt_flat_plan(spec, &store->flat);
+    const uint64_t floats = store->flat.n, pieces = shmt_spec_pieces(spec);
+    store->weight = zeros(floats * sizeof(float));
+    store->grad = zeros(floats * sizeof(float) * (is_live(store) ? 1 : spec->n_chunks));
+    store->l2_share = zeros(spec->l2_shares ? floats * sizeof(float) : 1);
+    store->board = zeros(spec->board_bytes);
+    store->loss = zeros(pieces * sizeof(double));
+    store->handled = zeros(pieces * sizeof(uint64_t));
+    if (!store->weight || !store->grad || !store->l2_share || !store->board || !store->loss || !store->handled) {
+        destroy(store);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store of %llu bytes", (unsigned long long)need.total_bytes);
+    }
+    *out = store;
+    return 0;
+}
+
+static int create_plain(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e) {
+    return create(spec, false, out, e);
+}
+static int create_copy(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e) {
+    return create(spec, true, out, e);
+}
+
+static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
+    if (rank != 0 || store->taken) return shmt_fail(e, SHMTRAIN_E_USAGE, "the plain backend has one seat");
+    struct plain_seat *p = zeros(sizeof *p);
+    if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a seat");
+    p->seat.life = life;
+    p->seat.counters = &store->counters;
+    p->store = store;
+    p->scratch = is_live(store) ? store->grad : NULL;
+    store->taken = p;
+    *out = &p->seat;
+    return 0;
+}
+
+static void drop_copies(struct plain_seat *p) {
+    for (uint32_t t = 0; t < SHMT_MAX_TABLES; t++) {
+        free(p->copy[t]);
+        p->copy[t] = NULL;
+    }
+}
+
+static void leave(struct shmt_seat *seat) {
+    struct plain_seat *p = mine(seat);
+    p->store->taken = NULL;
+    drop_copies(p);
+    free(p);
+}
+
+/* The next piece that has examples; a short last batch leaves chunks empty. The run ends between batches only. */
+static int claim(struct shmt_seat *seat, struct shmtrain_work *out) {
+    struct plain_seat *p = mine(seat);
+    const struct shmt_spec *spec = &p->store->spec;
+    const uint32_t per_step = is_live(p->store) ? 1 : spec->n_chunks;
+    for (; p->next < shmt_spec_pieces(spec); p->next++) {
+        const uint64_t step = p->next / per_step;
+        const uint32_t chunk = (uint32_t)(p->next % per_step);
+        uint64_t from = 0, to = shmt_spec_examples_of_step(spec, step);
+        if (!shmt_spec_has_step(spec, p->epoch, step) || (chunk == 0 && load_relaxed(&p->store->stop))) return 0;
+        if (!is_live(p->store)) shmt_chunk_examples(spec->batch, spec->n_chunks, chunk, to, &from, &to);
+        if (from == to) continue;
+        p->piece = p->next++;
+        p->work = (struct shmtrain_work){.first = step * shmt_spec_step_examples(spec) + from,
+                                         .n = to - from,
+                                         .step = p->epoch * shmt_spec_steps(spec) + step,
+                                         .chunk = chunk,
+                                         .epoch = p->epoch,
+                                         .life = seat->life};
+        *out = p->work;
+        return 1;
+    }
+    return 0;
+}
+
+static float *grad_of(struct shmt_store *store, uint32_t chunk) { return store->grad + chunk * store->flat.n; }
+
+/* `copy`: fresh memory for each piece, so that a stale pointer into an old one shows. */
+static int bind_copy(struct plain_seat *p, int t, const float *weight, uint64_t floats) {
+    if (p->copy[t]) return 0;
+    p->copy[t] = zeros(floats * sizeof(float));
+    if (!p->copy[t]) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for a copy of table %d", t);
+    memcpy(p->copy[t], weight, floats * sizeof(float));
+    return 0;
+}
+
+static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_out) {
+    struct plain_seat *p = mine(seat);
+    struct shmt_store *store = p->store;
+    const struct shmt_table_spec *table = &store->spec.table[t];
+    const uint64_t at = store->flat.start[t];
+    float *weight = store->weight + at;
+    if (store->copies) {
+        const int rc = bind_copy(p, t, weight, shmt_table_floats(table));
+        if (rc < 0) return rc;
+        weight = p->copy[t];
+    }
+    *out = (struct shmt_span){.weight = weight,
+                              .sink = is_live(store) ? weight : grad_of(store, p->work.chunk) + at,
+                              .l2_share = store->spec.l2_shares ? store->l2_share + at : NULL,
+                              .rows = table->rows,
+                              .width = table->width};
+    *live_out = is_live(store);
+    return 0;
+}
+
+static int lend(struct shmt_seat *seat, int t, float **out) {
+    struct plain_seat *p = mine(seat);
+    float *buffer = is_live(p->store) ? p->scratch : grad_of(p->store, p->work.chunk);
+    *out = buffer + p->store->flat.start[t];
+    return 0;
+}
+
+static void report(struct shmt_seat *seat, double loss) { mine(seat)->store->loss[mine(seat)->piece] = loss; }
+
+/* `copy`: my own pushes reach the parameters, and the views that showed them are poisoned. */
+static void deliver_copies(struct plain_seat *p) {
+    struct shmt_store *store = p->store;
+    for (uint32_t t = 0; t < store->spec.n_tables; t++) {
+        if (!p->copy[t]) continue;
+        const uint64_t floats = shmt_table_floats(&store->spec.table[t]);
+        if (is_live(store)) memcpy(store->weight + store->flat.start[t], p->copy[t], floats * sizeof(float));
+        for (uint64_t i = 0; i < floats; i++) p->copy[t][i] = NAN;
+    }
+    drop_copies(p);
+}
+
+/* The sum over 2^level chunks from `first`, left in the buffer of `first`. */
+static void add_tree(struct shmt_store *store, uint32_t first, uint32_t level) {
+    if (level == 0) return;
+    const uint32_t half = 1u << (level - 1);
+    add_tree(store, first, level - 1);
+    add_tree(store, first + half, level - 1);
+    shmt_fold(grad_of(store, first), NULL, grad_of(store, first + half), NULL, store->flat.n);
+}
+
+static void apply(struct plain_seat *p, uint64_t examples) {
+    struct shmt_store *store = p->store;
+    const struct shmt_spec *spec = &store->spec;
+    uint32_t level = 0;
+    while ((1u << level) < spec->n_chunks) level++;
+    add_tree(store, 0, level);
+    const uint64_t step = p->work.step - p->epoch * shmt_spec_steps(spec);
+    const float rate = shmt_spec_rate(spec, p->epoch, step);
+    shmt_flat_apply(spec, &store->flat, store->weight, store->grad, 0, store->flat.n, 1.0f / (float)examples, rate);
+    shmt_clear(store->grad, NULL, store->flat.n);
+    bump_relaxed(&store->counters.updates, 1);
+}
+
+static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
+    struct plain_seat *p = mine(seat);
+    const struct shmt_spec *spec = &p->store->spec;
+    deliver_copies(p);
+    p->store->handled[p->piece] = p->work.n;
+    if (!is_live(p->store)) {
+        const uint64_t step = p->piece / spec->n_chunks, n = shmt_spec_examples_of_step(spec, step);
+        const bool last = p->work.first + p->work.n == step * spec->batch + n;
+        if (last) apply(p, n);
+    }
+    *out = (struct shmtrain_fate){.clock = p->work.step + 1, .applied = (uint32_t)p->work.n};
+    return 0;
+}
+
+static int meet(struct shmt_seat *seat) {
+    deliver_copies(mine(seat)); /* what was looked at outside of items */
+    return 0;
+}
+
+static int tally(struct shmt_seat *seat, struct shmt_tally *out) {
+    const struct shmt_store *store = mine(seat)->store;
+    const uint64_t pieces = shmt_spec_pieces(&store->spec);
+    *out = (struct shmt_tally){.loss = shmt_tree_sum(store->loss, pieces)};
+    for (uint64_t i = 0; i < pieces; i++) {
+        out->examples += store->handled[i];
+        out->pieces += store->handled[i] != 0;
+    }
+    return 0;
+}
+
+static int turn(struct shmt_seat *seat) {
+    struct plain_seat *p = mine(seat);
+    const struct shmt_spec *spec = &p->store->spec;
+    deliver_copies(p);
+    memset(p->store->loss, 0, shmt_spec_pieces(spec) * sizeof(double));
+    memset(p->store->handled, 0, shmt_spec_pieces(spec) * sizeof(uint64_t));
+    p->epoch++;
+    p->next = 0;
+    return p->epoch < spec->epochs && shmt_spec_has_step(spec, p->epoch, 0) && !load_relaxed(&p->store->stop);
+}
+
+static int read_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, float *out) {
+    const uint64_t width = store->spec.table[t].width;
+    memcpy(out, store->weight + store->flat.start[t] + row * width, n * width * sizeof(float));
+    return 0;
+}
+
+static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in) {
+    const uint64_t width = store->spec.table[t].width;
+    memcpy(store->weight + store->flat.start[t] + row * width, in, n * width * sizeof(float));
+    return 0;
+}
+
+static float *l2_share(struct shmt_store *store, int t) {
+    return store->spec.l2_shares ? store->l2_share + store->flat.start[t] : NULL;
+}
+
+static void *board(struct shmt_store *store) { return store->board; }
+static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
+    return rank == 0 ? &store->counters : NULL;
+}
+static void stop(struct shmt_store *store) { store_relaxed(&store->stop, 1); } /* one thread, or a signal handler in it */
+static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->abort; }
+static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits */ }
+
+#define PLAIN_ENTRIES                                                                                                         \
+    .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
+    .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
+    .l2_share = l2_share, .board = board, .counters = counters, .stop = stop, .abort_word = abort_word, .rouse = rouse
+
+const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
+    .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};
+
+const struct shmt_backend_ops SHMT_BACKEND_COPY = {.name = "copy",
+                                                   .about = "plain, with copied views that are poisoned at each clock",
+                                                   .caps = SHMT_CAP_STEADY,
+                                                   .create = create_copy,
+                                                   PLAIN_ENTRIES};

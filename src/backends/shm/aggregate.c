@@ -1,0 +1,110 @@
+/* `aggregate`: gradients of a batch's chunks are summed into the owner's buffers along the tree of chunks.h; when all are in, every
+ * seat applies one slice of the update. Two meetings per batch: "all gradients are in" and "all slices are applied".
+ *
+ * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the first
+ * one that this batch is the last. */
+#include <stdlib.h>
+
+#include "backends/shm/shm_priv.h"
+#include "store/kernels.h"
+
+int shmt_shm_aggregate_enter(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    shmt_chunk_share(spec->n_chunks, p->seat.rank, spec->n_seats, &p->from, &p->to);
+    p->chunk = p->from;
+    return shmt_shm_nodes_make(p);
+}
+
+/* Adds the two topmost subtrees of my stack while they are siblings; the buffer that falls free is clear afterwards. */
+static void fold_siblings(struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    const uint32_t rank = p->seat.rank;
+    while (shmt_stack_may_merge(&p->stack)) {
+        const uint32_t left = p->stack.n - 2, right = p->stack.n - 1;
+        shmt_fold(shmt_shm_buffer(store, rank, left), shmt_shm_map(store, rank, left), shmt_shm_buffer(store, rank, right),
+                  shmt_shm_map(store, rank, right), store->layout.flat.n);
+        shmt_stack_merge(&p->stack);
+    }
+}
+
+/* The batch is applied everywhere: my sums are not needed any more. */
+static void begin_batch(struct shmt_shm_seat *p) {
+    for (uint32_t slot = 0; slot < p->stack.n; slot++)
+        shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot), shmt_shm_map(p->store, p->seat.rank, slot),
+                   p->store->layout.flat.n);
+    p->stack.n = 0;
+    p->chunk = p->from;
+    p->step++;
+    p->clock++;
+}
+
+static uint64_t global_step(const struct shmt_shm_seat *p) { return p->epoch * shmt_spec_steps(&p->store->spec) + p->step; }
+
+/* The chief's decision, published by the meeting that follows: relaxed is enough. */
+static void decide_on_stop(struct shmt_shm_seat *p) {
+    struct shmt_shm_control *control = p->store->control;
+    if (p->seat.rank == 0 && load_relaxed(&control->stop)) store_relaxed(&control->end_step, global_step(p) + 1);
+}
+
+static int finish_batch(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    _Atomic uint64_t *wait_ns = &p->slot->counters.wait_clock_ns;
+    decide_on_stop(p);
+    int rc = shmt_shm_meet(p, wait_ns); /* all gradients are in */
+    if (rc < 0) return rc;
+    shmt_shm_apply(p, shmt_spec_examples_of_step(spec, p->step), shmt_spec_rate(spec, p->epoch, p->step));
+    rc = shmt_shm_meet(p, wait_ns); /* all slices are applied */
+    if (rc < 0) return rc;
+    if (p->seat.rank == 0) bump_relaxed(&p->slot->counters.updates, 1);
+    begin_batch(p);
+    return 0;
+}
+
+/* My next chunk that has examples; false: there is none left in this batch. A chunk without examples is a gradient of zero. */
+static bool next_chunk(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    const uint64_t n = shmt_spec_examples_of_step(spec, p->step);
+    while (p->chunk < p->to) {
+        uint64_t from, to;
+        const uint32_t chunk = p->chunk++;
+        shmt_chunk_examples(spec->batch, spec->n_chunks, chunk, n, &from, &to);
+        shmt_stack_push(&p->stack, chunk);
+        if (from == to) {
+            fold_siblings(p);
+            continue;
+        }
+        p->piece = p->step * spec->n_chunks + chunk;
+        p->work = (struct shmtrain_work){.first = p->step * spec->batch + from,
+                                         .n = to - from,
+                                         .step = global_step(p),
+                                         .chunk = chunk,
+                                         .epoch = p->epoch,
+                                         .life = p->seat.life};
+        return true;
+    }
+    return false;
+}
+
+int shmt_shm_aggregate_claim(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    for (;;) {
+        /* relaxed: a flag that carries nothing but itself */
+        if (load_relaxed(&p->store->control->abort)) return SHMTRAIN_E_STOPPED;
+        /* relaxed: written by the chief before a meeting that I have passed, or later for a step that is not this one */
+        const bool ends = global_step(p) >= load_relaxed(&p->store->control->end_step);
+        if (ends || !shmt_spec_has_step(spec, p->epoch, p->step)) {
+            p->step = 0;
+            return 0;
+        }
+        if (next_chunk(p)) return 1;
+        const int rc = finish_batch(p);
+        if (rc < 0) return rc;
+    }
+}
+
+/* Ends the piece in hand; after my last one of the batch, also the batch: a caller's clock is where it waits. */
+int shmt_shm_aggregate_publish(struct shmt_shm_seat *p) {
+    shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
+    fold_siblings(p);
+    return p->chunk == p->to ? finish_batch(p) : 0;
+}

@@ -1,0 +1,79 @@
+/* The apply phase of `aggregate`: every seat adds all gradients over its slice of the parameters, along the same tree whoever
+ * computed which part of it, and runs the update rule there.
+ *
+ * The gradient buffers of others are read, never written: they were published by the meeting before, and their owners clear them
+ * only after the meeting that follows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/shm/shm_priv.h"
+#include "base/checked.h"
+#include "store/kernels.h"
+
+#define BLOCK  256 /* floats that are added at a time: 16 lines, so a block's touched bytes are two words */
+#define NOBODY UINT32_MAX
+
+static uint32_t levels_of(uint32_t n_chunks) {
+    uint32_t level = 0;
+    while ((1u << level) < n_chunks) level++;
+    return level;
+}
+
+/* Which seat's buffer holds the sum of which subtree. */
+int shmt_shm_nodes_make(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    p->nodes = malloc(2 * (size_t)spec->n_chunks * sizeof *p->nodes);
+    if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", spec->n_chunks);
+    for (uint32_t i = 0; i < 2 * spec->n_chunks; i++) p->nodes[i].seat = NOBODY;
+    for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
+        struct shmt_stack stack;
+        uint32_t from, to, height;
+        shmt_chunk_share(spec->n_chunks, seat, spec->n_seats, &from, &to);
+        shmt_stack_after(from, to, &stack, &height);
+        for (uint32_t slot = 0; slot < stack.n; slot++) {
+            const struct shmt_subtree sub = stack.at[slot];
+            p->nodes[(spec->n_chunks >> sub.level) + (sub.first >> sub.level)] = (struct shmt_shm_node){seat, slot};
+        }
+    }
+    return 0;
+}
+
+static bool is_touched(const uint8_t *map, uint64_t at, uint64_t n) {
+    if (!map) return true;
+    const uint64_t from = at / SHMT_TOUCH_FLOATS, to = shmt_ceil_div(at + n, SHMT_TOUCH_FLOATS);
+    return memchr(map + from, 1, to - from) != NULL;
+}
+
+/* The sum of subtree (level, index) over the floats at .. at + n - 1; NULL when it is zero. It stands in a seat's buffer, or has
+ * been added up in scratch[0]; the blocks behind that one are for the subtrees below. */
+static const float *sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32_t index, uint64_t at, uint64_t n,
+                           float (*scratch)[BLOCK]) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_node node = p->nodes[(store->spec.n_chunks >> level) + index];
+    if (node.seat != NOBODY) {
+        if (!is_touched(shmt_shm_map(store, node.seat, node.slot), at, n)) return NULL;
+        return shmt_shm_buffer(store, node.seat, node.slot) + at;
+    }
+    const float *left = sum_of(p, level - 1, 2 * index, at, n, scratch + 1);
+    if (left == scratch[1]) left = memcpy(scratch[0], left, n * sizeof(float));
+    const float *right = sum_of(p, level - 1, 2 * index + 1, at, n, scratch + 1);
+    if (!right) return left;
+    if (!left) return right == scratch[1] ? memcpy(scratch[0], right, n * sizeof(float)) : right;
+    for (uint64_t i = 0; i < n; i++) scratch[0][i] = left[i] + right[i];
+    return scratch[0];
+}
+
+void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples, float rate) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_spec *spec = &store->spec;
+    const struct shmt_flat *flat = &store->layout.flat;
+    const uint32_t root = levels_of(spec->n_chunks);
+    float scratch[SHMT_MAX_STACK][BLOCK];
+    uint64_t from, to;
+    shmt_slice(flat->n, p->seat.rank, spec->n_seats, &from, &to);
+    for (uint64_t at = from; at < to; at += BLOCK) {
+        const uint64_t end = shmt_min_u64(at + BLOCK, to);
+        const float *grad = sum_of(p, root, 0, at, end - at, scratch);
+        if (grad || spec->l2 > 0) shmt_flat_apply(spec, flat, store->weight, grad, at, end, 1.0f / (float)examples, rate);
+    }
+}

@@ -1,0 +1,59 @@
+/* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
+ *
+ *     control | slots (n_seats) | ledger (pieces) | parameters | l2 shares | gradients (n_seats, stack) | touched maps | board */
+#ifndef SHMT_BACKENDS_SHM_LAYOUT_H
+#define SHMT_BACKENDS_SHM_LAYOUT_H
+
+#include <stdalign.h>
+#include <stddef.h>
+
+#include "ps/backend_ops.h"
+#include "ps/flat.h"
+#include "sync/gate.h"
+
+#define SHMT_SHM_LAYOUT_VERSION 1
+#define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
+
+/* Words that concern all; each line has one writer. */
+struct shmt_shm_control {
+    alignas(SHMT_LINE) _Atomic uint32_t stop;     /* application: end at the next consistent point */
+    alignas(SHMT_LINE) _Atomic uint32_t abort;    /* supervisor: a worker failed, give up */
+    alignas(SHMT_LINE) _Atomic uint64_t end_step; /* chief: aggregate ends before this step */
+    _Atomic uint32_t over;                        /* chief: no epoch follows */
+};
+
+/* One worker's words; its owner is the only writer. */
+struct shmt_shm_slot {
+    struct shmt_gate gate;
+    alignas(SHMT_LINE) _Atomic uint32_t alive; /* counts at meetings (set to 1 before workers exist) */
+    _Atomic uint32_t working;                  /* has work in this epoch: counts for the staleness bound */
+    alignas(SHMT_LINE) struct shmt_counters counters;
+    alignas(SHMT_LINE) _Atomic uint64_t undo_place; /* room for the old bytes of the block that is being changed */
+    alignas(SHMT_LINE) float undo[SHMT_UNDO_FLOATS];
+};
+
+/* The ledger: who has which piece of the epoch, and what became of it. */
+struct shmt_shm_piece {
+    _Atomic uint64_t owner; /* a lock word: (epoch + 1) << 32 | life << 16 | rank + 1 of who claimed it last */
+    _Atomic uint64_t done;  /* its owner: (epoch + 1) << 32 | examples */
+    double loss;            /* its owner, before `done` */
+    uint64_t reserved;
+};
+
+struct shmt_shm_layout {
+    struct shmt_flat flat;
+    uint32_t stack;     /* gradient buffers of each seat; 0 in live modes */
+    bool touched;       /* whether touched maps are kept */
+    uint64_t map_bytes; /* of one touched map */
+    uint64_t control_off, slots_off, ledger_off, weight_off, l2_share_off, grad_off, touched_off, board_off;
+    uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
+    uint64_t bytes;
+};
+
+/* Pure. Errors: _MEMORY when it is beyond all arithmetic. */
+int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e);
+
+/* Of the version and of every size that the layout depends on. */
+uint64_t shmt_shm_layout_fingerprint(void);
+
+#endif

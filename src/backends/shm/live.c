@@ -1,0 +1,70 @@
+/* Live modes: pieces are claimed from the ledger, pushes are updates of the shared rows at once, a clock is counted per piece. */
+#include "backends/shm/shm_priv.h"
+#include "base/checked.h"
+
+int shmt_shm_live_enter(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), p->seat.rank, spec->n_seats);
+    return 0;
+}
+
+/* No more work for me in this epoch: nobody needs to wait for my clock any more. */
+static void stop_counting(struct shmt_shm_seat *p) {
+    /* relaxed: a waiter that sees it late waits for no more than its next look, and reads nothing of mine on the strength of it */
+    store_relaxed(&p->slot->working, 0);
+    shmt_gates_rouse(&p->clocks);
+}
+
+int shmt_shm_live_claim(struct shmt_shm_seat *p) {
+    struct shmt_store *store = p->store;
+    const struct shmt_spec *spec = &store->spec;
+    uint64_t piece;
+    /* relaxed, both: flags that carry nothing but themselves */
+    const bool stopping = load_relaxed(&store->control->stop) || !shmt_spec_has_step(spec, p->epoch, 0);
+    if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
+    bool found = false;
+    while (!stopping && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
+        found = shmt_spec_has_step(spec, p->epoch, piece);
+        if (found) break; /* pieces beyond max_steps are claimed and left undone */
+    }
+    if (!found) {
+        stop_counting(p);
+        return 0;
+    }
+    p->piece = piece;
+    p->work = (struct shmtrain_work){.first = piece * spec->item,
+                                     .n = shmt_spec_examples_of_step(spec, piece),
+                                     .step = p->epoch * shmt_spec_steps(spec) + piece,
+                                     .epoch = p->epoch,
+                                     .life = p->seat.life};
+    return 1;
+}
+
+/* Waits until the slowest one that has work is as close as the policy asks for. */
+static int wait_for_slowest(struct shmt_shm_seat *p) {
+    const uint64_t target = shmt_policy_wait_for(&p->store->spec.policy, p->clock);
+    uint64_t waited = 0;
+    if (target == 0) return 0;
+    if (shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, &waited, NULL)) return SHMTRAIN_E_STOPPED;
+    bump_relaxed(&p->slot->counters.wait_clock_ns, waited);
+    return 0;
+}
+
+int shmt_shm_live_publish(struct shmt_shm_seat *p) {
+    shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
+    p->clock++;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
+    return wait_for_slowest(p);
+}
+
+void shmt_shm_live_align(struct shmt_shm_seat *p) {
+    /* All have met, so every clock is at its last value of the epoch, or already at the largest of these. */
+    uint64_t largest = p->clock;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+        largest = shmt_max_u64(largest, load_relaxed(&p->store->slot[seat].gate.clock));
+    p->clock = largest;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
+    /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
+    store_relaxed(&p->slot->working, 1);
+    shmt_claims_begin(&p->claims, shmt_spec_pieces(&p->store->spec), p->seat.rank, p->store->spec.n_seats);
+}

@@ -1,0 +1,343 @@
+/* The shm backend: store and seats. Live work is in live.c and ledger.c, `aggregate` in aggregate.c and apply.c, what stands where
+ * in layout.h.
+ *
+ * The store is made before workers are forked; they inherit the mapping. Nothing in the segment is a pointer, so a process that
+ * maps it elsewhere finds its way by the same layout. */
+#include "backends/shm/shm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/shm/shm_priv.h"
+#include "math/tree.h"
+#include "store/kernels.h"
+#include "store/live.h"
+
+/* ---- the store ---- */
+
+static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
+    struct shmt_shm_layout layout;
+    int rc = shmt_spec_check(spec, e);
+    if (rc == 0) rc = shmt_shm_layout_plan(spec, &layout, e);
+    if (rc < 0) return rc;
+    out->parameter_bytes = layout.flat.n * sizeof(float) * (spec->l2_shares ? 2 : 1);
+    out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
+    out->total_bytes = layout.bytes + SHMT_SEGMENT_HEADER_BYTES;
+    out->other_bytes = out->total_bytes - out->parameter_bytes - out->gradient_bytes;
+    return 0;
+}
+
+static void *at(struct shmt_store *store, uint64_t off, uint64_t bytes) { return shmt_segment_at(&store->segment, off, bytes); }
+
+/* Addresses of this process for the offsets of the layout. */
+static int locate(struct shmt_store *store, struct shmt_error *e) {
+    const struct shmt_shm_layout *l = &store->layout;
+    const struct shmt_spec *spec = &store->spec;
+    const uint64_t table_bytes = l->flat.n * sizeof(float);
+    store->control = at(store, l->control_off, sizeof *store->control);
+    store->slot = at(store, l->slots_off, spec->n_seats * sizeof *store->slot);
+    store->ledger = at(store, l->ledger_off, shmt_spec_pieces(spec) * sizeof *store->ledger);
+    store->weight = at(store, l->weight_off, table_bytes);
+    store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
+    store->board = at(store, l->board_off, spec->board_bytes);
+    if (!store->control || !store->slot || !store->ledger || !store->weight || !store->l2_share || !store->board)
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
+    return 0;
+}
+
+static void begin_words(struct shmt_store *store) {
+    /* relaxed: no worker exists yet; the fork, or the start of a thread, publishes them */
+    store_relaxed(&store->control->end_step, SHMT_NO_LIMIT);
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
+        store_relaxed(&store->slot[seat].alive, 1);
+        store_relaxed(&store->slot[seat].working, 1);
+    }
+}
+
+static void destroy(struct shmt_store *store) {
+    if (!store) return;
+    if (store->segment.base) shmt_segment_detach(&store->segment);
+    free(store);
+}
+
+/* A store of this process: in a new segment (fd < 0), or in one that is there. */
+static int open_store(const struct shmt_spec *spec, int fd, struct shmt_store **out, struct shmt_error *e) {
+    const uint64_t fingerprint = shmt_shm_layout_fingerprint();
+    struct shmt_need need;
+    int rc = plan(spec, &need, e);
+    if (rc < 0) return rc;
+    struct shmt_store *store = calloc(1, sizeof *store);
+    if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store");
+    store->spec = *spec;
+    rc = shmt_shm_layout_plan(spec, &store->layout, e);
+    if (rc == 0 && fd < 0) rc = shmt_segment_create("store", store->layout.bytes, fingerprint, &store->segment, e);
+    if (rc == 0 && fd >= 0) rc = shmt_segment_attach(fd, fingerprint, &store->segment, e);
+    if (rc == 0) rc = locate(store, e);
+    if (rc < 0) {
+        destroy(store);
+        return rc;
+    }
+    *out = store;
+    return 0;
+}
+
+static int create(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e) {
+    struct shmt_store *store;
+    const int rc = open_store(spec, -1, &store, e);
+    if (rc < 0) return rc;
+    begin_words(store);
+    *out = store;
+    return 0;
+}
+
+int shmt_shm_attach(const struct shmt_spec *spec, int fd, struct shmt_store **out, struct shmt_error *e) {
+    return open_store(spec, fd, out, e);
+}
+
+int shmt_shm_fd(const struct shmt_store *store) { return store->segment.fd; }
+
+float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
+    const struct shmt_shm_layout *l = &store->layout;
+    const uint64_t off = l->grad_off + seat * l->seat_grad_bytes + slot * l->flat.n * sizeof(float);
+    return (float *)(void *)(store->segment.base + SHMT_SEGMENT_HEADER_BYTES + off);
+}
+
+uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
+    const struct shmt_shm_layout *l = &store->layout;
+    if (!l->touched) return NULL;
+    return store->segment.base + SHMT_SEGMENT_HEADER_BYTES + l->touched_off + seat * l->seat_map_bytes + slot * l->map_bytes;
+}
+
+/* ---- seats ---- */
+
+static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const _Atomic uint32_t *member) {
+    return (struct shmt_gates){.gate = &store->slot[0].gate,
+                               .stride_bytes = sizeof *store->slot,
+                               .n = store->spec.n_seats,
+                               .self = rank,
+                               .watch = {.abort = &store->control->abort,
+                                         .member = member,
+                                         .member_stride = sizeof *store->slot / sizeof(uint32_t),
+                                         .spin_ns = store->spec.spin_ns}};
+}
+
+/* What this worker will use goes into its page table now, not fault by fault in its first epoch. */
+static void populate(struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_layout *l = &store->layout;
+    shmt_segment_populate(&store->segment, l->control_off, l->weight_off + l->flat.n * sizeof(float) - l->control_off, 1);
+    shmt_segment_populate(&store->segment, l->grad_off + p->seat.rank * l->seat_grad_bytes, l->seat_grad_bytes, 1);
+    shmt_segment_populate(&store->segment, l->touched_off + p->seat.rank * l->seat_map_bytes, l->seat_map_bytes, 1);
+}
+
+static void leave(struct shmt_seat *seat) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    /* Who leaves before the end keeps counting: without its gradients the others must not go on, and the abort word ends them.
+     * relaxed: nobody reads anything of mine on the strength of it. */
+    if (p->over) store_relaxed(&p->slot->alive, 0);
+    free(p->nodes);
+    free(p->scratch);
+    free(p);
+}
+
+static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
+    if (rank >= store->spec.n_seats) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no seat %u", rank);
+    struct shmt_shm_seat *p = calloc(1, sizeof *p);
+    if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a seat");
+    p->store = store;
+    p->slot = &store->slot[rank];
+    p->seat.rank = rank;
+    p->seat.life = life;
+    p->seat.counters = &p->slot->counters;
+    p->meeting = gates_of(store, rank, &store->slot[0].alive);
+    p->clocks = gates_of(store, rank, &store->slot[0].working);
+    populate(p);
+    const int rc = shmt_shm_is_live(store) ? shmt_shm_live_enter(p) : shmt_shm_aggregate_enter(p);
+    if (rc < 0) {
+        *e = p->seat.error;
+        leave(&p->seat);
+        return rc;
+    }
+    *out = &p->seat;
+    return 0;
+}
+
+int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
+    uint64_t waited = 0;
+    shmt_gate_reach(&p->meeting, SHMT_GATE_PHASE, ++p->phase);
+    const int gave_up = shmt_gates_wait(&p->meeting, SHMT_GATE_PHASE, p->phase, &waited, NULL);
+    bump_relaxed(wait_ns, waited);
+    return gave_up ? SHMTRAIN_E_STOPPED : 0;
+}
+
+static int claim(struct shmt_seat *seat, struct shmtrain_work *out) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const int rc = shmt_shm_is_live(p->store) ? shmt_shm_live_claim(p) : shmt_shm_aggregate_claim(p);
+    if (rc == 1) *out = p->work;
+    return rc;
+}
+
+/* Outside a piece (when a session only looks) aggregate has no gradient buffer: the sink is not used then. */
+static float *sink_of(const struct shmt_shm_seat *p) {
+    if (shmt_shm_is_live(p->store)) return p->store->weight;
+    return shmt_shm_buffer(p->store, p->seat.rank, p->stack.n ? p->stack.n - 1 : 0);
+}
+
+static uint8_t *map_of(const struct shmt_shm_seat *p) {
+    if (shmt_shm_is_live(p->store)) return NULL;
+    return shmt_shm_map(p->store, p->seat.rank, p->stack.n ? p->stack.n - 1 : 0);
+}
+
+static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_out) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_store *store = p->store;
+    const struct shmt_table_spec *table = &store->spec.table[t];
+    const uint64_t start = store->layout.flat.start[t];
+    uint8_t *map = map_of(p);
+    *out = (struct shmt_span){.weight = store->weight + start,
+                              .sink = sink_of(p) + start,
+                              .touched = map ? map + start / SHMT_TOUCH_FLOATS : NULL,
+                              .l2_share = store->spec.l2_shares ? store->l2_share + start : NULL,
+                              .rows = table->rows,
+                              .width = table->width};
+    *live_out = shmt_shm_is_live(store);
+    return 0;
+}
+
+static int lend(struct shmt_seat *seat, int t, float **out) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_flat *flat = &p->store->layout.flat;
+    const uint64_t start = flat->start[t], floats = shmt_table_floats(&p->store->spec.table[t]);
+    if (!shmt_shm_is_live(p->store)) {
+        uint8_t *map = map_of(p);
+        if (map) memset(map + start / SHMT_TOUCH_FLOATS, 1, shmt_ceil_div(floats, SHMT_TOUCH_FLOATS));
+        *out = sink_of(p) + start;
+        return 0;
+    }
+    if (!p->scratch) p->scratch = calloc(flat->n, sizeof *p->scratch);
+    if (!p->scratch)
+        return shmt_fail(&seat->error, SHMTRAIN_E_MEMORY, "no memory for a gradient of %llu floats",
+                         (unsigned long long)flat->n);
+    *out = p->scratch + start;
+    return 0;
+}
+
+static void report(struct shmt_seat *seat, double loss) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    p->store->ledger[p->piece].loss = loss; /* published with the piece's `done` */
+}
+
+static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const uint32_t examples = (uint32_t)p->work.n;
+    const int rc = shmt_shm_is_live(p->store) ? shmt_shm_live_publish(p) : shmt_shm_aggregate_publish(p);
+    if (rc < 0) return rc;
+    *out = (struct shmtrain_fate){.clock = p->clock, .applied = examples};
+    return 0;
+}
+
+/* ---- the end of an epoch ---- */
+
+static int meet(struct shmt_seat *seat) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    return shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
+}
+
+static int tally(struct shmt_seat *seat, struct shmt_tally *out) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const uint64_t pieces = shmt_spec_pieces(&p->store->spec);
+    double *loss = calloc(pieces, sizeof *loss);
+    if (!loss)
+        return shmt_fail(&seat->error, SHMTRAIN_E_MEMORY, "no memory to add up the losses of %llu pieces",
+                         (unsigned long long)pieces);
+    struct shmt_tally sum = {0};
+    for (uint64_t i = 0; i < pieces; i++) {
+        const uint64_t examples = shmt_ledger_examples(&p->store->ledger[i], p->epoch);
+        if (examples == 0) continue;
+        sum.examples += examples;
+        sum.pieces++;
+        loss[i] = p->store->ledger[i].loss;
+    }
+    sum.loss = shmt_tree_sum(loss, pieces);
+    free(loss);
+    *out = sum;
+    return 0;
+}
+
+static int turn(struct shmt_seat *seat) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_spec *spec = &p->store->spec;
+    struct shmt_shm_control *control = p->store->control;
+    if (shmt_shm_is_live(p->store)) shmt_shm_live_align(p);
+    p->epoch++;
+    const bool more = p->epoch < spec->epochs && shmt_spec_has_step(spec, p->epoch, 0);
+    /* relaxed: the chief alone decides, and the meeting publishes it */
+    if (seat->rank == 0) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
+    const int rc = meet(seat);
+    if (rc < 0) return rc;
+    p->over = load_relaxed(&control->over) != 0;
+    return !p->over;
+}
+
+/* ---- from the application, or any worker ---- */
+
+static float *rows_at(struct shmt_store *store, int t, uint64_t row) {
+    return store->weight + store->layout.flat.start[t] + row * store->spec.table[t].width;
+}
+
+static int read_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, float *out) {
+    shmt_live_read(out, rows_at(store, t, row), n * store->spec.table[t].width);
+    return 0;
+}
+
+static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in) {
+    memcpy(rows_at(store, t, row), in, n * store->spec.table[t].width * sizeof(float));
+    return 0;
+}
+
+static float *l2_share(struct shmt_store *store, int t) {
+    return store->spec.l2_shares ? store->l2_share + store->layout.flat.start[t] : NULL;
+}
+
+static void *board(struct shmt_store *store) { return store->board; }
+
+static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
+    return rank < store->spec.n_seats ? &store->slot[rank].counters : NULL;
+}
+
+static void stop(struct shmt_store *store) {
+    store_relaxed(&store->control->stop, 1); /* a flag that carries nothing but itself */
+}
+static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->control->abort; }
+
+static void rouse(struct shmt_store *store) {
+    const struct shmt_gates gates = gates_of(store, 0, &store->slot[0].alive);
+    shmt_gates_rouse(&gates);
+}
+
+const struct shmt_backend_ops SHMT_BACKEND_SHM = {
+    .name = "shm",
+    .about = "worker processes (or threads) over one shared memory segment",
+    .caps = SHMT_CAP_MANY | SHMT_CAP_PROCESSES,
+    .plan = plan,
+    .create = create,
+    .destroy = destroy,
+    .enter = enter,
+    .leave = leave,
+    .claim = claim,
+    .bind = bind,
+    .lend = lend,
+    .report = report,
+    .publish = publish,
+    .meet = meet,
+    .tally = tally,
+    .turn = turn,
+    .read = read_rows,
+    .write = write_rows,
+    .l2_share = l2_share,
+    .board = board,
+    .counters = counters,
+    .stop = stop,
+    .abort_word = abort_word,
+    .rouse = rouse,
+};

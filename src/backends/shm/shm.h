@@ -1,0 +1,16 @@
+/* The shm backend: parameters in a shared memory segment that every worker maps, as processes or as threads. */
+#ifndef SHMT_BACKENDS_SHM_SHM_H
+#define SHMT_BACKENDS_SHM_SHM_H
+
+#include "ps/backend_ops.h"
+
+extern const struct shmt_backend_ops SHMT_BACKEND_SHM;
+
+/* The store of a segment that another process (or this one) has created with the same spec, mapped wherever there is room. Destroyed
+ * like any other; the memory goes with the last one that maps it. Errors: _DATA or _SYSTEM when the segment is not what it should be. */
+int shmt_shm_attach(const struct shmt_spec *spec, int fd, struct shmt_store **out, struct shmt_error *e);
+
+/* The segment's descriptor; it belongs to the store. */
+int shmt_shm_fd(const struct shmt_store *store);
+
+#endif

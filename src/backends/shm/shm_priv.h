@@ -1,0 +1,70 @@
+/* What the files of the shm backend share: the store as one process sees it, and a seat. */
+#ifndef SHMT_BACKENDS_SHM_SHM_PRIV_H
+#define SHMT_BACKENDS_SHM_SHM_PRIV_H
+
+#include "backends/shm/layout.h"
+#include "backends/shm/ledger.h"
+#include "consistency/chunks.h"
+#include "segment/segment.h"
+
+struct shmt_store {
+    struct shmt_spec spec;
+    struct shmt_shm_layout layout;
+    struct shmt_segment segment;
+    struct shmt_shm_control *control;
+    struct shmt_shm_slot *slot;    /* (n_seats) */
+    struct shmt_shm_piece *ledger; /* (pieces) */
+    float *weight, *l2_share;      /* (flat.n) */
+    unsigned char *board;
+};
+
+/* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
+struct shmt_shm_node {
+    uint32_t seat, slot; /* seat UINT32_MAX: of more than one seat, to be added */
+};
+
+/* Private to its owner. */
+struct shmt_shm_seat {
+    struct shmt_seat seat;
+    struct shmt_store *store;
+    struct shmt_shm_slot *slot;
+    struct shmt_gates meeting, clocks; /* the same gates, seen by all who live and by all who have work */
+    uint64_t phase, clock;             /* mine, as published */
+    uint32_t epoch;
+    bool over; /* the run has come to its end */
+    struct shmtrain_work work;
+    uint64_t piece;              /* the one in hand */
+    struct shmt_claims claims;   /* live modes: where I look for the next piece */
+    float *scratch;              /* live modes: lent gradients; made when asked for */
+    uint64_t step;               /* aggregate: the batch, within the epoch */
+    uint32_t from, to, chunk;    /* aggregate: my chunks, and the next one */
+    struct shmt_stack stack;     /* aggregate: what my buffers hold */
+    struct shmt_shm_node *nodes; /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
+};
+
+static inline struct shmt_shm_seat *shmt_shm_seat_of(struct shmt_seat *seat) { return (struct shmt_shm_seat *)(void *)seat; }
+static inline bool shmt_shm_is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
+
+/* The gradient buffer at place `slot` of a seat's stack, and its touched map (NULL: not kept). */
+float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot);
+uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot);
+
+/* My next meeting point: publishes it and waits for all who live. 0, or _STOPPED. The wait counts into *wait_ns. */
+int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
+
+/* live.c */
+int shmt_shm_live_enter(struct shmt_shm_seat *p);
+int shmt_shm_live_claim(struct shmt_shm_seat *p);
+int shmt_shm_live_publish(struct shmt_shm_seat *p);
+void shmt_shm_live_align(struct shmt_shm_seat *p); /* at the end of an epoch: all clocks become the largest */
+
+/* aggregate.c */
+int shmt_shm_aggregate_enter(struct shmt_shm_seat *p);
+int shmt_shm_aggregate_claim(struct shmt_shm_seat *p);
+int shmt_shm_aggregate_publish(struct shmt_shm_seat *p);
+
+/* apply.c: my slice of the update of a batch of `examples` */
+void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples, float rate);
+int shmt_shm_nodes_make(struct shmt_shm_seat *p);
+
+#endif
