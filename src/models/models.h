@@ -1,0 +1,12 @@
+/* The built-in models. Adding one is a file here and a line in models.c. */
+#ifndef SHMT_MODELS_MODELS_H
+#define SHMT_MODELS_MODELS_H
+
+#include <shmtrain/model.h>
+
+extern const struct shmtrain_model SHMT_MODEL_LOGISTIC;
+
+/* Built-in model number i, from 0; NULL behind the last. */
+const struct shmtrain_model *shmt_model_at(size_t i);
+
+#endif

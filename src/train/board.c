@@ -1,0 +1,21 @@
+/* The layout of the board: see board.h. */
+#include "train/board.h"
+
+#include "base/checked.h"
+
+static uint64_t place(uint64_t *bytes, uint64_t n) {
+    const uint64_t at = *bytes;
+    *bytes += shmt_ceil_div(n, SHMT_LINE) * SHMT_LINE;
+    return at;
+}
+
+void shmt_board_plan(uint32_t n_epochs, uint64_t n_valid, struct shmt_board_plan *out) {
+    uint64_t bytes = 0;
+    (void)place(&bytes, sizeof(struct shmt_board));
+    out->n_valid = n_valid;
+    out->n_chunks = shmt_ceil_div(n_valid, SHMT_VALID_CHUNK);
+    out->epochs_off = place(&bytes, n_epochs * sizeof(struct shmtrain_epoch));
+    out->losses_off = place(&bytes, out->n_chunks * sizeof(double));
+    out->scores_off = place(&bytes, n_valid * sizeof(float));
+    out->bytes = bytes;
+}

@@ -1,0 +1,40 @@
+/* The board: memory of the store that the drivers of a run share. What the chief found out about each epoch is pinned up here for
+ * the application, and validation is computed here by all workers together.
+ *
+ *     head | epochs (n_epochs) | losses of validation chunks | scores of validation examples */
+#ifndef SHMT_TRAIN_BOARD_H
+#define SHMT_TRAIN_BOARD_H
+
+#include <shmtrain/report.h>
+
+#include "base/atomic.h"
+#include "base/line.h"
+
+#define SHMT_VALID_CHUNK 1024 /* examples whose losses one worker adds up */
+
+/* Written by the chief, read by the application. */
+struct shmt_board {
+    _Atomic uint32_t epochs_done; /* release: that many records of epochs are complete */
+    _Atomic uint32_t reserved;
+    _Atomic uint64_t first_step_ns; /* monotonic time at which the chief had its first work item; 0: not yet */
+};
+
+struct shmt_board_plan {
+    uint64_t epochs_off, losses_off, scores_off, bytes;
+    uint64_t n_chunks, n_valid;
+};
+
+/* Pure; n_valid 0: no validation. */
+void shmt_board_plan(uint32_t n_epochs, uint64_t n_valid, struct shmt_board_plan *out);
+
+static inline struct shmtrain_epoch *shmt_board_epochs(void *board, const struct shmt_board_plan *plan) {
+    return (struct shmtrain_epoch *)(void *)((unsigned char *)board + plan->epochs_off);
+}
+static inline double *shmt_board_losses(void *board, const struct shmt_board_plan *plan) {
+    return (double *)(void *)((unsigned char *)board + plan->losses_off);
+}
+static inline float *shmt_board_scores(void *board, const struct shmt_board_plan *plan) {
+    return (float *)(void *)((unsigned char *)board + plan->scores_off);
+}
+
+#endif

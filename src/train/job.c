@@ -1,0 +1,93 @@
+/* The body of one worker: see job.h. Evaluation is in evaluate.c. */
+#include "train/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* What one worker needs while it works; private to it. */
+struct body {
+    const struct shmt_job *job;
+    shmtrain_session session;
+    uint32_t *example; /* (largest item) the order of the item in hand */
+    uint64_t epoch_began_ns;
+};
+
+static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
+    struct body *body = arg;
+    const int rc = shmt_job_evaluate(s, body->job, epoch, body->epoch_began_ns);
+    body->epoch_began_ns = shmt_now_ns(); /* of the next one */
+    return rc;
+}
+
+/* The run begins when the first item is in hand: memory is mapped and all is ready. */
+static void note_begin(struct body *body) {
+    const struct shmt_job *job = body->job;
+    if (body->epoch_began_ns != 0) return;
+    body->epoch_began_ns = shmt_now_ns();
+    struct shmt_board *board = job->ops->board(job->store);
+    /* relaxed: one number, read for display */
+    if (body->session.seat->rank == 0) store_relaxed(&board->first_step_ns, body->epoch_began_ns);
+}
+
+static int refuse_loss(struct body *body, double loss) {
+    return shmt_fail(
+        &body->session.error, SHMTRAIN_E_NUMBERS, "the loss became %s in epoch %u: take a smaller rate than %g (--rate)",
+        isnan(loss) ? "not a number" : "infinite", body->session.work.epoch + 1, (double)body->job->spec->rate.base);
+}
+
+/* One work item: order -> model step -> report -> clock. */
+static int step(struct body *body, const struct shmtrain_work *work) {
+    const struct shmt_job *job = body->job;
+    shmtrain_session *s = &body->session;
+    const struct shmtrain_batch batch = {.data = job->train, .example = body->example, .n = (uint32_t)work->n};
+    double loss = 0;
+    int rc = shmtrain_order(s, work, body->example);
+    if (rc == 0 && job->train_example)
+        for (uint32_t k = 0; k < batch.n; k++) body->example[k] = job->train_example[body->example[k]];
+    if (rc == 0) rc = job->model->step(s, &batch, &job->settings, &loss);
+    if (rc == 0 && !isfinite(loss)) rc = refuse_loss(body, loss);
+    if (rc == 0) rc = shmtrain_report(s, loss);
+    return rc == 0 ? shmtrain_clock(s, NULL) : rc;
+}
+
+static int train_model(struct body *body) {
+    const uint64_t most = shmt_spec_step_examples(body->job->spec);
+    struct shmtrain_work work;
+    int rc;
+    body->example = malloc(most * sizeof *body->example);
+    if (!body->example)
+        return shmt_fail(&body->session.error, SHMTRAIN_E_MEMORY, "no memory for the order of %llu examples",
+                         (unsigned long long)most);
+    while ((rc = shmtrain_next(&body->session, &work)) == 1) {
+        note_begin(body);
+        if ((rc = step(body, &work)) < 0) break;
+    }
+    free(body->example);
+    return rc;
+}
+
+/* The application's function; it must have taken all its work, or the others would wait for it. */
+static int run_worker(struct body *body) {
+    body->epoch_began_ns = shmt_now_ns();
+    const int rc = body->job->worker(&body->session, body->job->worker_arg);
+    if (rc < 0 || body->session.over) return rc;
+    return shmt_fail(&body->session.error, SHMTRAIN_E_USAGE,
+                     "the worker function returned %d before shmtrain_next had returned 0", rc);
+}
+
+int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *e) {
+    struct body body = {.job = job};
+    int rc = shmt_session_enter(&body.session, job->ops, job->store, job->spec, rank, 0, e);
+    if (rc < 0) return rc;
+    body.session.epoch_end = end_epoch;
+    body.session.epoch_end_arg = &body;
+    rc = job->model ? train_model(&body) : run_worker(&body);
+    if (rc < 0) {
+        *e = body.session.error;
+        shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));
+    }
+    shmt_session_leave(&body.session);
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,37 @@
+/* A job: what one worker does from its first item to its last, for the built-in drivers: a model on data, or the application's own
+ * worker function. Work item -> order -> model step -> report -> clock, and the evaluation at the end of each epoch. */
+#ifndef SHMT_TRAIN_JOB_H
+#define SHMT_TRAIN_JOB_H
+
+#include <shmtrain/model.h>
+#include <shmtrain/store.h>
+
+#include "ps/session.h"
+#include "train/board.h"
+
+/* Made before workers exist, constant from then on. */
+struct shmt_job {
+    const struct shmt_backend_ops *ops;
+    struct shmt_store *store;
+    const struct shmt_spec *spec;
+    struct shmt_board_plan board;
+
+    const struct shmtrain_model *model; /* NULL: `worker` is the application's own */
+    struct shmtrain_settings settings;
+    const struct shmtrain_data *train, *valid;     /* valid NULL: none */
+    const uint32_t *train_example, *valid_example; /* where only some examples are meant: which; NULL: all, as they stand */
+    const float *valid_label;                      /* (n_valid) */
+    shmtrain_worker *worker;
+    void *worker_arg;
+
+    void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up */
+    void *notify_arg;
+};
+
+/* Runs seat `rank` to the end. Returns 0, or a status with its sentence in *e; _STOPPED when others failed. */
+int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *e);
+
+/* The end of an epoch, in every worker; `started_ns`: when the chief began it. */
+int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns);
+
+#endif
