@@ -1,0 +1,53 @@
+/* From options to the machine: which backend, how many workers of how many threads, in processes or threads, on which cores. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/store_priv.h"
+#include "backends/plain.h"
+#include "backends/shm/shm.h"
+
+static const struct shmt_backend_ops *const BACKENDS[] = {&SHMT_BACKEND_SHM, &SHMT_BACKEND_PLAIN, &SHMT_BACKEND_COPY};
+
+const struct shmt_backend_ops *shmt_backend_at(size_t i) { return i < sizeof BACKENDS / sizeof *BACKENDS ? BACKENDS[i] : NULL; }
+
+const struct shmt_backend_ops *shmt_backend_find(const char *name) {
+    const struct shmt_backend_ops *ops;
+    for (size_t i = 0; (ops = shmt_backend_at(i)) && strcmp(ops->name, name) != 0; i++) continue;
+    return ops; /* never NULL: the option table lets no other name through */
+}
+
+static int plan_places(struct shmtrain_store *store, struct shmt_crew *crew) {
+    crew->place = calloc(crew->n_seats, sizeof *crew->place);
+    if (!crew->place)
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for the places of %u workers", crew->n_seats);
+    shmt_topo_plan(crew->topo, crew->n_seats, crew->place);
+    return 0;
+}
+
+int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, uint32_t seats_per_worker,
+                   struct shmt_crew *out) {
+    const struct shmt_config *c = &store->config;
+    struct shmt_crew crew = {0};
+    int rc = shmt_topo_open(&crew.topo, &store->error);
+    if (rc < 0) return rc;
+    crew.n_workers = c->workers ? (uint32_t)c->workers : ops->caps & SHMT_CAP_MANY ? shmt_topo_cores(crew.topo) : 1;
+    crew.n_threads = (uint32_t)c->threads;
+    crew.n_seats = crew.n_workers * seats_per_worker;
+    const bool processes = (ops->caps & SHMT_CAP_PROCESSES) && strcmp(c->spawn, "processes") == 0;
+    crew.kind = processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
+    /* With more workers than processors the system's scheduler knows better. */
+    crew.bind = strcmp(c->bind, "core") == 0 && crew.n_workers * crew.n_threads <= shmt_topo_cores(crew.topo);
+    rc = plan_places(store, &crew);
+    if (rc < 0) {
+        shmt_crew_free(&crew);
+        return rc;
+    }
+    *out = crew;
+    return 0;
+}
+
+void shmt_crew_free(struct shmt_crew *crew) {
+    free(crew->place);
+    shmt_topo_close(crew->topo);
+    *crew = (struct shmt_crew){0};
+}

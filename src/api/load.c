@@ -1,0 +1,98 @@
+/* Loading data with all workers: see load.h. */
+#include "api/load.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* What the workers of one pass share, as of the fork. */
+struct pass {
+    struct shmt_load *load;
+    const struct shmt_columns *columns; /* count */
+    const struct shmt_arrays *into;     /* fill; NULL: this pass counts */
+};
+
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts) {
+    *load = (struct shmt_load){.name = name, .n_parts = n_parts};
+    const int rc = shmt_source_open(name, store->config.seed, held_out, &load->source, &store->error);
+    if (rc < 0) return rc;
+    void *memory = mmap(NULL, n_parts * sizeof *load->part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to read %s", name);
+    load->part = memory;
+    return 0;
+}
+
+static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
+    const struct pass *pass = arg;
+    struct shmt_load *load = pass->load;
+    (void)team;
+    if (pass->into) return shmt_source_fill(load->source, rank, load->n_parts, load->part, pass->into, e);
+    /* A bad line is no failure of the worker: the first one in the file counts, which another part may have. */
+    (void)shmt_source_count(load->source, pass->columns, rank, load->n_parts, &load->part[rank]);
+    return 0;
+}
+
+static int run_pass(struct shmtrain_store *store, const struct shmt_crew *crew, struct pass *pass) {
+    const struct shmt_team_spec spec = {
+        .kind = crew->kind, .n = pass->load->n_parts, .body = work, .arg = pass, .what = "reading data"};
+    return shmt_drive(store, &spec, NULL);
+}
+
+int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                    const struct shmt_columns *columns) {
+    const struct shmt_columns all = SHMT_ALL_COLUMNS;
+    struct pass pass = {.load = load, .columns = columns ? columns : &all};
+    memset(load->part, 0, load->n_parts * sizeof *load->part);
+    const int rc = run_pass(store, crew, &pass);
+    if (rc < 0) return rc;
+    return shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
+}
+
+void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) {
+    const struct shmt_totals *t = &load->totals;
+    struct shmt_layout layout = {0};
+    load->columns = *columns;
+    load->start_off = shmt_layout_add_pages(&layout, t->n_examples + 1, sizeof(uint64_t));
+    load->id_off = shmt_layout_add_pages(&layout, t->n_nonzeros, sizeof(uint32_t));
+    load->value_off = shmt_layout_add_pages(&layout, t->all_ones ? 0 : t->n_nonzeros, sizeof(float));
+    load->label_off = shmt_layout_add_pages(&layout, t->n_examples, sizeof(float));
+    load->bytes = layout.failed ? UINT64_MAX : layout.bytes;
+    load->data = (struct shmtrain_data){.n_examples = t->n_examples,
+                                        .n_nonzeros = t->n_nonzeros,
+                                        .n_features = columns->n_features,
+                                        .n_labels = t->n_labels,
+                                        .label_low = t->label_low,
+                                        .label_high = t->label_high,
+                                        .mean_square = t->mean_square,
+                                        .best_loss = NAN};
+}
+
+int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {
+    const struct shmt_totals *t = &load->totals;
+    int rc = shmt_segment_create("data", load->bytes, 0, &load->segment, &store->error);
+    if (rc < 0) return rc;
+    const struct shmt_segment *s = &load->segment;
+    const struct shmt_arrays into = {
+        .start = shmt_segment_at(s, load->start_off, (t->n_examples + 1) * sizeof(uint64_t)),
+        .id = shmt_segment_at(s, load->id_off, t->n_nonzeros * sizeof(uint32_t)),
+        .value = t->all_ones ? NULL : shmt_segment_at(s, load->value_off, t->n_nonzeros * sizeof(float)),
+        .label = shmt_segment_at(s, load->label_off, t->n_examples * sizeof(float)),
+        .columns = load->columns};
+    struct pass pass = {.load = load, .into = &into};
+    rc = run_pass(store, crew, &pass);
+    if (rc < 0) return rc;
+    load->data.start = into.start;
+    load->data.id = into.id;
+    load->data.value = into.value;
+    load->data.label = into.label;
+    load->data.best_loss = shmt_parts_best_loss(load->part, load->n_parts);
+    return 0;
+}
+
+void shmt_load_close(struct shmt_load *load) {
+    if (load->segment.base) shmt_segment_detach(&load->segment);
+    if (load->part) munmap(load->part, load->n_parts * sizeof *load->part);
+    shmt_source_close(load->source);
+    *load = (struct shmt_load){0};
+}

@@ -1,0 +1,37 @@
+/* Loading data with all workers: count, make memory of the exact size, fill. */
+#ifndef SHMT_API_LOAD_H
+#define SHMT_API_LOAD_H
+
+#include "api/store_priv.h"
+#include "data/source.h"
+#include "segment/segment.h"
+
+/* One set of examples on its way into shared memory. Start with {0}. */
+struct shmt_load {
+    const char *name;
+    struct shmt_source *source;
+    struct shmt_part *part; /* (n_parts) shared with the workers that count and fill */
+    uint32_t n_parts;
+    struct shmt_columns columns;
+    struct shmt_totals totals;
+    struct shmt_segment segment;
+    uint64_t start_off, id_off, value_off, label_off, bytes; /* of the segment's contents */
+    struct shmtrain_data data;                               /* complete after fill */
+};
+
+/* Opens the source and makes the parts. */
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts);
+
+/* First pass; `columns` NULL: all. Sets totals. */
+int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                    const struct shmt_columns *columns);
+
+/* What follows from the totals, and the columns that the data will have: sizes, and data without its arrays. */
+void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns);
+
+/* Second pass: makes the segment and fills it. */
+int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew);
+
+void shmt_load_close(struct shmt_load *load); /* {0} is fine */
+
+#endif

@@ -1,0 +1,265 @@
+/* The option table: see options.h. Each row says all there is to say about an option; the command line, its help, the environment
+ * and shmtrain_store_set are made from it. */
+#include "api/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { COUNT, REAL, SWITCH, CHOICE, TEXT };
+
+struct row {
+    struct shmtrain_option option;
+    enum kind kind;
+    size_t offset;
+    double least, most;  /* COUNT, REAL */
+    const char *choices; /* CHOICE: "a|b"; COUNT, REAL: the word that stands for `word_value`, or NULL */
+    uint64_t word_value;
+};
+
+#define AT(field) offsetof(struct shmt_config, field)
+#define ENV(name) "SHMTRAIN_" name
+
+#define WORK  "How much work, by whom"
+#define HOW   "Consistency"
+#define WHAT  "What is learned"
+#define WHERE "Where it runs"
+
+static const struct row ROWS[] = {
+    {{"workers", 'w', "N", "cores", ENV("WORKERS"), WORK, "worker processes"}, COUNT, AT(workers), 1, 4096, "cores", 0},
+    {{"threads", 't', "N", "1", ENV("THREADS"), WORK, "threads of each worker"}, COUNT, AT(threads), 1, 256, NULL, 0},
+    {{"epochs", 'e', "N", "10", ENV("EPOCHS"), WORK, "passes over the data"}, COUNT, AT(epochs), 1, 1000000, NULL, 0},
+    {{"steps", 0, "N", "all", ENV("STEPS"), WORK, "end after N steps (batches in sync, items in async)"},
+     COUNT,
+     AT(steps),
+     1,
+     1e18,
+     "all",
+     UINT64_MAX},
+    {{"mode", 0, "NAME", "async", ENV("MODE"), HOW, "async (Hogwild) or sync (one update per batch)"},
+     CHOICE,
+     AT(mode),
+     0,
+     0,
+     "async|sync",
+     0},
+    {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy or aggregate; default: as the mode has it"},
+     CHOICE,
+     AT(write),
+     0,
+     0,
+     "racy|aggregate",
+     0},
+    {{"staleness", 0, "S", "", ENV("STALENESS"), HOW, "0 (wait for all) or inf; default: the mode's"},
+     CHOICE,
+     AT(staleness),
+     0,
+     0,
+     "0|inf",
+     0},
+    {{"batch", 'b', "N", "256", ENV("BATCH"), HOW, "examples of an update, all workers together (sync)"},
+     COUNT,
+     AT(batch),
+     1,
+     1 << 30,
+     NULL,
+     0},
+    {{"item", 0, "N", "1024", ENV("ITEM"), HOW, "examples of a work item, which is a clock (async)"},
+     COUNT,
+     AT(item),
+     1,
+     1 << 24,
+     NULL,
+     0},
+    {{"group", 0, "N", "1", ENV("GROUP"), HOW, "examples in flight at once (async); 1 is plain SGD"},
+     COUNT,
+     AT(group),
+     1,
+     64,
+     NULL,
+     0},
+    {{"model", 'M', "NAME", "logistic", ENV("MODEL"), WHAT, "what to learn: logistic"}, TEXT, AT(model), 0, 0, NULL, 0},
+    {{"rate", 'r', "X", "auto", ENV("RATE"), WHAT, "learning rate; auto: from the mean length of examples"},
+     REAL,
+     AT(rate),
+     1e-12,
+     1e12,
+     "auto",
+     0},
+    {{"schedule", 0, "NAME", "inverse", ENV("SCHEDULE"), WHAT, "constant, or inverse: rate / (1 + epochs)^power"},
+     CHOICE,
+     AT(schedule),
+     0,
+     0,
+     "constant|inverse",
+     0},
+    {{"power", 0, "X", "0.5", ENV("POWER"), WHAT, "of the inverse schedule"}, REAL, AT(power), 0, 8, NULL, 0},
+    {{"l2", 0, "X", "0", ENV("L2"), WHAT, "L2 regularisation, as l2/2 |w|^2 beside the mean loss"},
+     REAL,
+     AT(l2),
+     0,
+     1e6,
+     NULL,
+     0},
+    {{"bias", 0, "0|1", "1", ENV("BIAS"), WHAT, "learn a bias"}, SWITCH, AT(bias), 0, 1, NULL, 0},
+    {{"valid", 0, "PATH|X", "", ENV("VALID"), WHAT, "validation data: a file, or a share of the data (0.1)"},
+     TEXT,
+     AT(valid),
+     0,
+     0,
+     NULL,
+     0},
+    {{"seed", 0, "N", "1", ENV("SEED"), WHAT, "of everything random"}, COUNT, AT(seed), 0, 1.8e19, NULL, 0},
+    {{"shuffle", 0, "0|1", "1", ENV("SHUFFLE"), WHAT, "another order of the examples in each epoch"},
+     SWITCH,
+     AT(shuffle),
+     0,
+     1,
+     NULL,
+     0},
+    {{"backend", 0, "NAME", "shm", ENV("BACKEND"), WHERE, "shm, or plain (one worker, the reference)"},
+     CHOICE,
+     AT(backend),
+     0,
+     0,
+     "shm|plain|copy",
+     0},
+    {{"spawn", 0, "HOW", "processes", ENV("SPAWN"), WHERE, "workers are processes or threads"},
+     CHOICE,
+     AT(spawn),
+     0,
+     0,
+     "processes|threads",
+     0},
+    {{"bind", 0, "HOW", "core", ENV("BIND"), WHERE, "core: a core for each worker while there are enough; none"},
+     CHOICE,
+     AT(bind),
+     0,
+     0,
+     "core|none",
+     0},
+};
+
+#define N_ROWS (sizeof ROWS / sizeof *ROWS)
+
+const struct shmtrain_option *shmtrain_option_at(size_t i) { return i < N_ROWS ? &ROWS[i].option : NULL; }
+
+static void *field(struct shmt_config *config, const struct row *row) { return (unsigned char *)config + row->offset; }
+
+static int refuse(const struct row *row, const char *given_as, const char *value, struct shmt_error *e) {
+    char expected[96];
+    if (row->kind == CHOICE)
+        snprintf(expected, sizeof expected, "one of %s", row->choices);
+    else if (row->kind == SWITCH)
+        snprintf(expected, sizeof expected, "1 or 0");
+    else
+        snprintf(expected, sizeof expected, "a %s from %.6g to %.6g%s%s", row->kind == COUNT ? "whole number" : "number",
+                 row->least, row->most, row->choices ? ", or " : "", row->choices ? row->choices : "");
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected %s", given_as, value[0] ? value : "\"\"", expected);
+}
+
+/* A number, and nothing behind it. */
+static bool parse_count(const char *value, uint64_t *out) {
+    char *end;
+    if (value[0] < '0' || value[0] > '9') return false; /* strtoull takes signs and blanks */
+    errno = 0;
+    *out = strtoull(value, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static bool parse_real(const char *value, double *out) {
+    char *end;
+    if (value[0] == '\0' || strchr(" \t\n+", value[0])) return false;
+    errno = 0;
+    *out = strtod(value, &end);
+    return errno == 0 && *end == '\0' && isfinite(*out);
+}
+
+static bool is_choice(const char *choices, const char *value) {
+    const size_t n = strlen(value);
+    for (const char *at = choices; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
+        if (n > 0 && strncmp(at, value, n) == 0 && (at[n] == '\0' || at[n] == '|')) return true;
+    return false;
+}
+
+static int set_text(struct shmt_config *config, const struct row *row, const char *value, struct shmt_error *e) {
+    char **at = field(config, row), *copy = strdup(value);
+    if (!copy) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for option %s", row->option.name);
+    free(*at);
+    *at = copy;
+    return 0;
+}
+
+static int set_row(struct shmt_config *config, const struct row *row, const char *given_as, const char *value,
+                   struct shmt_error *e) {
+    uint64_t count;
+    double real;
+    const bool is_word = row->choices && row->kind != CHOICE && strcmp(value, row->choices) == 0;
+    switch (row->kind) {
+        case COUNT:
+            if (is_word)
+                count = row->word_value;
+            else if (!parse_count(value, &count) || (double)count < row->least || (double)count > row->most)
+                return refuse(row, given_as, value, e);
+            *(uint64_t *)field(config, row) = count;
+            return 0;
+        case REAL:
+            if (is_word)
+                real = (double)row->word_value;
+            else if (!parse_real(value, &real) || real < row->least || real > row->most)
+                return refuse(row, given_as, value, e);
+            *(double *)field(config, row) = real;
+            return 0;
+        case SWITCH:
+            if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return refuse(row, given_as, value, e);
+            *(uint64_t *)field(config, row) = value[0] == '1';
+            return 0;
+        case CHOICE:
+            /* An option without a default of its own may be set back to "". */
+            if (!is_choice(row->choices, value) && !(value[0] == '\0' && row->option.standard[0] == '\0'))
+                return refuse(row, given_as, value, e);
+            return set_text(config, row, value, e);
+        case TEXT:
+            return set_text(config, row, value, e);
+    }
+    return refuse(row, given_as, value, e);
+}
+
+int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,
+                    struct shmt_error *e) {
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (strcmp(ROWS[i].option.name, name) == 0) return set_row(config, &ROWS[i], given_as, value, e);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no option \"%.60s\"; shmtrain --help lists them", name);
+}
+
+int shmt_config_set_from_environment(struct shmt_config *config, struct shmt_error *e) {
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const char *name = ROWS[i].option.environment, *value = getenv(name);
+        if (!value || value[0] == '\0') continue;
+        const int rc = set_row(config, &ROWS[i], name, value, e);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+int shmt_config_init(struct shmt_config *config, struct shmt_error *e) {
+    memset(config, 0, sizeof *config);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const int rc = set_row(config, &ROWS[i], ROWS[i].option.name, ROWS[i].option.standard, e);
+        if (rc == 0) continue;
+        shmt_config_fini(config);
+        return rc;
+    }
+    return 0;
+}
+
+void shmt_config_fini(struct shmt_config *config) {
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (ROWS[i].kind != CHOICE && ROWS[i].kind != TEXT) continue;
+        free(*(char **)field(config, &ROWS[i]));
+        *(char **)field(config, &ROWS[i]) = NULL;
+    }
+}

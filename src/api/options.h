@@ -1,0 +1,32 @@
+/* The configuration of a store, and the one table that describes it: names, letters, defaults, environment, help and parsing. */
+#ifndef SHMT_API_OPTIONS_H
+#define SHMT_API_OPTIONS_H
+
+#include <shmtrain/store.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* As set; "automatic" values (0 or "") are resolved when a run begins. */
+struct shmt_config {
+    uint64_t workers; /* 0: the cores that one may use */
+    uint64_t threads, epochs, batch, item, group, seed;
+    uint64_t steps; /* UINT64_MAX: no limit */
+    double rate;    /* 0: from the data and the mode */
+    double power, l2;
+    uint64_t bias, shuffle;
+    char *mode, *write, *staleness; /* "": as the mode says */
+    char *model, *schedule, *valid, *backend, *spawn, *bind;
+};
+
+/* Every option at its default. Errors: _MEMORY. */
+int shmt_config_init(struct shmt_config *config, struct shmt_error *e);
+void shmt_config_fini(struct shmt_config *config);
+
+/* Parses and sets one option. Errors: _USAGE; nothing changes then. `given_as` is how the user wrote it ("--rate", "SHMTRAIN_RATE"). */
+int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,
+                    struct shmt_error *e);
+
+int shmt_config_set_from_environment(struct shmt_config *config, struct shmt_error *e);
+
+#endif

@@ -1,0 +1,106 @@
+/* The report of a run: begun from its configuration, grown from the board while it goes on, completed at its end. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "api/store_priv.h"
+#include "base/clock.h"
+
+static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - from_ns) * 1e-9; }
+
+void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew) {
+    const struct shmt_spec *spec = &store->spec;
+    struct shmtrain_report *r = &store->report;
+    r->mode = shmt_policy_name(&spec->policy);
+    r->write = shmt_write_name(spec->policy.write);
+    r->backend = store->ops->name;
+    r->model = store->job.model ? store->job.model->name : "";
+    r->optimizer = "sgd";
+    r->schedule = spec->rate.kind == SHMT_RATE_CONSTANT ? "constant" : "inverse";
+    r->staleness = spec->policy.staleness;
+    r->replicas = "one";
+    r->workers = r->quorum = crew->n_workers;
+    r->threads = crew->n_threads;
+    r->batch = spec->batch;
+    r->item = spec->item;
+    r->seed = spec->order.seed;
+    r->rate = (double)spec->rate.base;
+    r->l2 = (double)spec->l2;
+    r->load_seconds = seconds_since(store->began_ns);
+    r->first_step_seconds = NAN;
+    if (store->listener.begin) store->listener.begin(store->listener.arg, r);
+}
+
+static struct shmt_board *board_of(struct shmtrain_store *store) { return store->ops->board(store->job.store); }
+
+void shmt_report_progress(struct shmtrain_store *store) {
+    struct shmt_board *board = board_of(store);
+    /* acquire: pairs with the chief's release; the records are whole */
+    const uint32_t done = load_acquire(&board->epochs_done);
+    const struct shmtrain_epoch *pinned = shmt_board_epochs(board, &store->job.board);
+    while (store->report.n_epochs < done) {
+        const struct shmtrain_epoch *epoch = &store->epochs[store->report.n_epochs];
+        store->epochs[store->report.n_epochs] = pinned[store->report.n_epochs];
+        store->report.n_epochs++;
+        store->report.examples += epoch->examples;
+        store->report.train_seconds += epoch->seconds;
+        if (store->listener.epoch) store->listener.epoch(store->listener.arg, &store->report, epoch);
+    }
+}
+
+static void add_counters(struct shmtrain_store *store) {
+    struct shmtrain_report *r = &store->report;
+    uint64_t waited_ns = 0;
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
+        const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
+        /* relaxed: the workers have ended, and been waited for */
+        r->updates += load_relaxed(&c->updates);
+        waited_ns += load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns);
+    }
+    const double all = r->train_seconds * (double)store->spec.n_seats;
+    r->wait_fraction = all > 0 ? fmin(1, (double)waited_ns * 1e-9 / all) : 0;
+}
+
+/* The hash of all parameters: tables in order, rows in order, as little-endian f32. */
+static int hash_parameters(struct shmtrain_store *store) {
+    enum { AT_ONCE = 1 << 16 };
+    XXH64_state_t *state = XXH64_createState();
+    float *rows = malloc(AT_ONCE * sizeof *rows);
+    if (!state || !rows) {
+        XXH64_freeState(state);
+        free(rows);
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to hash the parameters");
+    }
+    XXH64_reset(state, 0);
+    store->report.parameter_bytes = 0;
+    for (uint32_t t = 0; t < store->n_tables; t++) {
+        const struct shmt_table_spec *table = &store->table[t].table;
+        const uint64_t step = shmt_max_u64(1, AT_ONCE / table->width);
+        float *wide = table->width > AT_ONCE ? realloc(rows, table->width * sizeof *rows) : rows;
+        if (wide) rows = wide;
+        for (uint64_t row = 0; wide && row < table->rows; row += step) {
+            const uint64_t n = shmt_min_u64(step, table->rows - row);
+            (void)store->ops->read(store->job.store, (int)t, row, n, rows);
+            XXH64_update(state, rows, n * table->width * sizeof *rows);
+        }
+        store->report.parameter_bytes += shmt_table_floats(table) * sizeof(float);
+    }
+    store->report.parameters_xxh64 = XXH64_digest(state);
+    XXH64_freeState(state);
+    free(rows);
+    return 0;
+}
+
+int shmt_report_finish(struct shmtrain_store *store) {
+    struct shmtrain_report *r = &store->report;
+    shmt_report_progress(store);
+    add_counters(store);
+    const uint64_t first_ns = load_relaxed(&board_of(store)->first_step_ns);
+    if (first_ns) r->first_step_seconds = (double)(first_ns - store->began_ns) * 1e-9;
+    r->examples_per_second = r->train_seconds > 0 ? (double)r->examples / r->train_seconds : 0;
+    r->stopped = r->n_epochs < store->spec.epochs || r->epoch[r->n_epochs - 1].partial;
+    const int rc = hash_parameters(store);
+    r->seconds = seconds_since(store->began_ns);
+    return rc;
+}

@@ -1,0 +1,174 @@
+/* The application's handle: making it, configuring it, reading and writing parameters, stopping. Runs are in run.c (own worker
+ * functions) and train.c (models on data). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/store_priv.h"
+#include "models/models.h"
+#include "train/model_file.h"
+
+int shmtrain_store_create(struct shmtrain_store **out) {
+    struct shmtrain_store *store = calloc(1, sizeof *store);
+    if (!store) return SHMTRAIN_E_MEMORY;
+    const int rc = shmt_config_init(&store->config, &store->error);
+    if (rc < 0) {
+        free(store);
+        return rc;
+    }
+    *out = store;
+    return 0;
+}
+
+static void destroy_backend(struct shmtrain_store *store) {
+    struct shmt_store *live = load_relaxed(&store->live); /* this thread alone sets it */
+    store_relaxed(&store->live, NULL);
+    if (live) store->ops->destroy(live);
+}
+
+void shmt_store_forget_tables(struct shmtrain_store *store) {
+    destroy_backend(store);
+    for (uint32_t t = 0; t < store->n_tables; t++) free(store->table[t].value);
+    memset(store->table, 0, sizeof store->table);
+    store->n_tables = 0;
+}
+
+void shmtrain_store_destroy(struct shmtrain_store *store) {
+    if (!store) return;
+    shmt_store_forget_tables(store);
+    shmt_config_fini(&store->config);
+    free(store->epochs);
+    free(store->dataset_name);
+    free(store->valid_name);
+    free(store);
+}
+
+const char *shmtrain_store_message(const struct shmtrain_store *store) { return store->error.text; }
+
+/* ---- configuration ---- */
+
+int shmtrain_store_set(struct shmtrain_store *store, const char *name, const char *value) {
+    shmt_error_clear(&store->error);
+    return shmt_config_set(&store->config, name, name, value, &store->error);
+}
+
+int shmtrain_store_set_from_environment(struct shmtrain_store *store) {
+    shmt_error_clear(&store->error);
+    return shmt_config_set_from_environment(&store->config, &store->error);
+}
+
+void shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_listener *listener) {
+    store->listener = listener ? *listener : (struct shmtrain_listener){0};
+    store->log = (struct shmt_log){.line = store->listener.note, .arg = store->listener.arg};
+}
+
+/* ---- tables and models ---- */
+
+int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width) {
+    struct shmt_error *e = &store->error;
+    shmt_error_clear(e);
+    if (load_relaxed(&store->live))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": declare tables before the first run", name);
+    if (store->n_tables == SHMT_MAX_TABLES)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": at most %d tables", name, SHMT_MAX_TABLES);
+    if (width > UINT32_MAX)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": width %llu is too large", name, (unsigned long long)width);
+    struct shmt_declared *d = &store->table[store->n_tables];
+    *d = (struct shmt_declared){.l2_rows = rows};
+    if (strlen(name) >= sizeof d->table.name)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s...\": a name has at most 31 characters", name);
+    strcpy(d->table.name, name);
+    d->table.rows = rows;
+    d->table.width = (uint32_t)width;
+    const int rc = shmt_table_check(&d->table, e);
+    return rc < 0 ? rc : (int)store->n_tables++;
+}
+
+int shmtrain_store_examples(struct shmtrain_store *store, uint64_t n) {
+    shmt_error_clear(&store->error);
+    if (n == 0 || n > UINT32_MAX) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "an epoch deals 1 to 4294967295 examples");
+    store->n_examples = n;
+    return 0;
+}
+
+const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store *store, size_t i) {
+    size_t n_built_in = 0;
+    while (shmt_model_at(n_built_in)) n_built_in++;
+    if (i < n_built_in) return shmt_model_at(i);
+    return i - n_built_in < store->n_offered ? store->offered[i - n_built_in] : NULL;
+}
+
+int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_model *model) {
+    struct shmt_error *e = &store->error;
+    const struct shmtrain_model *other;
+    shmt_error_clear(e);
+    if (!model->name || !model->name[0] || !model->tables || !model->step || !model->score)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a model needs a name, tables, step and score");
+    for (size_t i = 0; (other = shmtrain_store_model_at(store, i)); i++)
+        if (strcmp(other->name, model->name) == 0)
+            return shmt_fail(e, SHMTRAIN_E_USAGE, "there is a model \"%s\" already", model->name);
+    if (store->n_offered == SHMT_MAX_OFFERED) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most %d own models", SHMT_MAX_OFFERED);
+    store->offered[store->n_offered++] = model;
+    return 0;
+}
+
+/* ---- parameters ---- */
+
+static int find_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, struct shmt_declared **out) {
+    shmt_error_clear(&store->error);
+    if (t < 0 || (uint32_t)t >= store->n_tables) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is no table %d", t);
+    const uint64_t rows = store->table[t].table.rows;
+    if (n > rows || row > rows - n)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "table \"%s\" has %llu rows", store->table[t].table.name,
+                         (unsigned long long)rows);
+    *out = &store->table[t];
+    return 0;
+}
+
+int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out) {
+    struct shmt_declared *d;
+    const int rc = find_rows(store, t, row, n, &d);
+    if (rc < 0) return rc;
+    struct shmt_store *live = load_relaxed(&store->live);
+    if (live) return store->ops->read(live, t, row, n, out);
+    const uint64_t width = d->table.width;
+    if (d->value)
+        memcpy(out, d->value + row * width, n * width * sizeof *out);
+    else
+        memset(out, 0, n * width * sizeof *out);
+    return 0;
+}
+
+int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
+    struct shmt_declared *d;
+    const int rc = find_rows(store, t, row, n, &d);
+    if (rc < 0) return rc;
+    struct shmt_store *live = load_relaxed(&store->live);
+    if (live) return store->ops->write(live, t, row, n, in);
+    const uint64_t width = d->table.width;
+    if (!d->value) d->value = calloc(d->table.rows * width, sizeof *d->value);
+    if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
+    memcpy(d->value + row * width, in, n * width * sizeof *in);
+    return 0;
+}
+
+int shmt_store_take_parameters(struct shmtrain_store *store) {
+    struct shmt_store *live = load_relaxed(&store->live);
+    for (uint32_t t = 0; live && t < store->n_tables; t++) {
+        struct shmt_declared *d = &store->table[t];
+        if (!d->value) d->value = calloc(d->table.rows * d->table.width, sizeof *d->value);
+        if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
+        const int rc = store->ops->read(live, (int)t, 0, d->table.rows, d->value);
+        if (rc < 0) return rc;
+    }
+    destroy_backend(store);
+    return 0;
+}
+
+const struct shmtrain_report *shmtrain_store_report(const struct shmtrain_store *store) { return &store->report; }
+
+void shmtrain_store_stop(struct shmtrain_store *store) {
+    /* seq_cst: a run that is just beginning sets `live` and then looks at the flag; one of the two sees the other. */
+    store_seq_cst(&store->stop_asked, 1);
+    struct shmt_store *live = load_seq_cst(&store->live);
+    if (live) store->ops->stop(live);
+}

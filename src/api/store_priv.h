@@ -1,0 +1,78 @@
+/* What the files of `api` share: the store as the application's handle. */
+#ifndef SHMT_API_STORE_PRIV_H
+#define SHMT_API_STORE_PRIV_H
+
+#include <shmtrain/store.h>
+
+#include "api/crew.h"
+#include "api/options.h"
+#include "base/atomic.h"
+#include "base/log.h"
+#include "ps/backend_ops.h"
+#include "runtime/team.h"
+#include "topo/topo.h"
+#include "train/job.h"
+
+#define SHMT_MAX_OFFERED 16
+
+/* A table as the application declared it, and its parameters while no backend holds them. */
+struct shmt_declared {
+    struct shmt_table_spec table;
+    uint64_t l2_rows;
+    float *value; /* (rows, width), or NULL: zero */
+};
+
+struct shmtrain_store {
+    struct shmt_config config;
+    struct shmt_error error;
+    struct shmtrain_listener listener;
+    struct shmt_log log;
+    const struct shmtrain_model *offered[SHMT_MAX_OFFERED];
+    uint32_t n_offered;
+    struct shmt_declared table[SHMT_MAX_TABLES];
+    uint32_t n_tables;
+    uint64_t n_examples; /* of own worker functions */
+
+    /* the run, or the last one */
+    const struct shmt_backend_ops *ops;
+    struct shmt_spec spec;
+    struct shmt_store *_Atomic live; /* its parameters; read by shmtrain_store_stop in signal handlers */
+    _Atomic uint32_t stop_asked;
+    struct shmt_job job;
+    struct shmtrain_report report;
+    struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
+    uint64_t began_ns;
+    char *dataset_name, *valid_name;
+    float label_low, label_high; /* of the last training data, for the model file */
+    uint64_t n_features;
+    uint32_t first_feature; /* the id in the data that is column 0 */
+};
+
+/* Runs a team to its end on the application's thread; `tick` (may be NULL) is called whenever there may be news. A stop that was
+ * asked for before there are parameters kills the team and gives _STOPPED. */
+int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, void (*tick)(struct shmtrain_store *store));
+
+/* The part of the spec that follows from the options: policy, batches, order, rate. */
+int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples, struct shmt_spec *out);
+
+/* Makes the backend's store, moves the parameters into it, runs all workers, and completes the report. The job's model, data or worker
+ * function are set. `l2_shares` (rows of table 0; NULL: none) belong to the caller. */
+int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares);
+
+/* Refuses what does not fit into memory: the spec's need beside `data_bytes` that are needed, too. */
+int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
+                      uint64_t data_bytes);
+
+/* What every run begins with: a clear error, no stop asked for, an empty report, the backend chosen; parameters of an earlier run are kept. */
+int shmt_run_begin(struct shmtrain_store *store);
+
+/* Takes the parameters out of the last run's backend, so that it can be replaced or destroyed. */
+int shmt_store_take_parameters(struct shmtrain_store *store);
+void shmt_store_forget_tables(struct shmtrain_store *store);
+
+/* report.c */
+void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew);
+void shmt_report_progress(struct shmtrain_store *store); /* copies new epochs from the board and tells the listener */
+int shmt_report_finish(struct shmtrain_store *store);
+
+#endif

@@ -1,0 +1,247 @@
+/* Training a model on data: load with all workers, make the model's tables, run, and keep what a model file needs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/load.h"
+#include "api/split.h"
+#include "api/store_priv.h"
+#include "base/clock.h"
+#include "segment/budget.h"
+
+/* Everything that one call of shmtrain_store_train holds. */
+struct session {
+    struct shmtrain_store *store;
+    struct shmt_crew crew;
+    const struct shmtrain_model *model;
+    struct shmt_load train, valid;
+    bool has_valid;          /* a second source */
+    double share;            /* > 0: validation is this share of the training data */
+    struct shmt_split split; /* of the two, when share > 0 */
+    float *l2_shares;
+};
+
+static int find_model(struct session *s) {
+    const char *name = s->store->config.model;
+    char names[256] = "";
+    for (size_t i = 0; (s->model = shmtrain_store_model_at(s->store, i)); i++) {
+        if (strcmp(s->model->name, name) == 0) return 0;
+        if (strlen(names) + strlen(s->model->name) + 3 < sizeof names) strcat(strcat(names, i ? ", " : ""), s->model->name);
+    }
+    return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "there is no model \"%.60s\": take one of %s", name, names);
+}
+
+/* ---- data ---- */
+
+/* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its own. */
+static int open_data(struct session *s, const char *data) {
+    struct shmtrain_store *store = s->store;
+    const char *valid = store->config.valid;
+    char *end = NULL;
+    const double share = strtod(valid, &end);
+    int rc = shmt_load_open(&s->train, store, data, false, s->crew.n_workers);
+    if (rc < 0) return rc;
+    if (valid[0] == '\0') {
+        s->has_valid = shmt_source_is_generator(s->train.source);
+        return s->has_valid ? shmt_load_open(&s->valid, store, data, true, s->crew.n_workers) : 0;
+    }
+    if (strcmp(valid, "none") == 0) return 0;
+    if (*end != '\0') {
+        s->has_valid = true;
+        return shmt_load_open(&s->valid, store, valid, false, s->crew.n_workers);
+    }
+    if (!(share > 0 && share < 1))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "valid %.60s: a share lies between 0 and 1; a file of this name is ./%.60s", valid, valid);
+    s->share = share;
+    return 0;
+}
+
+/* Before anything is read: a file that cannot fit is refused at once. */
+static int check_guess(struct session *s) {
+    struct shmt_budget budget;
+    uint64_t bytes = shmt_source_guess_bytes(s->train.source);
+    if (s->has_valid && !shmt_add_u64(bytes, shmt_source_guess_bytes(s->valid.source), &bytes)) bytes = UINT64_MAX;
+    shmt_budget_read("", &budget);
+    return shmt_budget_check(&budget, bytes, "the data, by the size of its files,", NULL, "free some, or train on a part of it",
+                             &s->store->error);
+}
+
+/* Counts both sets, and finds the columns that they share: those of the training data. Ids begin at 0 when either has a 0. */
+static int count_data(struct session *s) {
+    int rc = shmt_load_count(&s->train, s->store, &s->crew, NULL);
+    if (rc == 0 && s->has_valid) rc = shmt_load_count(&s->valid, s->store, &s->crew, NULL);
+    if (rc < 0) return rc;
+    const struct shmt_totals *t = &s->train.totals, *v = &s->valid.totals;
+    const bool zero = t->min_id == 0 || (s->has_valid && v->min_id == 0);
+    struct shmt_columns columns = {.base = zero ? 0 : 1};
+    if (t->min_id <= t->max_id) columns.n_features = (uint32_t)(t->max_id - columns.base + 1);
+    shmt_load_plan(&s->train, &columns);
+    if (!s->has_valid) return 0;
+    const bool beyond = v->min_id <= v->max_id && v->max_id - columns.base >= columns.n_features;
+    if (beyond && (rc = shmt_load_count(&s->valid, s->store, &s->crew, &columns)) < 0) return rc;
+    shmt_load_plan(&s->valid, &columns);
+    return 0;
+}
+
+/* ---- does the model fit the data? ---- */
+
+static int refuse_labels(struct session *s, const struct shmt_load *load, const char *why) {
+    char place[300] = "";
+    const uint32_t n = load->totals.n_labels;
+    shmt_source_place(load->source, load->totals.label_at[n - 1], place, sizeof place);
+    return shmt_fail(&s->store->error, SHMTRAIN_E_DATA, "%s: the data has %s (%s %g)", place, why,
+                     n > 2 ? "the third is" : "all are", (double)load->totals.label[n - 1]);
+}
+
+/* Validation labels must be labels of the training data, or they would silently count as the lower one. */
+static int check_valid_labels(struct session *s) {
+    const struct shmt_totals *t = &s->train.totals, *v = &s->valid.totals;
+    for (uint32_t i = 0; i < v->n_labels; i++) {
+        char place[300] = "";
+        if (v->label[i] == t->label_low || v->label[i] == t->label_high) continue;
+        shmt_source_place(s->valid.source, v->label_at[i], place, sizeof place);
+        return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
+                         "%s: label %g does not occur in the training data, which has %g and %g", place, (double)v->label[i],
+                         (double)t->label_low, (double)t->label_high);
+    }
+    return 0;
+}
+
+static int check_model(struct session *s) {
+    const char *why = s->model->check ? s->model->check(&s->train.data) : NULL;
+    if (why) return refuse_labels(s, &s->train, why);
+    return s->has_valid && !isnan(s->model->threshold) ? check_valid_labels(s) : 0;
+}
+
+static int make_tables(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    const uint32_t n = s->model->tables(&s->train.data, &store->job.settings, shape);
+    shmt_store_forget_tables(store);
+    for (uint32_t t = 0; t < n; t++) {
+        const int rc = shmtrain_store_table(store, shape[t].name, shape[t].rows, shape[t].width);
+        if (rc < 0) return rc;
+        store->table[t].l2_rows = shape[t].l2_rows;
+    }
+    return 0;
+}
+
+/* ---- the run ---- */
+
+/* A rate that suits examples of this length: a gradient step of a linear model moves its own dot product by rate * |x|^2 * slope, so
+ * rate * mean |x|^2 = 1 (bias included) is a full step for a mean example. A batch's mean gradient is longer-lived than one
+ * example's, and takes SYNC_FACTOR times as much. */
+#define SYNC_FACTOR 4
+static float automatic_rate(const struct session *s) {
+    const double square = s->train.data.mean_square + (double)s->store->job.settings.bias;
+    const double rate = square > 0 ? 1 / square : 1;
+    return (float)(shmt_policy_is_live(&s->store->spec.policy) ? rate : SYNC_FACTOR * rate);
+}
+
+/* Live modes with L2: the share of a row is how many examples there are for each one that touches it (span.h). */
+static int make_l2_shares(struct session *s) {
+    const struct shmtrain_data *data = &s->train.data;
+    const uint64_t rows = s->store->table[0].table.rows, ruled = s->store->table[0].l2_rows;
+    if (!s->store->spec.l2_shares) return 0;
+    s->l2_shares = calloc(rows, sizeof *s->l2_shares);
+    if (!s->l2_shares)
+        return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for the L2 shares of %llu features",
+                         (unsigned long long)rows);
+    for (uint64_t i = 0; i < data->n_nonzeros; i++) s->l2_shares[data->id[i]] += 1;
+    for (uint64_t row = 0; row < rows; row++)
+        s->l2_shares[row] = row < ruled && s->l2_shares[row] > 0 ? (float)data->n_examples / s->l2_shares[row] : 0;
+    return 0;
+}
+
+static int make_spec(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    const uint64_t n_valid = s->has_valid ? s->valid.totals.n_examples : s->split.n_valid;
+    const uint64_t n_train = s->share > 0 ? s->split.n_train : s->train.totals.n_examples;
+    int rc = shmt_spec_of_config(store, &s->crew, n_train, &store->spec);
+    if (rc < 0) return rc;
+    shmt_board_plan(store->spec.epochs, n_valid, &store->job.board);
+    store->spec.board_bytes = store->job.board.bytes;
+    if (store->spec.rate.base == 0) store->spec.rate.base = automatic_rate(s);
+    store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
+    store->spec.l2_shares = store->spec.l2 > 0 && shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1;
+    return 0;
+}
+
+static char *copy_name(const char *name) { return strdup(name ? name : ""); }
+
+static void name_data(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    const struct shmtrain_data *t = &s->train.data, *v = &s->valid.data;
+    free(store->dataset_name);
+    free(store->valid_name);
+    store->dataset_name = copy_name(s->train.name);
+    store->valid_name = copy_name(s->has_valid ? s->valid.name : s->share > 0 ? s->train.name : "");
+    struct shmtrain_report *r = &store->report;
+    r->dataset.name = store->dataset_name ? store->dataset_name : "";
+    r->dataset.examples = store->spec.n_examples;
+    r->dataset.features = t->n_features;
+    r->dataset.nonzeros = t->n_nonzeros;
+    r->valid.name = store->valid_name ? store->valid_name : "";
+    r->valid.examples = store->job.board.n_valid;
+    r->valid.features = t->n_features;
+    r->valid.nonzeros = s->has_valid ? v->n_nonzeros : 0;
+    if (s->share > 0) shmt_split_nonzeros(&s->split, t, &r->dataset.nonzeros, &r->valid.nonzeros);
+    r->best_loss = s->has_valid ? v->best_loss : NAN;
+}
+
+static int prepare(struct session *s, const char *data) {
+    struct shmtrain_store *store = s->store;
+    store->job = (struct shmt_job){.settings = {.bias = (uint32_t)store->config.bias}};
+    int rc = find_model(s);
+    if (rc == 0) rc = open_data(s, data);
+    if (rc == 0) rc = check_guess(s);
+    if (rc == 0) rc = count_data(s);
+    if (rc == 0) rc = check_model(s);
+    if (rc == 0) rc = make_tables(s);
+    if (rc == 0 && s->share > 0)
+        rc = shmt_split_make(&s->split, store->config.seed, s->train.totals.n_examples, s->share, &store->error);
+    if (rc == 0) rc = make_spec(s);
+    if (rc == 0) rc = shmt_check_memory(store, store->ops, &store->spec, s->train.bytes + s->valid.bytes);
+    if (rc == 0) rc = shmt_load_fill(&s->train, store, &s->crew);
+    if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, store, &s->crew);
+    if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &store->error);
+    if (rc == 0) rc = make_l2_shares(s);
+    return rc;
+}
+
+static int train(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    store->job.model = s->model;
+    store->job.train = &s->train.data;
+    store->job.train_example = s->split.train_example;
+    if (s->share > 0) {
+        store->job.valid = &s->train.data;
+        store->job.valid_example = s->split.valid_example;
+        store->job.valid_label = s->split.valid_label;
+    } else if (s->has_valid) {
+        store->job.valid = &s->valid.data;
+        store->job.valid_label = s->valid.data.label;
+    }
+    name_data(s);
+    const int rc = shmt_run_job(store, &s->crew, s->l2_shares);
+    store->first_feature = s->train.columns.base;
+    store->label_low = s->train.data.label_low;
+    store->label_high = s->train.data.label_high;
+    store->n_features = s->train.data.n_features;
+    return rc;
+}
+
+int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
+    struct session s = {.store = store};
+    int rc = shmt_run_begin(store);
+    if (rc == 0) rc = shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &s.crew);
+    if (rc == 0) rc = prepare(&s, data);
+    if (rc == 0) rc = train(&s);
+    free(s.l2_shares);
+    shmt_split_free(&s.split);
+    shmt_load_close(&s.valid);
+    shmt_load_close(&s.train);
+    shmt_crew_free(&s.crew);
+    return rc;
+}

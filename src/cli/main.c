@@ -1,0 +1,138 @@
+/* shmtrain, the program: a thin face of libshmtrain. It uses public headers only.
+ *
+ * Lines for people go to stdout as they come, or to stderr when stdout is for JSON. Errors are one line on stderr. */
+#include <errno.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/arguments.h"
+
+#ifndef SHMTRAIN_VERSION
+#    define SHMTRAIN_VERSION "0"
+#endif
+
+#define DEFAULT_DATA "builtin:sparse"
+
+/* ---- signals: the first one ends the run at a consistent point, the second one at once ---- */
+
+static struct shmtrain_store *volatile running;
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number) {
+    static const char LINE[] = "shmtrain: stopping; once more stops at once\n";
+    if (caught) _exit(128 + number);
+    caught = number;
+    if (running) shmtrain_store_stop(running);
+    if (write(STDERR_FILENO, LINE, sizeof LINE - 1) < 0) return; /* nobody to tell */
+}
+
+static void catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- what one sees ---- */
+
+static void say_begin(void *arg, const struct shmtrain_report *r) {
+    FILE *out = arg;
+    char text[1024];
+    shmtrain_report_opening(r, text, sizeof text);
+    fprintf(out, "%s\n", text);
+    shmtrain_report_heading(r, text, sizeof text);
+    fprintf(out, "%s\n", text);
+    fflush(out);
+}
+
+static void say_epoch(void *arg, const struct shmtrain_report *r, const struct shmtrain_epoch *epoch) {
+    FILE *out = arg;
+    char text[256];
+    shmtrain_report_line(r, epoch, text, sizeof text);
+    fprintf(out, "%s\n", text);
+    fflush(out);
+}
+
+static void say_note(void *arg, const char *line) {
+    (void)arg;
+    fprintf(stderr, "shmtrain: %s\n", line);
+}
+
+static void listen_to(struct shmtrain_store *store, const struct arguments *a) {
+    struct shmtrain_listener listener = {.arg = a->json ? stderr : stdout, .note = say_note};
+    if (!a->quiet) {
+        listener.begin = say_begin;
+        listener.epoch = say_epoch;
+    }
+    shmtrain_store_listen(store, &listener);
+}
+
+static int fail(const struct shmtrain_store *store, int status) {
+    fprintf(stderr, "shmtrain: %s\n", shmtrain_store_message(store));
+    if (caught) return 128 + caught;
+    return status == SHMTRAIN_E_USAGE ? 2 : 1;
+}
+
+/* Whether -o can be obeyed is found out before hours of training, not after. */
+static int check_output(const char *path) {
+    char *copy = strdup(path);
+    const int rc = !copy ? -1 : access(path, F_OK) == 0 ? access(path, W_OK) : access(dirname(copy), W_OK);
+    if (rc != 0)
+        fprintf(stderr, "shmtrain: --output %s: %s; name a file in a folder that you may write to\n", path, strerror(errno));
+    free(copy);
+    return rc != 0;
+}
+
+static int say_result(struct shmtrain_store *store, const struct arguments *a) {
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    FILE *out = a->json ? stderr : stdout;
+    char text[1024];
+    shmtrain_report_summary(r, text, sizeof text);
+    if (!a->quiet) fprintf(out, "\n%s", text);
+    if (a->output && !a->quiet) fprintf(out, "saved       %s\n", a->output);
+    if (a->json) {
+        char *json = shmtrain_report_json(r);
+        if (!json) return 1;
+        fputs(json, stdout);
+        free(json);
+    }
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    perror("shmtrain: standard output");
+    return 1;
+}
+
+static int train(struct shmtrain_store *store, const struct arguments *a) {
+    int status;
+    if (a->output && (status = check_output(a->output)) != 0) return status;
+    listen_to(store, a);
+    running = store;
+    catch_signals();
+    int rc = shmtrain_store_train(store, a->data ? a->data : DEFAULT_DATA);
+    if (rc == 0 && a->output) rc = shmtrain_store_save(store, a->output);
+    if (rc < 0) return fail(store, rc);
+    status = say_result(store, a);
+    return caught ? 128 + caught : status;
+}
+
+int main(int argc, char **argv) {
+    struct shmtrain_store *store;
+    struct arguments a;
+    if (shmtrain_store_create(&store) < 0) {
+        fprintf(stderr, "shmtrain: no memory to begin\n");
+        return 1;
+    }
+    int status = shmtrain_store_set_from_environment(store) < 0 ? fail(store, SHMTRAIN_E_USAGE) : 0;
+    if (status == 0) status = arguments_parse(argc, argv, store, &a);
+    if (status == 0 && a.help)
+        help_print();
+    else if (status == 0 && a.version)
+        printf("shmtrain %s\n", PACKAGE_VERSION);
+    else if (status == 0)
+        status = train(store, &a);
+    shmtrain_store_destroy(store);
+    return status;
+}

@@ -1,0 +1,132 @@
+/* A report as lines for people: at most 80 columns, plain characters, columns that stay where they are. */
+#include <shmtrain/report.h>
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Appends to a 0-terminated text of at most `bytes`. */
+static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add(char *out, size_t bytes, const char *format, ...) {
+    const size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, bytes - used, format, args);
+    va_end(args);
+}
+
+/* "1234", "12.3 k", "4.56 M": three digits are enough for rates and counts. */
+static const char *short_number(double x, char out[16]) {
+    static const char *const UNITS[] = {"", " k", " M", " G", " T"};
+    size_t unit = 0;
+    while (x >= 10000 && unit + 1 < sizeof UNITS / sizeof *UNITS) {
+        x /= 1000;
+        unit++;
+    }
+    if (unit == 0)
+        snprintf(out, 16, "%.0f", x);
+    else
+        snprintf(out, 16, "%.*f%s", x < 10 ? 2 : x < 100 ? 1 : 0, x, UNITS[unit]);
+    return out;
+}
+
+static void cell(char *out, size_t bytes, int width, int digits, double x) {
+    if (isnan(x))
+        add(out, bytes, " %*s", width, "-");
+    else
+        add(out, bytes, " %*.*f", width, digits, x);
+}
+
+static int has_valid(const struct shmtrain_report *r) { return r->valid.name[0] != '\0'; }
+
+void shmtrain_report_heading(const struct shmtrain_report *r, char *out, size_t bytes) {
+    snprintf(out, bytes, "epoch  train loss%s  examples/s   seconds", has_valid(r) ? "  valid loss  accuracy     AUC" : "");
+}
+
+void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain_epoch *epoch, char *out, size_t bytes) {
+    char rate[16];
+    snprintf(out, bytes, "%5u ", epoch->epoch);
+    cell(out, bytes, 10, 5, epoch->train_loss);
+    if (has_valid(r)) {
+        add(out, bytes, " ");
+        cell(out, bytes, 10, 5, epoch->valid_loss);
+        if (isnan(epoch->valid_accuracy))
+            add(out, bytes, "  %8s", "-");
+        else
+            add(out, bytes, "  %6.2f %%", 100 * epoch->valid_accuracy);
+        cell(out, bytes, 7, 4, epoch->valid_auc);
+    }
+    add(out, bytes, "  %10s  %8.3f%s", short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate),
+        epoch->seconds, epoch->partial ? "  stopped" : "");
+}
+
+static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t features, uint64_t nonzeros) {
+    char text[3][16];
+    add(out, bytes, "%s examples, %s features, %s nonzeros\n", short_number((double)examples, text[0]),
+        short_number((double)features, text[1]), short_number((double)nonzeros, text[2]));
+}
+
+static void add_choices(char *out, size_t bytes, const struct shmtrain_report *r) {
+    add(out, bytes, "mode        %s: ", r->mode);
+    if (strcmp(r->write, "aggregate") == 0)
+        add(out, bytes, "one update for each batch of %u examples, all wait for it\n", r->batch);
+    else if (r->staleness == 0)
+        add(out, bytes, "%s updates, all meet after %u examples each\n", r->write, r->item);
+    else
+        add(out, bytes, "%s updates after each example, nobody waits\n", r->write);
+}
+
+/* The name of a file may be long: its end says most. */
+static void add_name(char *out, size_t bytes, const char *name) {
+    const size_t n = strlen(name), most = 60;
+    add(out, bytes, "%s%s", n > most ? "..." : "", n > most ? name + n - most : name);
+}
+
+void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t bytes) {
+    if (bytes == 0) return;
+    out[0] = '\0';
+    if (r->dataset.name[0] != '\0') {
+        add(out, bytes, "data        ");
+        add_name(out, bytes, r->dataset.name);
+        add(out, bytes, "\n            ");
+        add_counts(out, bytes, r->dataset.examples, r->dataset.features, r->dataset.nonzeros);
+    }
+    if (has_valid(r)) {
+        add(out, bytes, "validation  ");
+        add_name(out, bytes, r->valid.name);
+        add(out, bytes, "\n            ");
+        add_counts(out, bytes, r->valid.examples, r->valid.features, r->valid.nonzeros);
+    }
+    if (r->model[0] != '\0')
+        add(out, bytes, "model       %s, %s with rate %.4g %s, l2 %.4g\n", r->model, r->optimizer, r->rate, r->schedule, r->l2);
+    add_choices(out, bytes, r);
+    add(out, bytes, "workers     %u", r->workers);
+    if (r->threads > 1) add(out, bytes, " of %u threads", r->threads);
+    add(out, bytes, ", %s backend\n", r->backend);
+}
+
+static void add_validation(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (r->n_epochs == 0 || isnan(r->epoch[r->n_epochs - 1].valid_loss)) return;
+    const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
+    add(out, bytes, "validation  loss %.5f", last->valid_loss);
+    if (!isnan(last->valid_accuracy))
+        add(out, bytes, ", accuracy %.2f %%, AUC %.4f", 100 * last->valid_accuracy, last->valid_auc);
+    add(out, bytes, "\n");
+    if (isnan(r->best_loss)) return;
+    add(out, bytes, "            the model that made the data has loss %.5f: %.5f %s\n", r->best_loss,
+        fabs(last->valid_loss - r->best_loss), last->valid_loss >= r->best_loss ? "to go" : "better than it");
+}
+
+void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {
+    char text[2][16];
+    if (bytes == 0) return;
+    out[0] = '\0';
+    add(out, bytes, "%s %u epoch%s in %.3f s (%.3f s of training), %s examples/s",
+        r->stopped ? "stopped in" : "done:", r->n_epochs, r->n_epochs == 1 ? "" : "s", r->seconds, r->train_seconds,
+        short_number(r->examples_per_second, text[0]));
+    add(out, bytes, "\n            %s updates, %.1f %% of the workers' time waiting\n",
+        short_number((double)r->updates, text[1]), 100 * r->wait_fraction);
+    add_validation(out, bytes, r);
+    add(out, bytes, "parameters  xxh64 %016llx\n", (unsigned long long)r->parameters_xxh64);
+}
