@@ -1,0 +1,60 @@
+/* How a team ended, in a sentence. Called by team.c in the caller's process, when nobody of the team is left to change the
+ * ledger; the supervisor only notes numbers there, because it must not depend on locks that a thread of the application may
+ * have held during the fork, as those of strsignal's translations. */
+#include "runtime/team_priv.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+static int describe_death(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {
+    const struct shmt_team_end *end = &team->ledger->end[rank];
+    if (WIFSIGNALED(end->wait_status)) {
+        const int number = WTERMSIG(end->wait_status);
+        return shmt_fail(
+            e, SHMTRAIN_E_DIED, "worker %u (process %d) was killed by signal %d (%s) while %s%s", rank, end->last_pid, number,
+            strsignal(number), team->what,
+            end->short_of_memory ? ", perhaps for lack of memory: the kernel ended a process for that meanwhile" : "");
+    }
+    if (WEXITSTATUS(end->wait_status) == 0)
+        return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) left by exit(0) while %s, without finishing", rank,
+                         end->last_pid, team->what);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) ended with exit status %d while %s", rank, end->last_pid,
+                     WEXITSTATUS(end->wait_status), team->what);
+}
+
+static int describe_failure(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {
+    const struct shmt_team_end *end = &team->ledger->end[rank];
+    if (!load_acquire(&end->returned)) return describe_death(team, rank, e); /* pairs with the worker's release */
+    if (end->status > 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "worker %u returned %d while %s, which is no status: 0 or a code from status.h is", rank, end->status,
+                         team->what);
+    if (end->error.text[0]) return shmt_fail(e, end->status, "%s", end->error.text);
+    return shmt_fail(e, end->status, "worker %u failed while %s with %s, and said no more", rank, team->what,
+                     shmtrain_status_name(end->status));
+}
+
+static int describe_supervisor(const struct shmt_team *team, int status, struct shmt_error *e) {
+    if (WIFSIGNALED(status))
+        return shmt_fail(e, SHMTRAIN_E_DIED,
+                         "the workers' supervisor was killed by signal %d (%s) while %s, and the workers with it",
+                         WTERMSIG(status), strsignal(WTERMSIG(status)), team->what);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "the workers' supervisor ended while %s, and the workers with it", team->what);
+}
+
+int shmt_team_verdict(const struct shmt_team *team, int supervisor_status, struct shmt_error *e) {
+    const struct shmt_team_ledger *ledger = team->ledger;
+    const uint32_t first = load_acquire(&ledger->first); /* pairs with the release of who noted it */
+    if (first) return describe_failure(team, first - 1, e);
+    if (!load_acquire(&ledger->over)) return describe_supervisor(team, supervisor_status, e); /* pairs with its release */
+    /* Who died of our own SIGKILL was stopped; who returned _STOPPED may say why. */
+    bool stopped = false;
+    for (uint32_t rank = 0; rank < team->spec.n; rank++) {
+        const struct shmt_team_end *end = &ledger->end[rank];
+        const bool returned = load_acquire(&end->returned);
+        if (returned && end->status == SHMTRAIN_E_STOPPED && end->error.text[0])
+            return shmt_fail(e, SHMTRAIN_E_STOPPED, "%s", end->error.text);
+        stopped |= returned ? end->status == SHMTRAIN_E_STOPPED : end->killed;
+    }
+    return stopped ? shmt_fail(e, SHMTRAIN_E_STOPPED, "stopped while %s", team->what) : 0;
+}

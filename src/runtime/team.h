@@ -1,0 +1,84 @@
+/* A team: n workers that run one function, as forked processes under a supervisor, or as threads.
+ *
+ * Processes: the caller forks one small single-threaded supervisor; the supervisor forks the workers, notices each one's end,
+ * and when one fails (its body returns an error, it exits by itself, or a signal kills it) sets the abort word, gives the
+ * others a moment to leave, kills what is left, and ends. It ends with everything when the caller's process dies, and workers
+ * end when the supervisor does, however it ends. Threads: started and joined by the caller's process.
+ *
+ * SIGINT and SIGTERM are ignored in supervisor and workers: the application decides, the stop words end workers. The same
+ * holds for SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 where the application handles or blocks them; handlers of the application
+ * never run in supervisor or workers. Threads of a team have all signals blocked but those of faults and profilers.
+ *
+ * The caller's process gets a descriptor to poll and a step that never blocks. No signal handlers, no output, no exit in the
+ * caller. Everything shared lies in one small mapping that the team makes itself, plus the abort word of the caller. An
+ * application may collect children as it likes (SIGCHLD ignored, wait in a handler): the team does not depend on their
+ * statuses.
+ *
+ * The caller's functions are for one thread at a time. */
+#ifndef SHMT_RUNTIME_TEAM_H
+#define SHMT_RUNTIME_TEAM_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/atomic.h"
+#include "base/error.h"
+
+#define SHMT_TEAM_MAX        4096
+#define SHMT_TEAM_SUPERVISOR UINT32_MAX /* a "rank" for shmt_team_pid */
+#define SHMT_TEAM_KILLED     UINT32_MAX /* in the abort word of a team of threads that was killed */
+
+enum shmt_team_kind { SHMT_TEAM_PROCESSES, SHMT_TEAM_THREADS };
+
+struct shmt_team;
+
+/* The worker function: 0, or a status whose sentence stands in *e, which the team hands to the caller's process. */
+typedef int shmt_team_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e);
+
+struct shmt_team_spec {
+    enum shmt_team_kind kind;
+    uint32_t n; /* workers, 1 .. SHMT_TEAM_MAX */
+    shmt_team_body *body;
+    void *arg; /* threads: shared; processes: each worker's copy as of the fork */
+    _Atomic uint32_t
+        *abort; /* in memory shared with the workers; if 0, set to rank + 1 of the first that failed; may be NULL */
+    void (*roused)(
+        void *arg);    /* after *abort is set, to wake sleepers: in the supervisor, or in the failing thread; may be NULL */
+    uint32_t grace_ms; /* after a failure, until the others are killed (processes) */
+    const char *what;  /* "training", "reading data": for messages; at most 63 characters of it are kept */
+};
+
+/* Starts it, and returns when all workers are there (they run already). Errors: _USAGE (n), _SYSTEM or _MEMORY (fork, pipe,
+ * mapping, thread; the limit on processes is named), with everything undone: then no thread has entered its body, and no
+ * process is left. Processes: the caller may have threads, as long as the body needs no library that had threads running. */
+int shmt_team_start(const struct shmt_team_spec *spec, struct shmt_team **out, struct shmt_error *e);
+
+/* A descriptor that is readable (or hung up) whenever step has something to do. Owned by the team. A child that the caller's
+ * process forks meanwhile and that goes on without exec may hold it open; what the team reports does not depend on that. */
+int shmt_team_fd(const struct shmt_team *team);
+
+/* From a worker: wakes whoever polls the descriptor (a report is ready). Never blocks. Several may become one. */
+void shmt_team_notify(struct shmt_team *team);
+
+/* Never blocks: empties the descriptor. Returns 1 when all workers (and the supervisor) have ended, 0 while some run. */
+int shmt_team_step(struct shmt_team *team);
+
+/* Kills all workers at once (processes; SIGKILL through the supervisor). Threads cannot be killed: the abort word is set
+ * and they are roused. Never blocks. finish then returns _STOPPED, unless a worker had failed before or all had come to
+ * their end. */
+void shmt_team_kill(struct shmt_team *team);
+
+/* Waits for the end, frees the team, and tells how it went: 0 when every worker's body returned 0. Otherwise the status and
+ * sentence of the first failure: the worker's own one, or _DIED with "worker 3 (process 4711) was killed by signal 9
+ * (Killed) while training", "... ended with exit status 3 ...". Bodies that returned _STOPPED, because of the abort word or
+ * another word, are no failures; when nobody failed but some returned _STOPPED, so does finish. */
+int shmt_team_finish(struct shmt_team *team, struct shmt_error *e);
+
+/* Process id of a worker, or of the supervisor (SHMT_TEAM_SUPERVISOR); 0 when there is none (any more). For tests and
+ * displays. */
+pid_t shmt_team_pid(const struct shmt_team *team, uint32_t rank);
+
+/* start, poll and step, finish: for work without reports. */
+int shmt_team_run(const struct shmt_team_spec *spec, struct shmt_error *e);
+
+#endif

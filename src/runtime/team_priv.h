@@ -1,0 +1,89 @@
+/* What the files of this room share: the team's handle, and the ledger of how its workers ended. */
+#ifndef SHMT_RUNTIME_TEAM_PRIV_H
+#define SHMT_RUNTIME_TEAM_PRIV_H
+
+#include <signal.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/line.h"
+#include "runtime/team.h"
+
+/* How one worker ended. Written at its beginning and its end only, so that its two writers need no lines of their own. */
+struct shmt_team_end {
+    alignas(SHMT_LINE) _Atomic int32_t pid; /* supervisor: 0 before the fork and after the end */
+    int32_t last_pid;                       /* supervisor: stays, for the sentence */
+    int32_t wait_status;                    /* supervisor: of waitpid */
+    uint8_t killed;                         /* supervisor: it died of the SIGKILL that was meant for it */
+    uint8_t short_of_memory;                /* supervisor: the kernel ended processes for lack of memory meanwhile */
+    int32_t status;                         /* worker: what its body returned, valid when `returned` is set */
+    _Atomic uint32_t returned;              /* worker: the body returned. Released, pairs with the acquire of whoever asks */
+    struct shmt_error error;                /* worker: its sentence, valid when `returned` is set */
+};
+
+/* In a mapping that caller, supervisor and workers share. Zero-filled at first. */
+struct shmt_team_ledger {
+    alignas(SHMT_LINE) _Atomic uint32_t over; /* supervisor, last thread: all have ended. Released, pairs with step's acquire */
+    _Atomic uint32_t first;                   /* supervisor, failing thread under the lock: rank + 1 of the first failure */
+    int32_t fork_errno;                       /* supervisor, before it says that the start failed */
+    uint32_t fork_rank;
+    struct shmt_team_end end[]; /* (n) */
+};
+
+struct shmt_team {
+    struct shmt_team_spec spec;
+    char what[64]; /* spec.what points here */
+    struct shmt_team_ledger *ledger;
+    size_t ledger_bytes;
+    int report_read;  /* the descriptor of shmt_team_fd */
+    int report_write; /* workers' (and the supervisor's) end; hung up when they have all ended. -1 in the caller of processes */
+    bool hung_up;
+    /* processes */
+    int control;      /* the caller's end of a socket pair to the supervisor; -1 for threads */
+    pid_t supervisor; /* 0 when it was collected */
+    /* threads */
+    struct shmt_team_threads *threads;
+};
+
+/* A body that returned this is no failure of its own. */
+static inline bool shmt_team_is_peaceful(int status) { return status == 0 || status == SHMTRAIN_E_STOPPED; }
+
+/* ends.c: what finish says; after all have ended. */
+int shmt_team_verdict(const struct shmt_team *team, int supervisor_status, struct shmt_error *e);
+
+/* processes.c: the caller's side. start undoes everything when it fails. collect waits for the supervisor, which has ended
+ * or is about to, and returns its wait status; 0 when somebody else has collected it. */
+int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e);
+void shmt_team_kill_processes(struct shmt_team *team);
+int shmt_team_collect_processes(struct shmt_team *team);
+
+/* threads.c: likewise. */
+int shmt_team_start_threads(struct shmt_team *team, struct shmt_error *e);
+void shmt_team_kill_threads(struct shmt_team *team);
+void shmt_team_collect_threads(struct shmt_team *team);
+
+/* supervisor.c: the life of the supervisor, and by its forks of the workers. */
+struct shmt_team_birth {
+    int control;           /* the supervisor's end */
+    int caller_fd;         /* a pidfd of the caller's process, or -1 where the kernel has none */
+    pid_t caller_pid;      /* what getppid says as long as the caller lives */
+    struct pollfd *polled; /* (n + 2): room for the supervisor, which allocates nothing */
+    sigset_t masked;       /* what the caller had blocked */
+};
+_Noreturn void shmt_team_supervise(struct shmt_team *team, const struct shmt_team_birth *birth);
+
+/* The bytes that the control sockets carry. */
+#define SHMT_TEAM_STARTED 's' /* supervisor: all workers are there */
+#define SHMT_TEAM_FAILED  'f' /* supervisor: fork failed, the ledger says where, and nobody is left */
+#define SHMT_TEAM_KILL    'k' /* caller */
+
+/* settle.c: what a forked child sheds of the application. All signals are blocked when it is called, and none afterwards. */
+void shmt_settle_signals(const sigset_t *masked);
+/* The name that ps and top show: "shmtrain-", kind, and the number if it is not negative. At most 15 characters are kept. */
+void shmt_settle_name(const char *kind, int64_t number);
+
+/* oom.c: how often the kernel has ended a process for lack of memory since it was started; 0 where it does not say. */
+uint64_t shmt_oom_kills(void);
+
+#endif
