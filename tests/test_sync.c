@@ -40,8 +40,8 @@ struct member_arg {
     int result;
 };
 
-/* The system's part, faked where a test asks for it. Whoever sleeps without end hangs when its wake-up is lost; otherwise that would
- * only cost 100 ms, and no test could tell. */
+/* The system's part, faked where a test asks for it. Whoever sleeps without end hangs when its wake-up is lost; otherwise
+ * that would only cost 100 ms, and no test could tell. */
 static struct {
     _Atomic uint32_t naps; /* sleeps so far */
     _Atomic uint32_t longest_ms;
@@ -365,10 +365,11 @@ static void processes_meet_on_memory_mapped_at_different_addresses(void **state)
         assert_true(pid[i] >= 0);
         if (pid[i] > 0) continue;
         alarm(60);
+        /* A gap of another size in each process. */
+        if (mmap(NULL, (i + 1) * sizeof *group, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) _exit(2);
         struct group *elsewhere = mmap(NULL, sizeof *group, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (elsewhere == MAP_FAILED || elsewhere == group) _exit(2);
         if (munmap(group, sizeof *group)) _exit(2);
-        for (uint32_t k = 0; k < i; k++) mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         struct member_arg arg = {.group = elsewhere, .n = N, .self = i, .spin_ns = i, .phases = PHASES};
         meet(&arg);
         _exit(arg.result);

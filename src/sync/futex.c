@@ -1,5 +1,5 @@
-/* Futexes, thinly: see futex.h. Called by gate.c. The operations are the shared ones (not FUTEX_PRIVATE), because the word may lie
- * in a segment: the kernel then finds the queue by the page and not by the address. */
+/* Futexes, thinly: see futex.h. Called by gate.c. The operations are the shared ones (not FUTEX_PRIVATE), because the word
+ * may lie in a segment: the kernel then finds the queue by the page and not by the address. */
 #include "sync/futex.h"
 
 #include <limits.h>

@@ -6,12 +6,12 @@
  *                word < target?   (b)                   asleep == code?   (d)
  *                futex_wait(asleep, code)               asleep = 0; futex_wake(asleep)
  *
- * a, b, c and d are seq_cst, so they stand in one order that all agree on. If d does not see a, then d is before a, c before d and a
- * before b: b sees the value, and the sleeper does not sleep. If d sees a, the publisher writes 0 first and wakes then; the kernel
- * compares and queues under its lock, so the sleeper either finds the 0 and does not sleep, or is queued and is woken.
+ * a, b, c and d are seq_cst, so they stand in one order that all agree on. If d does not see a, then d is before a, c before d
+ * and a before b: b sees the value, and the sleeper does not sleep. If d sees a, the publisher writes 0 first and wakes then;
+ * the kernel compares and queues under its lock, so the sleeper either finds the 0 and does not sleep, or is queued and woken.
  *
- * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of the
- * same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody. */
+ * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of
+ * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody. */
 #include "sync/gate.h"
 
 #include <sched.h>
@@ -25,8 +25,8 @@
 #define NAP_NS         100000000u /* the longest sleep: the watch words are looked at ten times a second */
 #define LOOKS_PER_TIME 32u        /* looks at the missing member's word between two looks at the time and the watch words */
 
-/* Members that are still to be seen: `left` of them, from `at` on, around the circle. What was seen once stays true, because the
- * words only grow, so each member is seen once. */
+/* Members that are still to be seen: `left` of them, from `at` on, around the circle. What was seen once stays true,
+ * because the words only grow, so each member is seen once. */
 struct look {
     uint32_t at, left;
 };
@@ -52,7 +52,8 @@ static bool counts(const struct shmt_gates *gates, uint32_t i) {
 static bool aborted(const struct shmt_gates *gates) { return load_relaxed(gates->watch.abort) != 0; }
 
 static void wake(struct shmt_gate *sleeper) {
-    /* Release is enough: the kernel's lock orders it with the sleeper's comparison, and the sleeper reads nothing on its strength. */
+    /* Release is enough: the kernel's lock orders it with the sleeper's comparison, and the sleeper reads nothing on its
+     * strength. */
     store_release(&sleeper->asleep, 0);
     shmt_futex_wake(&sleeper->asleep);
 }
@@ -63,8 +64,8 @@ void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, u
     for (uint32_t i = 0; i < gates->n; i++) {
         struct shmt_gate *other = gate_of(gates, i);
         if (load_seq_cst(&other->asleep) != code) continue; /* (d) */
-        /* `until` was written before the code that was seen just now, so this is that announcement's or a later one's; a later one
-         * was made after (c) and needs no wake-up. */
+        /* `until` was written before the code that was seen just now, so this is that announcement's or a later one's; a
+         * later one was made after (c) and needs no wake-up. */
         if (load_relaxed(&other->until) <= value) wake(other);
     }
 }
@@ -154,8 +155,8 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
 }
 
 void shmt_gates_rouse(const struct shmt_gates *gates) {
-    /* The caller's store to a watch word stands before this fence, our look at `asleep` after it; in sleep_for it is the other way
-     * round. So either we see the announcement or the sleeper sees the changed word. */
+    /* The caller's store to a watch word stands before this fence, our look at `asleep` after it; in sleep_for it is the
+     * other way round. So either we see the announcement or the sleeper sees the changed word. */
     fence_seq_cst();
     for (uint32_t i = 0; i < gates->n; i++) {
         struct shmt_gate *other = gate_of(gates, i);

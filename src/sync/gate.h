@@ -2,9 +2,9 @@
  *
  * Every member of a group owns one gate, on lines of its own. Its progress words only grow: `clock` (how many clocks it has
  * completed) and `phase` (how many meeting points it has reached). "All have reached p" is read from the words of the living
- * members; there is no shared counter that a death could leave half-counted. A waiter spins as long as its machine makes sensible,
- * then sleeps in a futex on its own `asleep` word, where it has written whom and what it waits for; who reaches that wakes it, and
- * only then. It also wakes by itself ten times a second to look at the watch words, so that no death hangs it.
+ * members; there is no shared counter that a death could leave half-counted. A waiter spins as long as its machine makes
+ * sensible, then sleeps in a futex on its own `asleep` word, where it has written whom and what it waits for; who reaches that
+ * wakes it, and only then. It also wakes by itself ten times a second to look at the watch words, so that no death hangs it.
  *
  * Works on memory that the caller hands over: heap (threads, race detectors) or a shared segment (processes). */
 #ifndef SHMT_SYNC_GATE_H
@@ -43,20 +43,20 @@ struct shmt_gates {
 
 enum shmt_gate_word { SHMT_GATE_CLOCK, SHMT_GATE_PHASE };
 
-/* Publishes that I have reached `value` (never less than before): everything that I wrote before is visible to whoever reads the
- * word with the functions below. Wakes those who sleep for it. Never blocks; costs one full fence and a look at n lines that stay
- * in the caches of all while nobody sleeps. */
+/* Publishes that I have reached `value` (never less than before): everything that I wrote before is visible to whoever
+ * reads the word with the functions below. Wakes those who sleep for it. Never blocks; costs one full fence and a look at n
+ * lines that stay in the caches of all while nobody sleeps. */
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value);
 
 /* The smallest value of `word` over the members that count (myself included); UINT64_MAX when none counts. What those members
  * wrote before they reached it is visible afterwards. */
 uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word);
 
-/* Waits until every counting member has been seen to have reached `target`. 0: they have, and what they wrote before is visible.
- * 1: the abort word is set; it is looked at only while somebody is missing, so whoever looks after all have reached the target gets
- * 0. Blocks until then, and notices the abort word and changed member words within about 100 ms even if nobody rouses it.
- * *waited_ns_out (may be NULL) gets the time spent, 0 when nobody was missing; *for_whom_out (may be NULL) the member last
- * missing, UINT32_MAX when nobody was. Both are set in either case. */
+/* Waits until every counting member has been seen to have reached `target`. 0: they have, and what they wrote before is
+ * visible. 1: the abort word is set; it is looked at only while somebody is missing, so whoever looks after all have
+ * reached the target gets 0. Blocks until then, and notices the abort word and changed member words within about 100 ms
+ * even if nobody rouses it. *waited_ns_out (may be NULL) gets the time spent, 0 when nobody was missing; *for_whom_out (may
+ * be NULL) the member last missing, UINT32_MAX when nobody was. Both are set in either case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint64_t *waited_ns_out,
                     uint32_t *for_whom_out);
 
