@@ -62,11 +62,13 @@ static int refuse(const char *format, const char *what) {
     return 2;
 }
 
+/* getopt has left a short option's letter in optopt, a long option's value when its argument is missing or too much, and 0 for a
+ * name that it does not know. With a letter, optind may still stand before its group. */
 static int refuse_option(int got, char **argv) {
     char letter[3] = {'-', (char)optopt, '\0'};
-    /* optopt is a letter only where a letter was at fault */
-    const char *what = optopt > 0 && optopt < FIRST_LONG && strncmp(argv[optind - 1], "--", 2) != 0 ? letter : argv[optind - 1];
+    const char *what = optopt > 0 && optopt < FIRST_LONG ? letter : argv[optind - 1];
     if (got == ':') return refuse("%s needs a value: shmtrain --help says which", what);
+    if (optopt >= FIRST_LONG) return refuse("%s: this option takes no value", what);
     return refuse("there is no option %s; shmtrain --help lists them", what);
 }
 

@@ -4,14 +4,33 @@
 
 #include "cli/arguments.h"
 
+#define WIDTH  80
+#define INDENT 25 /* where the words about an option begin */
+
+/* Prints words from column INDENT on, and goes on there in the next line when one is full. */
+static void print_words(const char *words) {
+    size_t column = INDENT;
+    for (size_t n; *words; words += n + strspn(words + n, " ")) {
+        n = strcspn(words, " ");
+        if (column > INDENT && column + 1 + n > WIDTH) {
+            printf("\n%*s", INDENT, "");
+            column = INDENT;
+        }
+        column += (size_t)printf("%s%.*s", column > INDENT ? " " : "", (int)n, words);
+    }
+    printf("\n");
+}
+
 static void print_option(const struct shmtrain_option *o) {
-    char left[64], standard[32] = "";
+    char left[64], words[256];
     if (o->letter)
         snprintf(left, sizeof left, "-%c, --%s %s", o->letter, o->name, o->argument ? o->argument : "");
     else
         snprintf(left, sizeof left, "    --%s %s", o->name, o->argument ? o->argument : "");
-    if (o->standard[0]) snprintf(standard, sizeof standard, " [%s]", o->standard);
-    printf("  %-22s %s%s\n", left, o->help, standard);
+    const int has_default = o->standard[0] != '\0';
+    snprintf(words, sizeof words, "%s%s%s%s", o->help, has_default ? " [" : "", o->standard, has_default ? "]" : "");
+    printf("  %-*s ", INDENT - 3, left);
+    print_words(words);
 }
 
 static void print_table(const struct shmtrain_option *(*at)(size_t i)) {

@@ -3,10 +3,12 @@
  * Lines for people go to stdout as they come, or to stderr when stdout is for JSON. Errors are one line on stderr. */
 #include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/arguments.h"
@@ -77,14 +79,35 @@ static int fail(const struct shmtrain_store *store, int status) {
     return status == SHMTRAIN_E_USAGE ? 2 : 1;
 }
 
+/* Whether a file of this name can be written. A regular file is replaced by a new one beside it, so its folder counts, too; a
+ * device or a pipe is written to as it is. 0, or -1 with errno. */
+static int try_output(const char *path) {
+    struct stat there;
+    char place[PATH_MAX], folder[PATH_MAX + 2];
+    const bool exists = stat(path, &there) == 0;
+    if (!exists && errno != ENOENT) return -1;
+    if (exists ? S_ISDIR(there.st_mode) : path[strlen(path) - 1] == '/') {
+        errno = EISDIR;
+        return -1;
+    }
+    if (exists && (!S_ISREG(there.st_mode) || access(path, W_OK) != 0)) return access(path, W_OK);
+    if (!exists || !realpath(path, place)) snprintf(place, sizeof place, "%s", path);
+    snprintf(folder, sizeof folder, "%s/.", dirname(place)); /* "/.": it must be a folder */
+    return access(folder, W_OK);
+}
+
 /* Whether -o can be obeyed is found out before hours of training, not after. */
 static int check_output(const char *path) {
-    char *copy = strdup(path);
-    const int rc = !copy ? -1 : access(path, F_OK) == 0 ? access(path, W_OK) : access(dirname(copy), W_OK);
-    if (rc != 0)
-        fprintf(stderr, "shmtrain: --output %s: %s; name a file in a folder that you may write to\n", path, strerror(errno));
-    free(copy);
-    return rc != 0;
+    if (try_output(path) == 0) return 0;
+    fprintf(stderr, "shmtrain: --output %s: %s; name a file in a folder that you may write to\n", path, strerror(errno));
+    return 1;
+}
+
+/* What was written may be in no file yet: a full disk shows here. */
+static int close_output(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+    perror("shmtrain: standard output");
+    return 1;
 }
 
 static int say_result(struct shmtrain_store *store, const struct arguments *a) {
@@ -100,9 +123,7 @@ static int say_result(struct shmtrain_store *store, const struct arguments *a) {
         fputs(json, stdout);
         free(json);
     }
-    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
-    perror("shmtrain: standard output");
-    return 1;
+    return close_output();
 }
 
 static int train(struct shmtrain_store *store, const struct arguments *a) {
@@ -127,12 +148,15 @@ int main(int argc, char **argv) {
     }
     int status = shmtrain_store_set_from_environment(store) < 0 ? fail(store, SHMTRAIN_E_USAGE) : 0;
     if (status == 0) status = arguments_parse(argc, argv, store, &a);
-    if (status == 0 && a.help)
-        help_print();
-    else if (status == 0 && a.version)
-        printf("shmtrain %s\n", PACKAGE_VERSION);
-    else if (status == 0)
+    if (status == 0 && (a.help || a.version)) {
+        if (a.help)
+            help_print();
+        else
+            printf("shmtrain %s\n", PACKAGE_VERSION);
+        status = close_output();
+    } else if (status == 0) {
         status = train(store, &a);
+    }
     shmtrain_store_destroy(store);
     return status;
 }
