@@ -2,6 +2,7 @@
  *
  * Lines for people go to stdout as they come, or to stderr when stdout is for JSON. Errors are one line on stderr. */
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -139,9 +140,18 @@ static int train(struct shmtrain_store *store, const struct arguments *a) {
     return caught ? 128 + caught : status;
 }
 
+/* A program that was started with stdin, stdout or stderr closed gets their numbers for what it opens first, and would then print
+ * into its own shared memory. So each closed one is opened, in the direction in which it cannot be used: writing fails, as it should. */
+static int reserve_standard_descriptors(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return -1;
+    return 0;
+}
+
 int main(int argc, char **argv) {
     struct shmtrain_store *store;
     struct arguments a;
+    if (reserve_standard_descriptors() < 0) return 1; /* nowhere to say so */
     if (shmtrain_store_create(&store) < 0) {
         fprintf(stderr, "shmtrain: no memory to begin\n");
         return 1;
