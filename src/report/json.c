@@ -14,10 +14,23 @@ static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(
 
 static json_t *whole(uint64_t n) { return json_integer((json_int_t)n); }
 
+/* A path is bytes, JSON is UTF-8: what is not becomes question marks, so that the name is never missing. */
+static json_t *text_of(const char *name) {
+    json_t *text = json_string(name);
+    if (text) return text;
+    char *copy = strdup(name);
+    if (!copy) return json_null();
+    for (char *at = copy; *at; at++)
+        if (*at & 0x80) *at = '?';
+    text = json_string(copy);
+    free(copy);
+    return text;
+}
+
 static json_t *dataset_of(const char *name, uint64_t examples, uint64_t features, uint64_t nonzeros) {
     if (name[0] == '\0') return json_null();
     json_t *o = json_object();
-    json_object_set_new(o, "name", json_string(name));
+    json_object_set_new(o, "name", text_of(name));
     json_object_set_new(o, "examples", whole(examples));
     json_object_set_new(o, "features", whole(features));
     json_object_set_new(o, "nonzeros", whole(nonzeros));
@@ -52,7 +65,7 @@ static void add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "backend", json_string(r->backend));
     json_object_set_new(o, "workers", whole(r->workers));
     json_object_set_new(o, "threads", whole(r->threads));
-    json_object_set_new(o, "model", json_string(r->model));
+    json_object_set_new(o, "model", text_of(r->model));
     json_object_set_new(o, "optimizer", json_string(r->optimizer));
     json_object_set_new(o, "rate", number(r->rate));
     json_object_set_new(o, "schedule", json_string(r->schedule));

@@ -9,7 +9,7 @@
 /* Appends to a 0-terminated text of at most `bytes`. */
 static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void add(char *out, size_t bytes, const char *format, ...) {
-    const size_t used = strlen(out);
+    const size_t used = bytes > 0 ? strlen(out) : 0;
     va_list args;
     va_start(args, format);
     vsnprintf(out + used, bytes - used, format, args);
@@ -20,6 +20,10 @@ static void add(char *out, size_t bytes, const char *format, ...) {
 static const char *short_number(double x, char out[16]) {
     static const char *const UNITS[] = {"", " k", " M", " G", " T"};
     size_t unit = 0;
+    if (!(x >= 0 && x < 1e16)) { /* nothing that a run does, but it must not break the line */
+        snprintf(out, 16, "%.3g", x);
+        return out;
+    }
     while (x >= 10000 && unit + 1 < sizeof UNITS / sizeof *UNITS) {
         x /= 1000;
         unit++;
@@ -31,11 +35,23 @@ static const char *short_number(double x, char out[16]) {
     return out;
 }
 
-static void cell(char *out, size_t bytes, int width, int digits, double x) {
-    if (isnan(x))
-        add(out, bytes, " %*s", width, "-");
+/* With so many decimals, or as few as it takes to stay within `width`. */
+static void add_number(char *out, size_t bytes, int width, int digits, double x) {
+    if (snprintf(NULL, 0, "%.*f", digits, x) <= width)
+        add(out, bytes, "%.*f", digits, x);
+    else if (snprintf(NULL, 0, "%.0f", x) <= width)
+        add(out, bytes, "%.0f", x);
     else
-        add(out, bytes, " %*.*f", width, digits, x);
+        add(out, bytes, "%.3g", x);
+}
+
+static void cell(char *out, size_t bytes, int width, int digits, double x) {
+    char text[32] = "-";
+    if (!isnan(x)) {
+        text[0] = '\0';
+        add_number(text, sizeof text, width, digits, x);
+    }
+    add(out, bytes, " %*s", width, text);
 }
 
 static int has_valid(const struct shmtrain_report *r) { return r->valid.name[0] != '\0'; }
@@ -57,8 +73,9 @@ void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain
             add(out, bytes, "  %6.2f %%", 100 * epoch->valid_accuracy);
         cell(out, bytes, 7, 4, epoch->valid_auc);
     }
-    add(out, bytes, "  %10s  %8.3f%s", short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate),
-        epoch->seconds, epoch->partial ? "  stopped" : "");
+    add(out, bytes, "  %10s ", short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
+    cell(out, bytes, 8, 3, epoch->seconds);
+    if (epoch->partial) add(out, bytes, "  stopped");
 }
 
 static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t features, uint64_t nonzeros) {
@@ -70,9 +87,9 @@ static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t feat
 static void add_choices(char *out, size_t bytes, const struct shmtrain_report *r) {
     add(out, bytes, "mode        %s: ", r->mode);
     if (strcmp(r->write, "aggregate") == 0)
-        add(out, bytes, "one update for each batch of %u examples, all wait for it\n", r->batch);
+        add(out, bytes, "one update per batch of %u examples, all wait for it\n", r->batch);
     else if (r->staleness == 0)
-        add(out, bytes, "%s updates, all meet after %u examples each\n", r->write, r->item);
+        add(out, bytes, "all meet after %u examples each\n", r->item); /* the mode's name says the rest */
     else
         add(out, bytes, "%s updates after each example, nobody waits\n", r->write);
 }
@@ -99,7 +116,8 @@ void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t 
         add_counts(out, bytes, r->valid.examples, r->valid.features, r->valid.nonzeros);
     }
     if (r->model[0] != '\0')
-        add(out, bytes, "model       %s, %s with rate %.4g %s, l2 %.4g\n", r->model, r->optimizer, r->rate, r->schedule, r->l2);
+        add(out, bytes, "model       %.16s, %s with rate %.4g %s, l2 %.4g\n", r->model, r->optimizer, r->rate, r->schedule,
+            r->l2);
     add_choices(out, bytes, r);
     add(out, bytes, "workers     %u", r->workers);
     if (r->threads > 1) add(out, bytes, " of %u threads", r->threads);
@@ -109,22 +127,28 @@ void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t 
 static void add_validation(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (r->n_epochs == 0 || isnan(r->epoch[r->n_epochs - 1].valid_loss)) return;
     const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
-    add(out, bytes, "validation  loss %.5f", last->valid_loss);
+    add(out, bytes, "validation  loss ");
+    add_number(out, bytes, 10, 5, last->valid_loss);
     if (!isnan(last->valid_accuracy))
         add(out, bytes, ", accuracy %.2f %%, AUC %.4f", 100 * last->valid_accuracy, last->valid_auc);
     add(out, bytes, "\n");
     if (isnan(r->best_loss)) return;
-    add(out, bytes, "            the model that made the data has loss %.5f: %.5f %s\n", r->best_loss,
-        fabs(last->valid_loss - r->best_loss), last->valid_loss >= r->best_loss ? "to go" : "better than it");
+    add(out, bytes, "            the model that made the data has loss ");
+    add_number(out, bytes, 10, 5, r->best_loss);
+    add(out, bytes, ": ");
+    add_number(out, bytes, 10, 5, fabs(last->valid_loss - r->best_loss));
+    add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "better than it");
 }
 
 void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {
     char text[2][16];
     if (bytes == 0) return;
     out[0] = '\0';
-    add(out, bytes, "%s %u epoch%s in %.3f s (%.3f s of training), %s examples/s",
-        r->stopped ? "stopped in" : "done:", r->n_epochs, r->n_epochs == 1 ? "" : "s", r->seconds, r->train_seconds,
-        short_number(r->examples_per_second, text[0]));
+    add(out, bytes, "%s %u epoch%s in ", r->stopped ? "stopped:" : "done:", r->n_epochs, r->n_epochs == 1 ? "" : "s");
+    add_number(out, bytes, 8, 3, r->seconds);
+    add(out, bytes, " s (");
+    add_number(out, bytes, 8, 3, r->train_seconds);
+    add(out, bytes, " s of training), %s examples/s", short_number(r->examples_per_second, text[0]));
     add(out, bytes, "\n            %s updates, %.1f %% of the workers' time waiting\n",
         short_number((double)r->updates, text[1]), 100 * r->wait_fraction);
     add_validation(out, bytes, r);

@@ -1,0 +1,311 @@
+/* report: the JSON object and the lines for people, for ordinary numbers and for the strangest that a run can have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <shmtrain/report.h>
+
+static int deadline(void **state) {
+    (void)state;
+    alarm(60);
+    return 0;
+}
+
+static const struct shmtrain_epoch TWO_EPOCHS[] = {{.epoch = 1,
+                                                    .examples = 32561,
+                                                    .seconds = 0.0625,
+                                                    .train_loss = 0.375,
+                                                    .valid_loss = 0.34375,
+                                                    .valid_accuracy = 0.84375,
+                                                    .valid_auc = 0.8984375},
+                                                   {.epoch = 2,
+                                                    .partial = 1,
+                                                    .examples = 1024,
+                                                    .seconds = 0.03125,
+                                                    .train_loss = 0.328125,
+                                                    .valid_loss = NAN,
+                                                    .valid_accuracy = NAN,
+                                                    .valid_auc = NAN}};
+
+static struct shmtrain_report ordinary(void) {
+    return (struct shmtrain_report){.mode = "async",
+                                    .write = "racy",
+                                    .backend = "shm",
+                                    .model = "logistic",
+                                    .optimizer = "sgd",
+                                    .schedule = "inverse",
+                                    .staleness = UINT64_MAX,
+                                    .quorum = 8,
+                                    .replicas = "one",
+                                    .workers = 8,
+                                    .threads = 1,
+                                    .n_epochs = 2,
+                                    .stopped = 1,
+                                    .batch = 256,
+                                    .item = 1024,
+                                    .seed = 1,
+                                    .rate = 0.0625,
+                                    .l2 = 0,
+                                    .dataset = {"a9a", 32561, 123, 451592},
+                                    .valid = {"a9a.t", 16281, 123, 225776},
+                                    .best_loss = NAN,
+                                    .epoch = TWO_EPOCHS,
+                                    .seconds = 1.5,
+                                    .load_seconds = 0.25,
+                                    .train_seconds = 0.09375,
+                                    .first_step_seconds = 0.5,
+                                    .examples = 33585,
+                                    .updates = 33585,
+                                    .examples_per_second = 358240,
+                                    .wait_fraction = 0.125,
+                                    .parameter_bytes = 496,
+                                    .parameters_xxh64 = 0x0123456789abcdef};
+}
+
+/* ---- JSON ---- */
+
+static const char GOLDEN[] =
+    "{\"mode\":\"async\",\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"replicas\":\"one\",\"backend\":\"shm\","
+    "\"workers\":8,\"threads\":1,\"model\":\"logistic\",\"optimizer\":\"sgd\",\"rate\":0.0625,\"schedule\":\"inverse\","
+    "\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,"
+    "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592},"
+    "\"valid\":{\"name\":\"a9a.t\",\"examples\":16281,\"features\":123,\"nonzeros\":225776},\"best_loss\":null,"
+    "\"epochs\":[{\"epoch\":1,\"partial\":false,\"examples\":32561,\"seconds\":0.0625,\"train_loss\":0.375,"
+    "\"valid_loss\":0.34375,\"valid_accuracy\":0.84375,\"valid_auc\":0.8984375},"
+    "{\"epoch\":2,\"partial\":true,\"examples\":1024,\"seconds\":0.03125,\"train_loss\":0.328125,"
+    "\"valid_loss\":null,\"valid_accuracy\":null,\"valid_auc\":null}],"
+    "\"stopped\":true,\"seconds\":1.5,\"load_seconds\":0.25,\"first_step_seconds\":0.5,\"train_seconds\":0.09375,"
+    "\"examples\":33585,\"updates\":33585,\"examples_per_second\":358240.0,\"wait_fraction\":0.125,"
+    "\"parameter_bytes\":496,\"parameters_xxh64\":\"0123456789abcdef\"}\n";
+
+static void a_report_is_one_line_of_json_with_these_names(void **state) {
+    const struct shmtrain_report r = ordinary();
+    char *text = shmtrain_report_json(&r);
+    (void)state;
+    assert_non_null(text);
+    assert_string_equal(text, GOLDEN);
+    free(text);
+}
+
+static json_t *parsed(const struct shmtrain_report *r) {
+    char *text = shmtrain_report_json(r);
+    assert_non_null(text);
+    json_t *o = json_loads(text, 0, NULL);
+    assert_non_null(o);
+    free(text);
+    return o;
+}
+
+static void numbers_that_json_does_not_have_are_null(void **state) {
+    struct shmtrain_report r = ordinary();
+    (void)state;
+    r.rate = INFINITY;
+    r.seconds = NAN;
+    r.examples_per_second = -INFINITY;
+    r.valid.name = "";
+    json_t *o = parsed(&r);
+    assert_true(json_is_null(json_object_get(o, "rate")));
+    assert_true(json_is_null(json_object_get(o, "seconds")));
+    assert_true(json_is_null(json_object_get(o, "examples_per_second")));
+    assert_true(json_is_null(json_object_get(o, "valid")));
+    json_decref(o);
+}
+
+static void a_bound_on_staleness_is_a_number(void **state) {
+    struct shmtrain_report r = ordinary();
+    (void)state;
+    r.staleness = 0;
+    json_t *o = parsed(&r);
+    assert_true(json_is_integer(json_object_get(o, "staleness")));
+    json_decref(o);
+}
+
+static void a_run_without_epochs_has_an_empty_list(void **state) {
+    struct shmtrain_report r = ordinary();
+    (void)state;
+    r.n_epochs = 0;
+    r.epoch = NULL;
+    json_t *o = parsed(&r);
+    assert_int_equal(json_array_size(json_object_get(o, "epochs")), 0);
+    assert_true(json_is_array(json_object_get(o, "epochs")));
+    json_decref(o);
+}
+
+/* A path is bytes, JSON is UTF-8: what is not becomes a question mark, byte for byte. */
+static void a_file_name_that_is_no_utf8_is_still_named(void **state) {
+    struct shmtrain_report r = ordinary();
+    (void)state;
+    r.dataset.name = "caf\xe9/\"a\\b\n.svm";
+    r.valid.name = "caf\xc3\xa9";
+    json_t *o = parsed(&r);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "dataset"), "name")), "caf?/\"a\\b\n.svm");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "valid"), "name")), "caf\xc3\xa9");
+    json_decref(o);
+}
+
+/* ---- lines ---- */
+
+static void assert_narrow(const char *text) {
+    size_t column = 0;
+    for (const char *at = text; *at; at++) {
+        column = *at == '\n' ? 0 : column + 1;
+        if (column > 80) fail_msg("wider than 80 columns:\n%s", text);
+        if (*at != '\n' && (*at < ' ' || *at > '~')) fail_msg("a character of code %d in:\n%s", *at, text);
+    }
+}
+
+static void ordinary_lines_stand_under_their_headings(void **state) {
+    const struct shmtrain_report r = ordinary();
+    char heading[128], line[128];
+    (void)state;
+    shmtrain_report_heading(&r, heading, sizeof heading);
+    assert_string_equal(heading, "epoch  train loss  valid loss  accuracy     AUC  examples/s   seconds");
+    shmtrain_report_line(&r, &TWO_EPOCHS[0], line, sizeof line);
+    assert_string_equal(line, "    1     0.37500     0.34375   84.38 %  0.8984       521 k     0.062");
+    assert_int_equal(strlen(line), strlen(heading));
+    shmtrain_report_line(&r, &TWO_EPOCHS[1], line, sizeof line);
+    assert_string_equal(line, "    2     0.32812           -         -       -      32.8 k     0.031  stopped");
+}
+
+static void without_validation_its_columns_are_not_there(void **state) {
+    struct shmtrain_report r = ordinary();
+    char heading[128], line[128];
+    (void)state;
+    r.valid.name = "";
+    shmtrain_report_heading(&r, heading, sizeof heading);
+    assert_string_equal(heading, "epoch  train loss  examples/s   seconds");
+    shmtrain_report_line(&r, &TWO_EPOCHS[0], line, sizeof line);
+    assert_int_equal(strlen(line), strlen(heading));
+}
+
+static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
+    struct shmtrain_report r = ordinary();
+    char text[2048];
+    (void)state;
+    shmtrain_report_opening(&r, text, sizeof text);
+    assert_string_equal(text,
+                        "data        a9a\n"
+                        "            32.6 k examples, 123 features, 452 k nonzeros\n"
+                        "validation  a9a.t\n"
+                        "            16.3 k examples, 123 features, 226 k nonzeros\n"
+                        "model       logistic, sgd with rate 0.0625 inverse, l2 0\n"
+                        "mode        async: racy updates after each example, nobody waits\n"
+                        "workers     8, shm backend\n");
+    r.n_epochs = 1;
+    r.stopped = 0;
+    r.best_loss = 0.3125;
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_string_equal(text,
+                        "done: 1 epoch in 1.500 s (0.094 s of training), 358 k examples/s\n"
+                        "            33.6 k updates, 12.5 % of the workers' time waiting\n"
+                        "validation  loss 0.34375, accuracy 84.38 %, AUC 0.8984\n"
+                        "            the model that made the data has loss 0.31250: 0.03125 to go\n"
+                        "parameters  xxh64 0123456789abcdef\n");
+}
+
+/* Every number as large, small, negative or undefined as its type allows; names longer than a line. */
+static void no_line_is_wider_than_80_columns(void **state) {
+    static const double NUMBERS[] = {0, 1e-300, 1, 99999, 1e7, 1e30, 1e300, -1e300, INFINITY, -INFINITY, NAN};
+    static const uint64_t COUNTS[] = {0, 1, 9999, 10000, 999999, UINT32_MAX, UINT64_MAX};
+    static const char *const WRITES[] = {"racy", "aggregate"};
+    char name[600], text[4096];
+    (void)state;
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++)
+        for (size_t j = 0; j < sizeof COUNTS / sizeof *COUNTS; j++)
+            for (int variant = 0; variant < 8; variant++) {
+                const double x = NUMBERS[i];
+                const uint64_t n = COUNTS[j];
+                struct shmtrain_report r = ordinary();
+                const struct shmtrain_epoch epoch = {.epoch = n > 1000000 ? 1000000 : (uint32_t)n,
+                                                     .partial = 1,
+                                                     .examples = n,
+                                                     .seconds = x,
+                                                     .train_loss = x,
+                                                     .valid_loss = x,
+                                                     .valid_accuracy = variant & 4 ? 1 : NAN,
+                                                     .valid_auc = variant & 4 ? 1 : NAN};
+                r.epoch = &epoch;
+                r.n_epochs = 1;
+                r.write = WRITES[variant & 1];
+                r.mode = variant & 1 ? "sync" : "racy, staleness 0";
+                r.staleness = variant & 2 ? 0 : UINT64_MAX;
+                r.batch = r.item = n > 1u << 30 ? 1u << 30 : (uint32_t)n;
+                r.workers = r.threads = (uint32_t)(n > 4096 ? 4096 : n);
+                r.dataset.name = r.valid.name = r.model = name;
+                r.dataset.examples = r.dataset.features = r.dataset.nonzeros = n;
+                r.valid.examples = r.valid.features = r.valid.nonzeros = n;
+                r.updates = n;
+                r.rate = r.l2 = r.best_loss = r.seconds = r.train_seconds = r.examples_per_second = x;
+                r.wait_fraction = 1;
+                shmtrain_report_heading(&r, text, sizeof text);
+                assert_narrow(text);
+                shmtrain_report_line(&r, &epoch, text, sizeof text);
+                assert_narrow(text);
+                shmtrain_report_opening(&r, text, sizeof text);
+                assert_narrow(text);
+                shmtrain_report_summary(&r, text, sizeof text);
+                assert_narrow(text);
+            }
+}
+
+static void a_long_name_is_cut_at_its_beginning(void **state) {
+    struct shmtrain_report r = ordinary();
+    char name[200], text[2048];
+    (void)state;
+    memset(name, 'd', sizeof name);
+    strcpy(name + 150, "/train.svm");
+    r.dataset.name = name;
+    shmtrain_report_opening(&r, text, sizeof text);
+    assert_non_null(strstr(text, "...ddd"));
+    assert_non_null(strstr(text, "ddd/train.svm\n"));
+}
+
+static void a_short_buffer_gets_the_beginning_and_a_final_0(void **state) {
+    const struct shmtrain_report r = ordinary();
+    char whole[2048], text[2048];
+    void (*const texts[])(const struct shmtrain_report *, char *, size_t) = {shmtrain_report_heading, shmtrain_report_opening,
+                                                                             shmtrain_report_summary};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        texts[i](&r, whole, sizeof whole);
+        for (size_t bytes = 0; bytes < 200; bytes++) {
+            memset(text, '#', sizeof text);
+            texts[i](&r, text, bytes);
+            for (size_t at = bytes; at < sizeof text; at++) assert_int_equal(text[at], '#');
+            if (bytes > 0) assert_true(strlen(text) < bytes && strncmp(text, whole, strlen(text)) == 0);
+        }
+    }
+    for (size_t bytes = 0; bytes < 100; bytes++) {
+        memset(text, '#', sizeof text);
+        shmtrain_report_line(&r, &TWO_EPOCHS[0], text, bytes);
+        for (size_t at = bytes; at < sizeof text; at++) assert_int_equal(text[at], '#');
+        if (bytes > 0) assert_true(strlen(text) < bytes);
+    }
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup(f, deadline)
+    const struct CMUnitTest tests[] = {
+        TEST(a_report_is_one_line_of_json_with_these_names),
+        TEST(numbers_that_json_does_not_have_are_null),
+        TEST(a_bound_on_staleness_is_a_number),
+        TEST(a_run_without_epochs_has_an_empty_list),
+        TEST(a_file_name_that_is_no_utf8_is_still_named),
+        TEST(ordinary_lines_stand_under_their_headings),
+        TEST(without_validation_its_columns_are_not_there),
+        TEST(opening_and_summary_say_what_runs_and_what_came_out),
+        TEST(no_line_is_wider_than_80_columns),
+        TEST(a_long_name_is_cut_at_its_beginning),
+        TEST(a_short_buffer_gets_the_beginning_and_a_final_0),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
