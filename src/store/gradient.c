@@ -5,14 +5,30 @@
 #include "base/checked.h"
 #include "store/kernels.h"
 
-/* The floats of line `line` are from .. *to_out - 1. */
-static uint64_t line_of(uint64_t line, uint64_t n, uint64_t *to_out) {
-    const uint64_t from = line * SHMT_TOUCH_FLOATS;
-    *to_out = shmt_min_u64(from + SHMT_TOUCH_FLOATS, n);
-    return from;
+/* A line has a fixed number of floats, so that compilers make straight vector code of these two. */
+static inline void add_line(float *restrict a, float *restrict b) {
+    for (int i = 0; i < SHMT_TOUCH_FLOATS; i++) {
+        a[i] += b[i];
+        b[i] = 0;
+    }
 }
 
-static void add_and_clear(float *restrict a, float *restrict b, uint64_t n) {
+static inline void clear_line(float *a) { memset(a, 0, SHMT_TOUCH_FLOATS * sizeof *a); }
+
+/* The next touched line at or after `line`, or n_lines. Most lines of a sparse gradient are untouched: eight are passed at a time. */
+static inline uint64_t next_touched(const uint8_t *touched, uint64_t line, uint64_t n_lines) {
+    uint64_t eight;
+    while (line + sizeof eight <= n_lines) {
+        memcpy(&eight, touched + line, sizeof eight);
+        if (eight) break;
+        line += sizeof eight;
+    }
+    while (line < n_lines && !touched[line]) line++;
+    return line;
+}
+
+/* The last line of a buffer may be short. */
+static void add_rest(float *restrict a, float *restrict b, uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
         a[i] += b[i];
         b[i] = 0;
@@ -20,33 +36,37 @@ static void add_and_clear(float *restrict a, float *restrict b, uint64_t n) {
 }
 
 void shmt_fold(float *a, uint8_t *a_touched, float *b, uint8_t *b_touched, uint64_t n) {
-    if (!b_touched) {
-        add_and_clear(a, b, n);
-        return;
+    const uint64_t whole = n / SHMT_TOUCH_FLOATS, rest = n % SHMT_TOUCH_FLOATS, last = whole * SHMT_TOUCH_FLOATS;
+    /* Lines that a has not touched are added to, not copied over, so that the sign of a zero does not depend on the maps. */
+    for (uint64_t line = 0; line < whole; line++) {
+        if (b_touched) {
+            line = next_touched(b_touched, line, whole);
+            if (line == whole) break;
+            a_touched[line] = 1;
+            b_touched[line] = 0;
+        }
+        add_line(a + line * SHMT_TOUCH_FLOATS, b + line * SHMT_TOUCH_FLOATS);
     }
-    const uint64_t n_lines = shmt_ceil_div(n, SHMT_TOUCH_FLOATS);
-    for (uint64_t line = 0; line < n_lines; line++) {
-        if (!b_touched[line]) continue;
-        uint64_t to, from = line_of(line, n, &to);
-        /* Also where a holds zeros: 0 + b and not b, so that the sign of a zero does not depend on whether there are maps. */
-        add_and_clear(a + from, b + from, to - from);
-        a_touched[line] = 1;
-        b_touched[line] = 0;
-    }
+    if (rest == 0 || (b_touched && !b_touched[whole])) return;
+    add_rest(a + last, b + last, rest);
+    if (!b_touched) return;
+    a_touched[whole] = 1;
+    b_touched[whole] = 0;
 }
 
 void shmt_clear(float *a, uint8_t *touched, uint64_t n) {
+    const uint64_t whole = n / SHMT_TOUCH_FLOATS, n_lines = shmt_ceil_div(n, SHMT_TOUCH_FLOATS);
     if (!touched) {
         memset(a, 0, n * sizeof *a);
         return;
     }
-    const uint64_t n_lines = shmt_ceil_div(n, SHMT_TOUCH_FLOATS);
-    for (uint64_t line = 0; line < n_lines; line++) {
-        if (!touched[line]) continue;
-        uint64_t to, from = line_of(line, n, &to);
-        memset(a + from, 0, (to - from) * sizeof *a);
+    for (uint64_t line = next_touched(touched, 0, whole); line < whole; line = next_touched(touched, line + 1, whole)) {
+        clear_line(a + line * SHMT_TOUCH_FLOATS);
         touched[line] = 0;
     }
+    if (n_lines == whole || !touched[whole]) return;
+    memset(a + whole * SHMT_TOUCH_FLOATS, 0, (n % SHMT_TOUCH_FLOATS) * sizeof *a);
+    touched[whole] = 0;
 }
 
 void shmt_sgd_apply(float *w, const float *grad, uint64_t n, float scale, float rate, float l2) {
