@@ -16,8 +16,7 @@ struct row {
     enum kind kind;
     size_t offset;
     double least, most;  /* COUNT, REAL */
-    const char *choices; /* CHOICE: "a|b"; COUNT, REAL: the word that stands for `word_value`, or NULL */
-    uint64_t word_value;
+    const char *choices; /* CHOICE: "a|b"; COUNT, REAL: the word for "automatic" (0, NaN), or NULL */
 };
 
 #define AT(field) offsetof(struct shmt_config, field)
@@ -29,118 +28,103 @@ struct row {
 #define WHERE "Where it runs"
 
 static const struct row ROWS[] = {
-    {{"workers", 'w', "N", "cores", ENV("WORKERS"), WORK, "worker processes"}, COUNT, AT(workers), 1, 4096, "cores", 0},
-    {{"threads", 't', "N", "1", ENV("THREADS"), WORK, "threads of each worker"}, COUNT, AT(threads), 1, 256, NULL, 0},
-    {{"epochs", 'e', "N", "10", ENV("EPOCHS"), WORK, "passes over the data"}, COUNT, AT(epochs), 1, 1000000, NULL, 0},
+    {{"workers", 'w', "N", "cores", ENV("WORKERS"), WORK, "worker processes"}, COUNT, AT(workers), 1, 4096, "cores"},
+    {{"threads", 't', "N", "1", ENV("THREADS"), WORK, "threads of each worker"}, COUNT, AT(threads), 1, 256, NULL},
+    {{"epochs", 'e', "N", "10", ENV("EPOCHS"), WORK, "passes over the data"}, COUNT, AT(epochs), 1, 1000000, NULL},
     {{"steps", 0, "N", "all", ENV("STEPS"), WORK, "end after N steps (batches in sync, items in async)"},
      COUNT,
      AT(steps),
      1,
      1e18,
-     "all",
-     UINT64_MAX},
+     "all"},
     {{"mode", 0, "NAME", "async", ENV("MODE"), HOW, "async (Hogwild) or sync (one update per batch)"},
      CHOICE,
      AT(mode),
      0,
      0,
-     "async|sync",
-     0},
+     "async|sync"},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy or aggregate; default: as the mode has it"},
      CHOICE,
      AT(write),
      0,
      0,
-     "racy|aggregate",
-     0},
+     "racy|aggregate"},
     {{"staleness", 0, "S", "", ENV("STALENESS"), HOW, "0 (wait for all) or inf; default: the mode's"},
      CHOICE,
      AT(staleness),
      0,
      0,
-     "0|inf",
-     0},
-    {{"batch", 'b', "N", "256", ENV("BATCH"), HOW, "examples of an update, all workers together (sync)"},
+     "0|inf"},
+    {{"batch", 'b', "N", "64", ENV("BATCH"), HOW, "examples of an update, all workers together (sync)"},
      COUNT,
      AT(batch),
      1,
      1 << 30,
-     NULL,
-     0},
+     NULL},
     {{"item", 0, "N", "1024", ENV("ITEM"), HOW, "examples of a work item, which is a clock (async)"},
      COUNT,
      AT(item),
      1,
      1 << 24,
-     NULL,
-     0},
+     NULL},
     {{"group", 0, "N", "1", ENV("GROUP"), HOW, "examples in flight at once (async); 1 is plain SGD"},
      COUNT,
      AT(group),
      1,
      64,
-     NULL,
-     0},
-    {{"model", 'M', "NAME", "logistic", ENV("MODEL"), WHAT, "what to learn: logistic"}, TEXT, AT(model), 0, 0, NULL, 0},
-    {{"rate", 'r', "X", "auto", ENV("RATE"), WHAT, "learning rate; auto: from the mean length of examples"},
+     NULL},
+    {{"model", 'M', "NAME", "logistic", ENV("MODEL"), WHAT, "what to learn: logistic"}, TEXT, AT(model), 0, 0, NULL},
+    {{"rate", 'r', "X", "auto", ENV("RATE"), WHAT, "learning rate; auto: 1 / mean |x|^2, in sync 8 times that"},
      REAL,
      AT(rate),
      1e-12,
      1e12,
-     "auto",
-     0},
+     "auto"},
     {{"schedule", 0, "NAME", "inverse", ENV("SCHEDULE"), WHAT, "constant, or inverse: rate / (1 + epochs)^power"},
      CHOICE,
      AT(schedule),
      0,
      0,
-     "constant|inverse",
-     0},
-    {{"power", 0, "X", "0.5", ENV("POWER"), WHAT, "of the inverse schedule"}, REAL, AT(power), 0, 8, NULL, 0},
-    {{"l2", 0, "X", "0", ENV("L2"), WHAT, "L2 regularisation, as l2/2 |w|^2 beside the mean loss"},
+     "constant|inverse"},
+    {{"power", 0, "X", "auto", ENV("POWER"), WHAT, "of the inverse schedule; auto: 2 in async, 0.5 in sync"},
      REAL,
-     AT(l2),
+     AT(power),
      0,
-     1e6,
-     NULL,
-     0},
-    {{"bias", 0, "0|1", "1", ENV("BIAS"), WHAT, "learn a bias"}, SWITCH, AT(bias), 0, 1, NULL, 0},
+     8,
+     "auto"},
+    {{"l2", 0, "X", "0", ENV("L2"), WHAT, "L2 regularisation, as l2/2 |w|^2 beside the mean loss"}, REAL, AT(l2), 0, 1e6, NULL},
+    {{"bias", 0, "0|1", "1", ENV("BIAS"), WHAT, "learn a bias"}, SWITCH, AT(bias), 0, 1, NULL},
     {{"valid", 0, "PATH|X", "", ENV("VALID"), WHAT, "validation data: a file, or a share of the data (0.1)"},
      TEXT,
      AT(valid),
      0,
      0,
-     NULL,
-     0},
-    {{"seed", 0, "N", "1", ENV("SEED"), WHAT, "of everything random"}, COUNT, AT(seed), 0, 1.8e19, NULL, 0},
+     NULL},
+    {{"seed", 0, "N", "1", ENV("SEED"), WHAT, "of everything random"}, COUNT, AT(seed), 0, 1.8e19, NULL},
     {{"shuffle", 0, "0|1", "1", ENV("SHUFFLE"), WHAT, "another order of the examples in each epoch"},
      SWITCH,
      AT(shuffle),
      0,
      1,
-     NULL,
-     0},
+     NULL},
     {{"backend", 0, "NAME", "shm", ENV("BACKEND"), WHERE, "shm, or plain (one worker, the reference)"},
      CHOICE,
      AT(backend),
      0,
      0,
-     "shm|plain|copy",
-     0},
+     "shm|plain|copy"},
     {{"spawn", 0, "HOW", "processes", ENV("SPAWN"), WHERE, "workers are processes or threads"},
      CHOICE,
      AT(spawn),
      0,
      0,
-     "processes|threads",
-     0},
+     "processes|threads"},
     {{"bind", 0, "HOW", "core", ENV("BIND"), WHERE, "core: a core for each worker while there are enough; none"},
      CHOICE,
      AT(bind),
      0,
      0,
-     "core|none",
-     0},
+     "core|none"},
 };
 
 #define N_ROWS (sizeof ROWS / sizeof *ROWS)
@@ -201,14 +185,14 @@ static int set_row(struct shmt_config *config, const struct row *row, const char
     switch (row->kind) {
         case COUNT:
             if (is_word)
-                count = row->word_value;
+                count = 0;
             else if (!parse_count(value, &count) || (double)count < row->least || (double)count > row->most)
                 return refuse(row, given_as, value, e);
             *(uint64_t *)field(config, row) = count;
             return 0;
         case REAL:
             if (is_word)
-                real = (double)row->word_value;
+                real = NAN;
             else if (!parse_real(value, &real) || real < row->least || real > row->most)
                 return refuse(row, given_as, value, e);
             *(double *)field(config, row) = real;

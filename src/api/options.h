@@ -7,13 +7,14 @@
 
 #include "base/error.h"
 
-/* As set; "automatic" values (0 or "") are resolved when a run begins. */
+/* As set; "automatic" values (0, NaN or "") are resolved when a run begins. */
 struct shmt_config {
     uint64_t workers; /* 0: the cores that one may use */
     uint64_t threads, epochs, batch, item, group, seed;
-    uint64_t steps; /* UINT64_MAX: no limit */
-    double rate;    /* 0: from the data and the mode */
-    double power, l2;
+    uint64_t steps; /* 0: no limit */
+    double rate;    /* NaN: from the data and the mode */
+    double power;   /* NaN: by the mode */
+    double l2;
     uint64_t bias, shuffle;
     char *mode, *write, *staleness; /* "": as the mode says */
     char *model, *schedule, *valid, *backend, *spawn, *bind;

@@ -53,6 +53,16 @@ static uint32_t item_of_config(const struct shmt_config *c, uint64_t n_examples,
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item, fair));
 }
 
+/* An automatic rate is 1 here; models that know their data set a better one. Single examples' gradients are noisy to the end, so
+ * the live modes' rate goes down faster. */
+static struct shmt_rate rate_of_config(const struct shmt_config *c, bool live) {
+    return (struct shmt_rate){.base = isnan(c->rate) ? 1 : (float)c->rate,
+                              .kind = strcmp(c->schedule, "constant") == 0 ? SHMT_RATE_CONSTANT : SHMT_RATE_INVERSE,
+                              .power = !isnan(c->power) ? (float)c->power
+                                       : live           ? 2
+                                                        : 0.5f};
+}
+
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples,
                         struct shmt_spec *out) {
     const struct shmt_config *c = &store->config;
@@ -60,22 +70,22 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_workers = crew->n_workers,
                               .n_examples = n_examples,
                               .epochs = (uint32_t)c->epochs,
-                              .max_steps = c->steps,
+                              .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
                               .batch = (uint32_t)c->batch,
                               .n_chunks = shmt_chunks_of_batch((uint32_t)c->batch),
                               .item = item_of_config(c, n_examples, crew->n_seats),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .l2 = (float)c->l2};
-    out->rate = (struct shmt_rate){.base = (float)c->rate,
-                                   .kind = strcmp(c->schedule, "constant") == 0 ? SHMT_RATE_CONSTANT : SHMT_RATE_INVERSE,
-                                   .power = (float)c->power};
     out->spin_ns = crew->n_workers * crew->n_threads <= shmt_topo_cpus(crew->topo) ? SPIN_NS : 0;
     for (uint32_t t = 0; t < store->n_tables; t++) {
         out->table[t] = store->table[t].table;
         out->l2_rows[t] = store->table[t].l2_rows;
     }
     out->n_tables = store->n_tables;
-    return policy_of_config(store, &out->policy);
+    const int rc = policy_of_config(store, &out->policy);
+    if (rc < 0) return rc;
+    out->rate = rate_of_config(c, shmt_policy_is_live(&out->policy));
+    return 0;
 }
 
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
@@ -211,7 +221,6 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
     if (rc == 0) rc = shmt_crew_make(store, store->ops, 1, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, store->n_examples, &store->spec);
     if (rc == 0) {
-        if (store->spec.rate.base == 0) store->spec.rate.base = 1; /* automatic rates are for models that know their data */
         store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
         shmt_board_plan(store->spec.epochs, 0, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;

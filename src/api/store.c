@@ -125,7 +125,7 @@ static int find_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t
 }
 
 int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out) {
-    struct shmt_declared *d;
+    struct shmt_declared *d = NULL;
     const int rc = find_rows(store, t, row, n, &d);
     if (rc < 0) return rc;
     struct shmt_store *live = load_relaxed(&store->live);
@@ -139,7 +139,7 @@ int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint6
 }
 
 int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
-    struct shmt_declared *d;
+    struct shmt_declared *d = NULL;
     const int rc = find_rows(store, t, row, n, &d);
     if (rc < 0) return rc;
     struct shmt_store *live = load_relaxed(&store->live);

@@ -130,11 +130,11 @@ static int make_tables(struct session *s) {
 /* ---- the run ---- */
 
 /* A rate that suits examples of this length: a gradient step of a linear model moves its own dot product by rate * |x|^2 * slope, so
- * rate * mean |x|^2 = 1 (bias included) is a full step for a mean example. A batch's mean gradient is longer-lived than one
- * example's, and takes SYNC_FACTOR times as much. */
-#define SYNC_FACTOR 4
+ * rate * mean |x|^2 = 1 is a full step for a mean example. The mean gradient of a batch is less noisy than one example's, and
+ * takes SYNC_FACTOR times as much; more than that oscillates on data with many dense features (docs/performance.md). */
+#define SYNC_FACTOR 8
 static float automatic_rate(const struct session *s) {
-    const double square = s->train.data.mean_square + (double)s->store->job.settings.bias;
+    const double square = s->train.data.mean_square;
     const double rate = square > 0 ? 1 / square : 1;
     return (float)(shmt_policy_is_live(&s->store->spec.policy) ? rate : SYNC_FACTOR * rate);
 }
@@ -162,7 +162,7 @@ static int make_spec(struct session *s) {
     if (rc < 0) return rc;
     shmt_board_plan(store->spec.epochs, n_valid, &store->job.board);
     store->spec.board_bytes = store->job.board.bytes;
-    if (store->spec.rate.base == 0) store->spec.rate.base = automatic_rate(s);
+    if (isnan(store->config.rate)) store->spec.rate.base = automatic_rate(s);
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
     store->spec.l2_shares = store->spec.l2 > 0 && shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1;
     return 0;

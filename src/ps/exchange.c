@@ -71,7 +71,7 @@ static void push_dense(struct shmtrain_session *s, int t, const struct shmt_bind
 
 int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
                   int *live_out) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     const int rc = bind_rows(s, "shmtrain_view", t, row, n, &b);
     if (rc < 0) return rc;
     *at_out = b->span.weight + row * b->span.width;
@@ -81,7 +81,7 @@ int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
 }
 
 int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *out) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     const int rc = bind_rows(s, "shmtrain_pull", t, row, n, &b);
     if (rc < 0) return rc;
     shmt_live_read(out, b->span.weight + row * b->span.width, n * b->span.width);
@@ -89,7 +89,7 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
 }
 
 int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_lend", t, &b);
     if (rc < 0) return rc;
     if (b->lent || b->pushed) return refuse(s, "shmtrain_lend", "once per item and table, before any push");
@@ -103,7 +103,7 @@ int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
 }
 
 int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float *grad) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push", t, &b);
     if (rc == 0) rc = bind_rows(s, "shmtrain_push", t, row, n, &b);
     if (rc < 0) return rc;
@@ -117,7 +117,7 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
 }
 
 int shmtrain_need(shmtrain_session *s, int t, const struct shmtrain_csr *x) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     const int rc = bind_sparse(s, "shmtrain_need", t, x, &b);
     if (rc < 0) return rc;
     kernels_for(s, x)->need(&b->span, x);
@@ -125,7 +125,7 @@ int shmtrain_need(shmtrain_session *s, int t, const struct shmtrain_csr *x) {
 }
 
 int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float *dot_out) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     const int rc = bind_sparse(s, "shmtrain_dot", t, x, &b);
     if (rc < 0) return rc;
     kernels_for(s, x)->dot(&b->span, x, dot_out);
@@ -133,7 +133,7 @@ int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float
 }
 
 int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *x, const float *slope) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push_sparse", t, &b);
     if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, x, &b);
     if (rc < 0) return rc;
@@ -144,7 +144,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
 }
 
 int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, void *arg) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_each", t, &b);
     if (rc == 0) rc = bind_sparse(s, "shmtrain_each", t, x, &b);
     if (rc < 0) return rc;
@@ -163,7 +163,7 @@ static int check_ids(struct shmtrain_session *s, const char *call, const struct 
 }
 
 int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, float *out) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     int rc = bind_table(s, "shmtrain_rows", t, &b);
     if (rc == 0) rc = check_ids(s, "shmtrain_rows", b, id, n);
     if (rc < 0) return rc;
@@ -173,7 +173,7 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
 }
 
 int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, const float *grad) {
-    struct shmt_binding *b;
+    struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push_rows", t, &b);
     if (rc == 0) rc = check_ids(s, "shmtrain_push_rows", b, id, n);
     if (rc < 0) return rc;
