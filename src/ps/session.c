@@ -41,12 +41,22 @@ static void end_busy(struct shmtrain_session *s) {
     bump_relaxed(&s->seat->counters->busy_ns, shmt_now_ns() - s->busy_since_ns);
 }
 
+/* The backend counts every wait, but one for evaluation, or for a late start, is no part of training: the count is set back
+ * to what it was. */
+static uint64_t epoch_waits(const struct shmtrain_session *s) { return load_relaxed(&s->seat->counters->wait_epoch_ns); }
+static void forget_waits(struct shmtrain_session *s, uint64_t before_ns) {
+    /* relaxed: my own word, read for display */
+    store_relaxed(&s->seat->counters->wait_epoch_ns, before_ns);
+}
+
 /* Everybody meets, looks at the quiet parameters, and goes on together. 1: another epoch, 0: the run is over. */
 static int end_epoch(struct shmtrain_session *s) {
     int rc = s->ops->meet(s->seat);
     if (rc < 0) return seat_failed(s, rc);
+    const uint64_t waits_ns = epoch_waits(s);
     if (s->epoch_end && (rc = s->epoch_end(s, s->epoch_end_arg, s->epoch)) < 0) return rc;
     rc = s->ops->turn(s->seat);
+    forget_waits(s, waits_ns);
     if (rc < 0) return seat_failed(s, rc);
     s->epoch++;
     return rc;
@@ -120,7 +130,9 @@ int shmtrain_report(shmtrain_session *s, double loss_sum) {
 }
 
 int shmt_session_meet(shmtrain_session *s) {
+    const uint64_t waits_ns = epoch_waits(s);
     const int rc = s->ops->meet(s->seat);
+    forget_waits(s, waits_ns);
     return rc < 0 ? seat_failed(s, rc) : 0;
 }
 

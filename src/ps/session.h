@@ -43,7 +43,7 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
                        const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e);
 void shmt_session_leave(struct shmtrain_session *s);
 
-/* All meet, outside the epoch's end too; may wait. */
+/* All meet, outside the epoch's end too; may wait, and the wait does not count as one of training. */
 int shmt_session_meet(shmtrain_session *s);
 
 #endif

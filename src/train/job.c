@@ -21,14 +21,18 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     return rc;
 }
 
-/* The run begins when the first item is in hand: memory is mapped and all is ready. */
-static void note_begin(struct body *body) {
-    const struct shmt_job *job = body->job;
-    if (body->epoch_began_ns != 0) return;
+/* All begin together: on small data who starts first would else have done the others' work before they are there. */
+static int begin(struct body *body) {
+    const int rc = shmt_session_meet(&body->session);
     body->epoch_began_ns = shmt_now_ns();
-    struct shmt_board *board = job->ops->board(job->store);
-    /* relaxed: one number, read for display */
-    if (body->session.seat->rank == 0) store_relaxed(&board->first_step_ns, body->epoch_began_ns);
+    return rc;
+}
+
+static void note_first_step(struct body *body) {
+    struct shmt_board *board = body->job->ops->board(body->job->store);
+    /* relaxed, both: one number with one writer, read for display */
+    if (body->session.seat->rank == 0 && load_relaxed(&board->first_step_ns) == 0)
+        store_relaxed(&board->first_step_ns, shmt_now_ns());
 }
 
 static int refuse_loss(struct body *body, double loss) {
@@ -61,7 +65,7 @@ static int train_model(struct body *body) {
         return shmt_fail(&body->session.error, SHMTRAIN_E_MEMORY, "no memory for the order of %llu examples",
                          (unsigned long long)most);
     while ((rc = shmtrain_next(&body->session, &work)) == 1) {
-        note_begin(body);
+        note_first_step(body);
         if ((rc = step(body, &work)) < 0) break;
     }
     free(body->example);
@@ -70,7 +74,6 @@ static int train_model(struct body *body) {
 
 /* The application's function; it must have taken all its work, or the others would wait for it. */
 static int run_worker(struct body *body) {
-    body->epoch_began_ns = shmt_now_ns();
     const int rc = body->job->worker(&body->session, body->job->worker_arg);
     if (rc < 0 || body->session.over) return rc;
     return shmt_fail(&body->session.error, SHMTRAIN_E_USAGE,
@@ -83,7 +86,8 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *
     if (rc < 0) return rc;
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
-    rc = job->model ? train_model(&body) : run_worker(&body);
+    rc = begin(&body);
+    if (rc == 0) rc = job->model ? train_model(&body) : run_worker(&body);
     if (rc < 0) {
         *e = body.session.error;
         shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));
