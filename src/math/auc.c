@@ -1,5 +1,5 @@
-/* The area under the ROC curve: see auc.h. Scores become whole numbers in the same order, positives and negatives are sorted apart,
- * and one walk over both counts the pairs in which the positive wins. */
+/* The area under the ROC curve: see auc.h. Scores become whole numbers in the same order, positives and negatives are sorted
+ * apart, and one walk over both counts the pairs in which the positive wins. */
 #include "math/auc.h"
 
 #include <math.h>

@@ -5,7 +5,8 @@
 
 enum { BLOCK = 64 };
 
-/* All ones in the exponent: an infinity or NaN. Looked at as bits, which holds under every floating-point option of a compiler. */
+/* All ones in the exponent: an infinity or NaN. Looked at as bits, which holds under every floating-point option of a
+ * compiler. */
 static uint32_t is_broken(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -1,14 +1,14 @@
 /* The logistic function and the logistic loss, with the same bits on every machine.
  *
- * Called by the logistic model for every example, by generators and by tests. For an example with label y in {-1, +1} and dot
- * product z the margin is m = y * z, and
+ * Called by the logistic model for every example, by generators and by tests. For an example with label y in {-1, +1} and
+ * dot product z the margin is m = y * z, and
  *
  *     loss(m)  = log(1 + e^-m) = max(-m, 0) + log1p(t)        with t = e^-|m|, which is in [0, 1] and never overflows
  *     loss'(m) = -1 / (1 + e^m) = -t / (1 + t) for m >= 0, -1 / (1 + t) for m < 0
  *
- * so that the slope with respect to z is y * loss'(m). Everything is made of f32 additions, multiplications, one division and moves of
- * bits: no libm, whose last bits differ from machine to machine. There are no branches, so a loop over these functions becomes
- * vector code, with the same bits as one call at a time.
+ * so that the slope with respect to z is y * loss'(m). Everything is made of f32 additions, multiplications, one division
+ * and moves of bits: no libm, whose last bits differ from machine to machine. There are no branches, so a loop over these
+ * functions becomes vector code, with the same bits as one call at a time.
  *
  * Errors, over all floats (tests/test_math.c measures them): shmt_exp_minus 1 unit in the last place, the others 3. Below
  * 2^-126, where floats lose digits, the unit is 2^-149. -inf, inf and huge margins give their limits; NaN gives NaN. */
@@ -30,11 +30,12 @@ static inline uint32_t shmt_bits_of_float(float x) {
     return bits;
 }
 
-/* All ones where bit 31 of `bits` is set, else all zeros. Choices are made with such masks, because compilers may not turn a float
- * comparison that could trap into vector code. */
+/* All ones where bit 31 of `bits` is set, else all zeros. Choices are made with such masks, because compilers may not turn a
+ * float comparison that could trap into vector code. */
 static inline uint32_t shmt_sign_mask(uint32_t bits) { return (uint32_t)((int32_t)bits >> 31); }
 
-/* e^-a for a >= 0: a = n ln 2 - r with |r| <= ln(2) / 2, then 2^-n e^r. The polynomial is the minimax one for the relative error. */
+/* e^-a for a >= 0: a = n ln 2 - r with |r| <= ln(2) / 2, then 2^-n e^r. The polynomial is the minimax one for the relative
+ * error. */
 static inline float shmt_exp_minus(float a) {
     const float round = 0x1.8p23f; /* adding it leaves the nearest whole number in the lowest bits */
     const float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8p-15f;   /* the high part has 12 digits: n * ln2_high is exact */
@@ -70,9 +71,9 @@ static inline float shmt_logistic(float margin, float *loss_out) {
     return -shmt_float_of_bits((shmt_bits_of_float(q) & wrong) | (shmt_bits_of_float(tq) & ~wrong));
 }
 
-/* The same for margin[0 .. n), as vector code: (n) into slope_out and loss_out, which may not overlap margin or each other. The bits are
- * those of shmt_logistic. */
-void shmt_logistic_many(uint32_t n, const float *restrict margin, float *restrict slope_out, float *restrict loss_out);
+/* The same for n margins at once, as vector code: margin[k] is replaced by the derivative there, and the loss goes to
+ * loss_out[k]; (n) each, which may not overlap. The bits are those of shmt_logistic. */
+void shmt_logistic_many(uint32_t n, float *restrict margin, float *restrict loss_out);
 
 /* 1 / (1 + e^-x): the probability that a logistic model with dot product x gives to the positive label. */
 static inline float shmt_sigmoid(float x) {

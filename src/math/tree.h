@@ -1,9 +1,9 @@
 /* Sums of doubles whose bits do not depend on who adds what.
  *
- * Floating-point addition is not associative, so an order has to be fixed: x[0 .. n) are the leaves of the complete binary tree
- * whose left subtree holds the largest power of two below n. A subtree of 2^k leaves that starts at a multiple of 2^k is summed by
- * itself, by whoever has its leaves, and the result is a leaf of the tree above it. Printed losses and the partial gradients of `sync`
- * are added in this order. */
+ * Floating-point addition is not associative, so an order has to be fixed: x[0 .. n) are the leaves of the complete binary
+ * tree whose left subtree holds the largest power of two below n. A subtree of 2^k leaves that starts at a multiple of 2^k
+ * is summed by itself, by whoever has its leaves, and the result is a leaf of the tree above it. Printed losses and the
+ * partial gradients of `sync` are added in this order. */
 #ifndef SHMT_MATH_TREE_H
 #define SHMT_MATH_TREE_H
 
