@@ -1,5 +1,5 @@
-/* Gradient buffers of `aggregate`, between the push kernels and the update: adding two of them, clearing one, and applying one to the
- * weights. Called by backends, each buffer by one worker at a time; see kernels.h. */
+/* Gradient buffers of `aggregate`, between the push kernels and the update: adding two of them, clearing one, and applying
+ * one to the weights. Called by backends, each buffer by one worker at a time; see kernels.h. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -15,7 +15,8 @@ static inline void add_line(float *restrict a, float *restrict b) {
 
 static inline void clear_line(float *a) { memset(a, 0, SHMT_TOUCH_FLOATS * sizeof *a); }
 
-/* The next touched line at or after `line`, or n_lines. Most lines of a sparse gradient are untouched: eight are passed at a time. */
+/* The next touched line at or after `line`, or n_lines. Most lines of a sparse gradient are untouched: eight are passed at a
+ * time. */
 static inline uint64_t next_touched(const uint8_t *touched, uint64_t line, uint64_t n_lines) {
     uint64_t eight;
     while (line + sizeof eight <= n_lines) {

@@ -1,6 +1,7 @@
 /* The kernels as plain loops: what kernels.h promises, one element at a time, without regard to speed.
  *
- * The oracle of the tests, which compare the fast kernels with these bit by bit, and the text to read first. For one thread at a time. */
+ * The oracle of the tests, which compare the fast kernels with these bit by bit, and the text to read first. For one thread
+ * at a time. */
 #ifndef SHMT_STORE_KERNELS_REFERENCE_H
 #define SHMT_STORE_KERNELS_REFERENCE_H
 

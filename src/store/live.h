@@ -1,9 +1,9 @@
 /* Reading and writing floats that other workers may be updating at the same time.
  *
- * RACE(hogwild): the elements that one reads may be of different moments, and of two updates at one time one may be lost. What is
- * asked for is that each f32 is loaded and stored whole, once, and only where the program says so: no torn value, no value read
- * twice, no store that was not written. A volatile access gives just that, with one plain move on x86 and arm64, as in the
- * READ_ONCE and WRITE_ONCE of Linux. Relaxed atomics say the same in the words of C11, but gcc moves atomic floats
+ * RACE(hogwild): the elements that one reads may be of different moments, and of two updates at one time one may be lost.
+ * What is asked for is that each f32 is loaded and stored whole, once, and only where the program says so: no torn value, no
+ * value read twice, no store that was not written. A volatile access gives just that, with one plain move on x86 and arm64,
+ * as in the READ_ONCE and WRITE_ONCE of Linux. Relaxed atomics say the same in the words of C11, but gcc moves atomic floats
  * through integer registers; a build for ThreadSanitizer uses them, so that it knows which races are meant. */
 #ifndef SHMT_STORE_LIVE_H
 #define SHMT_STORE_LIVE_H

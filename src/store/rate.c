@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-/* x^power by square roots and multiplications, which IEEE 754 rounds alike on every machine; libm's pow does not have to. The digits of
- * the power say which of x^8, x^4, ..., x, x^(1/2), x^(1/4), ... are multiplied; a power of 0.5 is one square root. */
+/* x^power by square roots and multiplications, which IEEE 754 rounds alike on every machine; libm's pow does not have to.
+ * The digits of the power say which of x^8, x^4, ..., x, x^(1/2), x^(1/4), ... are multiplied; a power of 0.5 is one square
+ * root. */
 static double power_of(double x, double power) {
     const double whole = floor(power);
     double result = 1, factor = x;

@@ -4,8 +4,8 @@
 
 enum { SHMT_RATE_CONSTANT, SHMT_RATE_INVERSE };
 
-/* Constant: base. Inverse scaling: base / (1 + t)^power after t epochs; power 0.5 is what theory has for convex losses, 1 for strongly
- * convex ones. */
+/* Constant: base. Inverse scaling: base / (1 + t)^power after t epochs; power 0.5 is what theory has for convex losses, 1
+ * for strongly convex ones. */
 struct shmt_rate {
     float base;
     int kind;

@@ -1,13 +1,13 @@
 /* What kernels run on: where one worker reads the weights of one table and where it writes.
  *
- * A backend fills a span, once per session where parameters stay in place, or once per work item. Kernels inline memory: they know
- * nothing of processes, modes or policies. In the live modes sink == weight, the live rows, and a push is an update. In
- * `aggregate` sink is a gradient buffer that no other worker writes, weight is not written before all have met, and the update
- * comes later (shmt_sgd_apply in kernels.h).
+ * A backend fills a span, once per session where parameters stay in place, or once per work item. Kernels inline memory:
+ * they know nothing of processes, modes or policies. In the live modes sink == weight, the live rows, and a push is an
+ * update. In `aggregate` sink is a gradient buffer that no other worker writes, weight is not written before all have met,
+ * and the update comes later (shmt_sgd_apply in kernels.h).
  *
  * RACE(hogwild): in the live modes several workers read and write the same floats without locks. An update that another one
- * overwrites is lost, which is what Hogwild! (Niu et al. 2011) shows to be harmless for sparse problems. How a float is accessed so that each is
- * whole is said in live.h, and on what that relies in docs/memory-model.md. */
+ * overwrites is lost, which is what Hogwild! (Niu et al. 2011) shows to be harmless for sparse problems. How a float is
+ * accessed so that each is whole is said in live.h, and on what that relies in docs/memory-model.md. */
 #ifndef SHMT_STORE_SPAN_H
 #define SHMT_STORE_SPAN_H
 
@@ -18,10 +18,8 @@
 struct shmt_span {
     const float *weight; /* (rows * width) */
     float *sink;         /* (rows * width): == weight, or a gradient buffer */
-    uint8_t *
-        touched; /* (ceil(rows * width / 16)) gradient buffers: 1 where sink may be other than 0; NULL: not kept, all of it may */
-    const float
-        *l2_share; /* (rows) live modes with L2: how many examples there are for each one that touches the row; NULL: 1 */
+    uint8_t *touched;    /* (ceil(rows * width / 16)) of sink: 1 where it may be other than 0; NULL: not kept, all of it may */
+    const float *l2_share; /* (rows) live modes with L2: examples there are for each that touches the row; NULL: 1 */
     uint64_t rows;
     uint32_t width;
     uint32_t reserved;

@@ -14,15 +14,17 @@ struct shmt_table_spec {
     uint32_t reserved;
 };
 
-/* Refuses, with SHMTRAIN_E_USAGE: a name that is empty, has no end, or has characters other than letters, digits, '_', '-' and '.';
- * no rows or no width; so many floats that their bytes, rounded up to whole lines, go beyond 2^63. The other functions rely on it. */
+/* Refuses, with SHMTRAIN_E_USAGE: a name that is empty, has no end, or has characters other than letters, digits, '_', '-'
+ * and '.'; no rows or no width; so many floats that their bytes, rounded up to whole lines, go beyond 2^63. The other
+ * functions rely on it. */
 int shmt_table_check(const struct shmt_table_spec *table, struct shmt_error *e);
 
 /* rows * width. */
 uint64_t shmt_table_floats(const struct shmt_table_spec *table);
 
-/* Part `part` of n_parts (> 0) of n < 2^63 floats: *from_out .. *to_out - 1. Parts are in order, begin on lines (a multiple of 32 floats, where the
- * array begins on one), differ by at most one line, and cover the n floats exactly; where there are more parts than lines some are empty. */
+/* Part `part` of n_parts (> 0) of n < 2^63 floats: *from_out .. *to_out - 1. Parts are in order, begin on lines (a multiple
+ * of 32 floats, where the array begins on one), differ by at most one line, and cover the n floats exactly; where there are
+ * more parts than lines some are empty. */
 void shmt_slice(uint64_t n, uint32_t part, uint32_t n_parts, uint64_t *from_out, uint64_t *to_out);
 
 #endif

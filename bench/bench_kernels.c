@@ -1,0 +1,235 @@
+/* bench_kernels: how close one worker's pass over sparse examples comes to reading their bytes.
+ *
+ * usage: bench_kernels [features=47236] [nonzeros=74] [mbytes=0] [rounds=9] [shuffle=1] [write=racy|aggregate] [rate=0.5]
+ *
+ * The examples are those of builtin:sparse, in shared memory, 8 bytes per nonzero, `mbytes` MB of them (0: four times the
+ * last-level cache). The floor is the best of several loops that only read these bytes. Against it stands `each` with the
+ * logistic slope and loss, by work items of 1,024 examples in the order of an epoch, for several sizes of group. Rounds are
+ * interleaved, because machines drift: each figure is the median over the rounds, each ratio the median of the ratios within
+ * a round. The last column is the mean loss of the last round, when a group has trained for as many epochs as there are
+ * rounds at a constant rate: larger groups use staler weights. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "data/order.h"
+#include "data/source.h"
+#include "math/logistic.h"
+#include "store/kernels.h"
+
+enum { ITEM = 1024, MAX_ROUNDS = 99, SEED = 1 };
+
+static const uint32_t groups[] = {1, 2, 4, 8, 16, 32};
+enum { N_GROUPS = sizeof groups / sizeof *groups };
+
+struct options {
+    unsigned long features, nonzeros, mbytes, rounds, shuffle;
+    enum shmt_write write;
+    float rate;
+};
+
+struct examples {
+    struct shmt_arrays arrays;
+    uint64_t n, n_nonzeros;
+    uint32_t *order;
+    float *sign; /* the labels, -1 and 1 */
+};
+
+static void give_up(const char *what) {
+    fprintf(stderr, "bench_kernels: %s\n", what);
+    exit(1);
+}
+
+/* Small pages shared with children, as the segment's are. */
+static void *shared(uint64_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (at == MAP_FAILED) give_up("not enough memory");
+    return at;
+}
+
+/* sysconf asks the processor, which in a virtual machine may speak of a larger one; the kernel knows better. */
+static unsigned long last_level_cache(void) {
+    unsigned long kib = 0;
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+    if (file) {
+        if (fscanf(file, "%luK", &kib) != 1) kib = 0;
+        fclose(file);
+    }
+    return kib > 0 ? kib << 10 : 32ul << 20;
+}
+
+static void make_examples(const struct options *o, struct examples *out) {
+    char name[128];
+    struct shmt_source *source;
+    struct shmt_error e = {0};
+    struct shmt_part *part = calloc(1, sizeof *part);
+    const uint64_t n = o->mbytes * 1000000 / (8 * o->nonzeros);
+    snprintf(name, sizeof name, "builtin:sparse:examples=%llu,features=%lu,nonzeros=%lu", (unsigned long long)n, o->features,
+             o->nonzeros);
+    if (!part || shmt_source_open(name, SEED, false, &source, &e) < 0) give_up(e.text);
+    if (shmt_source_count(source, &SHMT_ALL_COLUMNS, 0, 1, part) < 0) give_up(part->error.text);
+    out->n = part->n_examples;
+    out->n_nonzeros = part->n_nonzeros;
+    out->arrays = (struct shmt_arrays){.start = shared((out->n + 1) * sizeof(uint64_t)),
+                                       .id = shared(out->n_nonzeros * sizeof(uint32_t)),
+                                       .value = shared(out->n_nonzeros * sizeof(float)),
+                                       .label = shared(out->n * sizeof(float)),
+                                       .columns = SHMT_ALL_COLUMNS};
+    if (shmt_source_fill(source, 0, 1, part, &out->arrays, &e) < 0) give_up(e.text);
+    shmt_source_close(source);
+    free(part);
+    out->sign = out->arrays.label;
+    out->order = shared(out->n * sizeof *out->order);
+    const struct shmt_order order = {.seed = SEED, .n_examples = out->n, .shuffle = o->shuffle != 0};
+    shmt_order_fill(&order, 0, 0, (uint32_t)out->n, out->order);
+}
+
+/* ---- the floor: loops that only read ---- */
+
+typedef uint64_t wide __attribute__((vector_size(64)));
+
+static inline __attribute__((always_inline)) uint64_t read_wide(const void *from, uint64_t bytes) {
+    const wide *at = from;
+    wide sum[4] = {{0}};
+    for (uint64_t i = 0; i + 4 <= bytes / sizeof(wide); i += 4)
+        for (int k = 0; k < 4; k++) sum[k] ^= at[i + (uint64_t)k];
+    return (sum[0] ^ sum[1] ^ sum[2] ^ sum[3])[0];
+}
+
+static uint64_t read_portable(const void *from, uint64_t bytes) { return read_wide(from, bytes); }
+
+/* One word per cache line: all lines travel, the CPU does hardly anything. */
+static uint64_t read_lines(const void *from, uint64_t bytes) {
+    const uint64_t *at = from;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < bytes / 8; i += 8) sum ^= at[i];
+    return sum;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static uint64_t read_avx2(const void *from, uint64_t bytes) { return read_wide(from, bytes); }
+#endif
+
+static double time_of_reading(uint64_t (*read)(const void *, uint64_t), const struct examples *x) {
+    const uint64_t bytes = x->n_nonzeros * 4, from = shmt_now_ns();
+    volatile uint64_t sink = read(x->arrays.id, bytes) ^ read(x->arrays.value, bytes);
+    (void)sink;
+    return (double)(shmt_now_ns() - from);
+}
+
+static double floor_ns(const struct examples *x) {
+    double best = fmin(time_of_reading(read_portable, x), time_of_reading(read_lines, x));
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) best = fmin(best, time_of_reading(read_avx2, x));
+#endif
+    return best;
+}
+
+/* ---- the pass ---- */
+
+struct slopes {
+    const struct examples *x;
+    const uint32_t *order;
+    double loss;
+};
+
+static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
+    struct slopes *s = arg;
+    float loss[SHMT_MAX_GROUP];
+    const uint32_t *order = s->order + first;
+    for (uint32_t k = 0; k < n; k++) slope_out[k] = s->x->sign[order[k]] * dot[k];
+    shmt_logistic_many(n, slope_out, loss);
+    for (uint32_t k = 0; k < n; k++) slope_out[k] *= s->x->sign[order[k]];
+    for (uint32_t k = 0; k < n; k++) s->loss += (double)loss[k];
+}
+
+static double pass_ns(const struct options *o, const struct examples *x, const struct shmt_span *span, uint32_t group,
+                      double *loss_out) {
+    const struct shmt_kernels *kernels = shmt_kernels_find(o->write, true, false);
+    const uint64_t from = shmt_now_ns();
+    struct slopes s = {.x = x};
+    for (uint64_t at = 0; at < x->n; at += ITEM) {
+        const struct shmtrain_csr item = {.n = (uint32_t)(x->n - at < ITEM ? x->n - at : ITEM),
+                                          .bias = 1,
+                                          .start = x->arrays.start,
+                                          .id = x->arrays.id,
+                                          .value = x->arrays.value,
+                                          .order = x->order + at};
+        s.order = item.order;
+        kernels->each(span, &item, group, slope, &s, o->rate, 0);
+    }
+    *loss_out = s.loss / (double)x->n;
+    return (double)(shmt_now_ns() - from);
+}
+
+static struct shmt_span make_span(const struct options *o) {
+    const uint64_t rows = o->features + 1;
+    float *weight = shared(rows * sizeof *weight);
+    const bool live = o->write == SHMT_WRITE_RACY;
+    return (struct shmt_span){.weight = weight,
+                              .sink = live ? weight : shared(rows * sizeof(float)),
+                              .touched = live ? NULL : shared(rows / SHMT_TOUCH_FLOATS + 1),
+                              .rows = rows,
+                              .width = 1};
+}
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *x, unsigned long n) {
+    double sorted[MAX_ROUNDS];
+    memcpy(sorted, x, n * sizeof *x);
+    qsort(sorted, n, sizeof *sorted, compare);
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+static void run(const struct options *o, const struct examples *x) {
+    struct shmt_span span[N_GROUPS];
+    double floor[MAX_ROUNDS], pass[N_GROUPS][MAX_ROUNDS], ratio[N_GROUPS][MAX_ROUNDS], loss[N_GROUPS];
+    for (int g = 0; g < N_GROUPS; g++) span[g] = make_span(o);
+    for (unsigned long round = 0; round < o->rounds; round++) {
+        floor[round] = floor_ns(x);
+        for (int g = 0; g < N_GROUPS; g++) {
+            pass[g][round] = pass_ns(o, x, &span[g], groups[g], &loss[g]);
+            ratio[g][round] = pass[g][round] / floor[round];
+        }
+    }
+    const double n = (double)x->n, floor_ns = median(floor, o->rounds);
+    printf("%llu examples, %.1f nonzeros each, %lu features, %.0f MB\n", (unsigned long long)x->n, (double)x->n_nonzeros / n,
+           o->features, (double)x->n_nonzeros * 8e-6);
+    printf("floor     %7.1f ns/example  (%.1f GB/s)\n", floor_ns / n, (double)x->n_nonzeros * 8 / floor_ns);
+    for (int g = 0; g < N_GROUPS; g++)
+        printf("group %2u  %7.1f ns/example  ratio %5.2f  loss after %lu epochs %.4f\n", groups[g],
+               median(pass[g], o->rounds) / n, median(ratio[g], o->rounds), o->rounds, loss[g]);
+}
+
+static void read_options(int n, char **text, struct options *o) {
+    for (int i = 1; i < n; i++) {
+        char word[16];
+        const bool known = sscanf(text[i], "features=%lu", &o->features) == 1 ||
+                           sscanf(text[i], "nonzeros=%lu", &o->nonzeros) == 1 ||
+                           sscanf(text[i], "mbytes=%lu", &o->mbytes) == 1 || sscanf(text[i], "rounds=%lu", &o->rounds) == 1 ||
+                           sscanf(text[i], "shuffle=%lu", &o->shuffle) == 1 || sscanf(text[i], "rate=%f", &o->rate) == 1 ||
+                           sscanf(text[i], "write=%15s", word) == 1;
+        if (!known) give_up("see the head of bench/bench_kernels.c for the options");
+        if (strncmp(text[i], "write=", 6) == 0)
+            o->write = strcmp(word, "aggregate") == 0 ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY;
+    }
+    if (o->rounds < 1 || o->rounds > MAX_ROUNDS) give_up("rounds: 1 to 99");
+    if (o->nonzeros < 1) give_up("nonzeros: at least 1");
+}
+
+int main(int argc, char **argv) {
+    struct options o = {.features = 47236, .nonzeros = 74, .rounds = 9, .shuffle = 1, .write = SHMT_WRITE_RACY, .rate = 0.5f};
+    struct examples x;
+    read_options(argc, argv, &o);
+    if (o.mbytes == 0) o.mbytes = last_level_cache() * 4 / 1000000 + 1;
+    make_examples(&o, &x);
+    run(&o, &x);
+    return 0;
+}
