@@ -270,10 +270,12 @@ static int fake_publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
 }
 static int fake_meet(struct shmt_seat *seat) {
     note(of(seat), "meet");
+    bump_relaxed(&seat->counters->wait_epoch_ns, 5);
     return 0;
 }
 static int fake_turn(struct shmt_seat *seat) {
     note(of(seat), "turn");
+    bump_relaxed(&seat->counters->wait_epoch_ns, 100);
     of(seat)->pieces_left = 1;
     return --of(seat)->epochs_left > 0;
 }
@@ -327,6 +329,29 @@ static void a_session_asks_in_the_order_of_the_contract(void **state) {
                         "claim meet end-of-1 turn leave");
     assert_int_equal(load_relaxed(&store.counters.examples), 8);
     assert_int_equal(load_relaxed(&store.counters.updates), 2); /* pushes of live modes */
+}
+
+static int meet_once_more(shmtrain_session *s, void *arg, uint32_t epoch) {
+    (void)arg;
+    (void)epoch;
+    return shmt_session_meet(s);
+}
+
+static void waits_for_evaluation_are_no_waits_of_training(void **state) {
+    struct shmt_store store;
+    shmtrain_session s;
+    struct shmtrain_work w;
+    (void)state;
+    enter(&s, &store, 1, 2);
+    s.epoch_end = meet_once_more;
+    assert_int_equal(shmt_session_meet(&s), 0); /* at the start */
+    for (int epoch = 0; epoch < 2; epoch++) {
+        assert_int_equal(shmtrain_next(&s, &w), 1);
+        assert_int_equal(shmtrain_clock(&s, NULL), 0);
+    }
+    assert_int_equal(shmtrain_next(&s, &w), 0);
+    assert_int_equal(load_relaxed(&store.counters.wait_epoch_ns), 2 * 5); /* each epoch's end, and nothing behind it */
+    shmt_session_leave(&s);
 }
 
 static void calls_out_of_order_change_nothing(void **state) {
@@ -408,6 +433,7 @@ int main(void) {
         TEST(an_update_has_the_same_bits_for_any_cut),
         TEST(no_gradient_is_a_gradient_of_zero),
         TEST(a_session_asks_in_the_order_of_the_contract),
+        TEST(waits_for_evaluation_are_no_waits_of_training),
         TEST(calls_out_of_order_change_nothing),
         TEST(a_backends_failure_is_passed_on_with_its_sentence),
         TEST(a_dense_push_takes_the_mean_and_regularises_the_rows_that_l2_means),
