@@ -45,6 +45,8 @@ struct shmt_shm_seat {
 static inline struct shmt_shm_seat *shmt_shm_seat_of(struct shmt_seat *seat) { return (struct shmt_shm_seat *)(void *)seat; }
 static inline bool shmt_shm_is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
 
+/* seat.c */
+
 /* The gradient buffer at place `slot` of a seat's stack, and its touched map (NULL: not kept). */
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot);
