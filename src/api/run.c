@@ -106,6 +106,15 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
                              &store->error);
 }
 
+/* Work that cannot be shared out among all is done all the same; it deserves a word. */
+static void note_idle_workers(const struct shmtrain_store *store) {
+    const struct shmt_spec *spec = &store->spec;
+    if (shmt_policy_is_live(&spec->policy) || spec->n_seats <= spec->n_chunks) return;
+    shmt_log(&store->log,
+             "a batch of %u examples is dealt in %u chunks, so %u of %u workers' threads have none: take a larger --batch",
+             spec->batch, spec->n_chunks, spec->n_seats - spec->n_chunks, spec->n_seats);
+}
+
 /* ---- workers ---- */
 
 struct workers {
@@ -184,6 +193,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
     struct workers workers = {.store = store, .crew = crew};
     int rc = make_backend(store, l2_shares);
     if (rc < 0) return rc;
+    note_idle_workers(store);
     shmt_report_begin(store, crew);
     const struct shmt_team_spec spec = {.kind = crew->kind,
                                         .n = crew->n_workers,
