@@ -90,7 +90,8 @@ SHMTRAIN_API int shmtrain_store_offer(struct shmtrain_store *store, const struct
 /* A model, built in or offered, from 0; NULL behind the last. */
 SHMTRAIN_API const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store *store, size_t i);
 
-/* Loads the data (a path, or "builtin:sparse", "builtin:line") with all workers, trains the model on it, evaluates after each epoch.
+/* Loads the data (a path, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates after
+ * each epoch. The store's tables become the model's; tables that were declared before are gone.
  * Errors: as shmtrain_store_run, and _DATA with file:line:column. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 

@@ -86,7 +86,7 @@ static const struct row ROWS[] = {
      0,
      0,
      NULL},
-    {{"seed", 0, "N", "1", ENV("SEED"), WHAT, "of everything random"}, COUNT, AT(seed), 0, 1.8e19, NULL},
+    {{"seed", 0, "N", "1", ENV("SEED"), WHAT, "of everything random"}, COUNT, AT(seed), 0, 9.2e18, NULL},
     {{"shuffle", 0, "0|1", "1", ENV("SHUFFLE"), WHAT, "a new order of the examples in each epoch"},
      SWITCH,
      AT(shuffle),
@@ -150,7 +150,8 @@ static bool parse_real(const char *value, double *out) {
 }
 
 static bool is_choice(const char *choices, const char *value) {
-    const size_t n = strlen(value);
+    const size_t n = strcspn(value, "|"); /* "a|b" is no choice, though it stands in the list */
+    if (value[n] != '\0') return false;
     for (const char *at = choices; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
         if (n > 0 && strncmp(at, value, n) == 0 && (at[n] == '\0' || at[n] == '|')) return true;
     return false;

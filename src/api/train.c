@@ -1,5 +1,6 @@
 /* Training a model on data: load with all workers, make the model's tables, run, and keep what a model file needs. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,15 +169,20 @@ static int make_spec(struct session *s) {
     return 0;
 }
 
-static char *copy_name(const char *name) { return strdup(name ? name : ""); }
+/* What validation is called: its file, "0.1 of FILE", or "". To be freed. */
+static char *name_validation(const struct session *s) {
+    char *name;
+    if (s->share > 0) return asprintf(&name, "%g of %s", s->share, s->train.name) < 0 ? NULL : name;
+    return strdup(s->has_valid ? s->valid.name : "");
+}
 
 static void name_data(struct session *s) {
     struct shmtrain_store *store = s->store;
     const struct shmtrain_data *t = &s->train.data, *v = &s->valid.data;
     free(store->dataset_name);
     free(store->valid_name);
-    store->dataset_name = copy_name(s->train.name);
-    store->valid_name = copy_name(s->has_valid ? s->valid.name : s->share > 0 ? s->train.name : "");
+    store->dataset_name = strdup(s->train.name);
+    store->valid_name = name_validation(s);
     struct shmtrain_report *r = &store->report;
     r->dataset.name = store->dataset_name ? store->dataset_name : "";
     r->dataset.examples = store->spec.n_examples;
