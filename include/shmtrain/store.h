@@ -71,7 +71,7 @@ SHMTRAIN_API void shmtrain_store_listen(struct shmtrain_store *store,
 
 /* ---- own worker functions ---- */
 
-/* Declares a table of (rows, width) floats, zero at first; returns its number: 0, 1, ... Errors: _USAGE (size, more than 8, after a run). */
+/* Declares a table of (rows, width) floats, zero at first; returns its number: 0, 1, ... Errors: _USAGE (name taken, size, more than 8, after a run). */
 SHMTRAIN_API int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width);
 
 /* How many examples an epoch deals out, each exactly once. */

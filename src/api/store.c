@@ -63,6 +63,12 @@ void shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_l
 
 /* ---- tables and models ---- */
 
+static bool find_table(const struct shmtrain_store *store, const char *name) {
+    for (uint32_t t = 0; t < store->n_tables; t++)
+        if (strcmp(store->table[t].table.name, name) == 0) return true;
+    return false;
+}
+
 int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width) {
     struct shmt_error *e = &store->error;
     shmt_error_clear(e);
@@ -70,6 +76,10 @@ int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": declare tables before the first run", name);
     if (store->n_tables == SHMT_MAX_TABLES)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": at most %d tables", name, SHMT_MAX_TABLES);
+    if (find_table(store, name)) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is a table \"%.31s\" already", name);
+    if (strcmp(name, "__metadata__") == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a table cannot be called \"%s\": the name means something else in model files",
+                         name);
     if (width > UINT32_MAX)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": width %llu is too large", name, (unsigned long long)width);
     struct shmt_declared *d = &store->table[store->n_tables];
