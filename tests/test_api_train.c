@@ -1,0 +1,348 @@
+/* Training models on data through the library: own models, validation sets of every kind, the split, L2 shares, saving. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <shmtrain/shmtrain.h>
+
+#include "api/split.h"
+#include "api/store_priv.h"
+#include "base/random.h"
+
+#define WELL(store, call)                                                         \
+    do {                                                                          \
+        if ((call) < 0) fail_msg("%s: %s", #call, shmtrain_store_message(store)); \
+    } while (0)
+
+static void refused(struct shmtrain_store *store, int rc, int status, const char *words) {
+    const char *message = shmtrain_store_message(store);
+    if (rc != status || !strstr(message, words))
+        fail_msg("%s: \"%s\" does not say \"%s\"", shmtrain_status_name(rc), message, words);
+}
+
+/* ---- a folder with data ---- */
+
+enum { N = 300 };
+static char g_folder[4000];
+static const char *const FILES[] = {"train.svm", "valid.svm", "model"};
+
+static int make_folder(void **state) {
+    const char *base = getenv("TMPDIR");
+    (void)state;
+    snprintf(g_folder, sizeof g_folder, "%s/shmtrain-train-XXXXXX", base ? base : "/tmp");
+    return mkdtemp(g_folder) && chdir(g_folder) == 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) unlink(FILES[i]);
+    return chdir("/") == 0 && rmdir(g_folder) == 0 ? 0 : -1;
+}
+
+static int deadline(void **state) {
+    (void)state;
+    alarm(120);
+    return 0;
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* N examples whose label is the sign of feature 2, with noise; features 1 to 40, four each. `strange`: also ids that nobody has seen. */
+static void write_data(const char *path, uint64_t seed, bool strange) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < N; i++) {
+        const double x = shmt_unit(shmt_hash64(seed, i, 0, 0)) * 2 - 1, noise = shmt_unit(shmt_hash64(seed, i, 1, 0)) - 0.5;
+        fprintf(f, "%s 2:%.3f", x + noise > 0 ? "+1" : "-1", x);
+        for (uint64_t k = 0; k < 3; k++)
+            fprintf(f, " %d:%.3f", (int)(3 + 12 * k + shmt_below(shmt_hash64(seed, i, 2, k), 12)), noise + 1);
+        fprintf(f, "%s\n", strange ? " 1000:5 2000000:7" : " 40:1");
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static struct shmtrain_store *make(const char *workers, const char *mode, const char *valid) {
+    struct shmtrain_store *store;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_set(store, "workers", workers));
+    WELL(store, shmtrain_store_set(store, "mode", mode));
+    WELL(store, shmtrain_store_set(store, "valid", valid));
+    WELL(store, shmtrain_store_set(store, "epochs", "3"));
+    return store;
+}
+
+/* ---- own models ---- */
+
+/* Learns the mean of the labels: one parameter, squared loss; no classifier. */
+static uint32_t mean_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+                            struct shmtrain_shape *out) {
+    (void)data;
+    (void)with;
+    out[0] = (struct shmtrain_shape){.name = "mean", .rows = 1, .width = 1, .l2_rows = 0};
+    return 1;
+}
+
+static int mean_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                     double *loss_out) {
+    float mean, grad = 0;
+    double loss = 0;
+    (void)with;
+    int rc = shmtrain_pull(s, 0, 0, 1, &mean);
+    if (rc < 0) return rc;
+    for (uint32_t k = 0; k < batch->n; k++) {
+        const float e = mean - batch->data->label[batch->example[k]];
+        grad += e;
+        loss += (double)(e * e) / 2;
+    }
+    *loss_out = loss;
+    return shmtrain_push(s, 0, 0, 1, &grad);
+}
+
+static int mean_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                      float *score_out, double *loss_out) {
+    float mean;
+    double loss = 0;
+    (void)with;
+    const int rc = shmtrain_pull(s, 0, 0, 1, &mean);
+    if (rc < 0) return rc;
+    for (uint32_t k = 0; k < batch->n; k++) {
+        const uint64_t i = batch->example ? batch->example[k] : batch->first + k;
+        score_out[k] = mean;
+        loss += pow((double)(mean - batch->data->label[i]), 2) / 2;
+    }
+    *loss_out = loss;
+    return 0;
+}
+
+static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
+    const struct shmtrain_model mean = {.name = "mean",
+                                        .about = "of the labels",
+                                        .tables = mean_tables,
+                                        .step = mean_step,
+                                        .score = mean_score,
+                                        .threshold = NAN};
+    struct shmtrain_model bad = mean;
+    struct shmtrain_store *store = make("2", "sync", "valid.svm");
+    float value;
+    (void)state;
+    write_text("train.svm", "1 1:1\n2 1:1\n3 1:1\n6 1:1\n"); /* more than two labels: this model does not mind */
+    write_text("valid.svm", "3 1:1\n5 1:1\n");
+    refused(store, shmtrain_store_set(store, "model", "mean") == 0 ? shmtrain_store_train(store, "train.svm") : 0,
+            SHMTRAIN_E_USAGE, "there is no model \"mean\": take one of logistic");
+    WELL(store, shmtrain_store_offer(store, &mean));
+    refused(store, shmtrain_store_offer(store, &mean), SHMTRAIN_E_USAGE, "already");
+    bad.name = "logistic";
+    refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "already");
+    bad.name = "";
+    refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "needs a name");
+    bad.name = "half";
+    bad.score = NULL;
+    refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "score");
+    assert_ptr_equal(shmtrain_store_model_at(store, 1), &mean);
+    assert_null(shmtrain_store_model_at(store, 2));
+    WELL(store, shmtrain_store_set(store, "rate", "1"));
+    WELL(store, shmtrain_store_set(store, "schedule", "constant"));
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    WELL(store, shmtrain_store_read(store, 0, 0, 1, &value));
+    assert_true(value == 3);
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    assert_string_equal(r->model, "mean");
+    assert_true(r->epoch[2].train_loss == (2 + 0.5 + 0 + 4.5) / 4); /* at 3 */
+    assert_true(r->epoch[2].valid_loss == 1 && isnan(r->epoch[2].valid_accuracy));
+    shmtrain_store_destroy(store);
+}
+
+/* ---- validation ---- */
+
+static void the_split_is_disjoint_complete_and_a_function_of_the_seed(void **state) {
+    static unsigned char seen[10000];
+    struct shmt_split a, b, other;
+    (void)state;
+    memset(seen, 0, sizeof seen);
+    assert_int_equal(shmt_split_make(&a, 5, 10000, 0.2, NULL), 0);
+    assert_int_equal(shmt_split_make(&b, 5, 10000, 0.2, NULL), 0);
+    assert_int_equal(shmt_split_make(&other, 6, 10000, 0.2, NULL), 0);
+    for (uint64_t i = 0; i < a.n_train; i++) seen[a.train_example[i]] += 1;
+    for (uint64_t i = 0; i < a.n_valid; i++) seen[a.valid_example[i]] += 1;
+    for (uint64_t i = 0; i < 10000; i++) assert_int_equal(seen[i], 1);
+    for (uint64_t i = 1; i < a.n_valid; i++) assert_true(a.valid_example[i] > a.valid_example[i - 1]);
+    assert_true(a.n_valid > 1800 && a.n_valid < 2200); /* 5 standard deviations of 40 */
+    assert_int_equal(b.n_valid, a.n_valid);
+    assert_memory_equal(b.valid_example, a.valid_example, a.n_valid * sizeof(uint32_t));
+    assert_true(other.n_valid != a.n_valid || memcmp(other.valid_example, a.valid_example, a.n_valid * sizeof(uint32_t)) != 0);
+    shmt_split_free(&a);
+    shmt_split_free(&b);
+    shmt_split_free(&other);
+}
+
+static void a_split_that_leaves_one_side_empty_is_refused(void **state) {
+    struct shmt_split split = {0};
+    struct shmt_error e = {0};
+    (void)state;
+    assert_int_equal(shmt_split_make(&split, 1, 10, 1e-9, &e), SHMTRAIN_E_DATA);
+    assert_non_null(strstr(e.text, "leaves one side empty"));
+    assert_int_equal(shmt_split_make(&split, 1, 1, 0.5, NULL), SHMTRAIN_E_DATA);
+    shmt_split_free(&split);
+}
+
+static void a_share_of_the_data_validates_the_same_for_every_number_of_workers(void **state) {
+    static const char *const WORKERS[] = {"1", "2", "3", "8"};
+    struct shmtrain_epoch first = {0};
+    uint64_t hash = 0, n_valid = 0;
+    (void)state;
+    write_data("train.svm", 1, false);
+    for (size_t i = 0; i < 8; i++) {
+        struct shmtrain_store *store = make(WORKERS[i / 2], "sync", "0.25");
+        WELL(store, shmtrain_store_set(store, "spawn", i % 2 ? "threads" : "processes"));
+        WELL(store, shmtrain_store_train(store, "train.svm"));
+        const struct shmtrain_report *r = shmtrain_store_report(store);
+        struct shmtrain_epoch last = r->epoch[2];
+        last.seconds = 0;
+        assert_int_equal(r->dataset.examples + r->valid.examples, N);
+        assert_int_equal(r->dataset.nonzeros + r->valid.nonzeros, 5 * N);
+        assert_int_equal(last.examples, r->dataset.examples);
+        assert_true(last.valid_loss < 0.69 && last.valid_auc > 0.7); /* it learns something */
+        if (i == 0) {
+            first = last;
+            hash = r->parameters_xxh64;
+            n_valid = r->valid.examples;
+        }
+        assert_int_equal(r->valid.examples, n_valid);
+        assert_true(r->parameters_xxh64 == hash);
+        assert_memory_equal(&last, &first, sizeof last);
+        shmtrain_store_destroy(store);
+    }
+}
+
+static void validation_says_the_same_with_and_without_features_that_nobody_has_seen(void **state) {
+    double loss[2];
+    (void)state;
+    write_data("train.svm", 1, false);
+    for (int strange = 0; strange < 2; strange++) {
+        struct shmtrain_store *store = make("2", "sync", "valid.svm");
+        write_data("valid.svm", 2, true);
+        if (!strange) { /* the same lines, cut before the first unknown id */
+            static char text[100000];
+            FILE *f = fopen("valid.svm", "r");
+            assert_non_null(f);
+            text[fread(text, 1, sizeof text - 1, f)] = '\0';
+            fclose(f);
+            for (char *at = text; (at = strstr(at, " 1000:5 2000000:7"));) memset(at, ' ', 17);
+            write_text("valid.svm", text);
+        }
+        WELL(store, shmtrain_store_train(store, "train.svm"));
+        loss[strange] = shmtrain_store_report(store)->epoch[2].valid_loss;
+        assert_int_equal(shmtrain_store_report(store)->valid.nonzeros, 4 * N);
+        assert_int_equal(shmtrain_store_report(store)->valid.features, 40);
+        shmtrain_store_destroy(store);
+    }
+    assert_true(loss[0] == loss[1] && loss[0] < 0.69);
+}
+
+static void validation_data_that_does_not_fit_is_refused_with_its_place(void **state) {
+    struct shmtrain_store *store = make("2", "async", "valid.svm");
+    (void)state;
+    write_data("train.svm", 1, false);
+    write_text("valid.svm", "+1 1:1\n-1 1:1\n# nothing\n0 1:1\n");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "valid.svm:4: label 0 does not occur");
+    WELL(store, shmtrain_store_set(store, "valid", "1.5"));
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_USAGE, "between 0 and 1");
+    WELL(store, shmtrain_store_set(store, "valid", "no-such-file"));
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_SYSTEM, "no-such-file");
+    WELL(store, shmtrain_store_set(store, "valid", "none"));
+    WELL(store, shmtrain_store_train(store, "train.svm")); /* the store is none the worse */
+    assert_true(isnan(shmtrain_store_report(store)->epoch[2].valid_loss));
+    shmtrain_store_destroy(store);
+}
+
+static void training_data_that_cannot_be_learned_from_is_refused_with_its_place(void **state) {
+    struct shmtrain_store *store = make("2", "async", "");
+    (void)state;
+    write_text("train.svm", "1 1:1\n1 2:1\n");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:1: the data has one label only");
+    write_text("train.svm", "1 1:1\n2 2:1\n3 1:1\n");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:3: the data has more than two labels");
+    write_text("train.svm", "1 1:1\n2 2:x\n");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:2:5");
+    shmtrain_store_destroy(store);
+}
+
+/* ---- L2 ---- */
+
+/* Feature 1 is in all four examples, feature 2 in two, feature 3 in one, feature 4 (a zero) in none. */
+static void a_features_share_of_l2_is_how_rarely_it_comes(void **state) {
+    struct shmtrain_store *store = make("1", "async", "none");
+    (void)state;
+    write_text("train.svm", "1 1:1 2:1\n2 1:2 2:1 4:0\n1 1:1 3:1 5:1\n2 1:1 5:1\n");
+    WELL(store, shmtrain_store_set(store, "l2", "0.01"));
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    const float *share = store->ops->l2_share(load_relaxed(&store->live), 0);
+    assert_non_null(share);
+    assert_true(share[0] == 1 && share[1] == 2 && share[2] == 4 && share[3] == 0 && share[4] == 2);
+    assert_true(share[5] == 0);                             /* the bias */
+    WELL(store, shmtrain_store_set(store, "mode", "sync")); /* whose updates regularise all rows */
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    assert_null(store->ops->l2_share(load_relaxed(&store->live), 0));
+    shmtrain_store_destroy(store);
+}
+
+/* ---- saving ---- */
+
+static void a_saved_model_holds_the_parameters_and_what_prediction_needs(void **state) {
+    static unsigned char bytes[10000];
+    static const char *const NOTES[] = {"\"shmtrain.model\":\"logistic\"",
+                                        "\"shmtrain.label_low\":\"-1\"",
+                                        "\"shmtrain.label_high\":\"1\"",
+                                        "\"shmtrain.features\":\"40\"",
+                                        "\"shmtrain.bias\":\"1\"",
+                                        "\"shmtrain.first_feature\":\"1\"",
+                                        "\"weight\":{\"dtype\":\"F32\",\"shape\":[41],\"data_offsets\":[0,164]}"};
+    struct shmtrain_store *store = make("2", "async", "none");
+    float weight[41];
+    uint64_t header;
+    (void)state;
+    write_data("train.svm", 1, false);
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    WELL(store, shmtrain_store_save(store, "model"));
+    WELL(store, shmtrain_store_read(store, 0, 0, 41, weight));
+    FILE *f = fopen("model", "rb");
+    assert_non_null(f);
+    const size_t n = fread(bytes, 1, sizeof bytes - 1, f);
+    fclose(f);
+    memcpy(&header, bytes, 8);
+    assert_int_equal(n, 8 + header + sizeof weight);
+    assert_memory_equal(bytes + 8 + header, weight, sizeof weight);
+    bytes[8 + header] = '\0';
+    for (size_t i = 0; i < sizeof NOTES / sizeof *NOTES; i++)
+        if (!strstr((char *)bytes + 8, NOTES[i])) fail_msg("%s does not say %s", (char *)bytes + 8, NOTES[i]);
+    refused(store, shmtrain_store_save(store, "no/folder/model"), SHMTRAIN_E_SYSTEM, "no/folder/model");
+    shmtrain_store_destroy(store);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup(f, deadline)
+    const struct CMUnitTest tests[] = {
+        TEST(a_model_of_ones_own_is_offered_chosen_and_trained),
+        TEST(the_split_is_disjoint_complete_and_a_function_of_the_seed),
+        TEST(a_split_that_leaves_one_side_empty_is_refused),
+        TEST(a_share_of_the_data_validates_the_same_for_every_number_of_workers),
+        TEST(validation_says_the_same_with_and_without_features_that_nobody_has_seen),
+        TEST(validation_data_that_does_not_fit_is_refused_with_its_place),
+        TEST(training_data_that_cannot_be_learned_from_is_refused_with_its_place),
+        TEST(a_features_share_of_l2_is_how_rarely_it_comes),
+        TEST(a_saved_model_holds_the_parameters_and_what_prediction_needs),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
