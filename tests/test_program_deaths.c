@@ -1,0 +1,324 @@
+/* The real program from outside: signals, and the deaths of its processes in each mode. Nothing may hang, and nothing may be left:
+ * program_finish and program_assert_gone_within fail when a process of the run outlives it. */
+#include "run_program.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+/* Long enough for any test: some 100,000 epochs of a few milliseconds. Every test waits for the line of the first one. */
+#define DATA    "builtin:sparse:examples=20000,valid=100,features=2000,nonzeros=20"
+#define ENDLESS "-e", "100000"
+/* A second or more of loading on any machine; what is tested with it ends before. */
+#define LONG_TO_LOAD "builtin:sparse:examples=1000000,valid=100,nonzeros=20"
+
+#define MOST_SECONDS 10 /* "within seconds": 2 are given to workers that do not notice, the rest to busy machines */
+
+static struct program *start_training(const char *mode, const char *output) {
+    struct program *p = START("-w", "3", "--mode", mode, ENDLESS, "-o", output, DATA);
+    program_wait_for_epoch(p);
+    return p;
+}
+
+static void send_to(pid_t pid, int number) { assert_int_equal(kill(pid, number), 0); }
+
+static void wait_for_state(pid_t pid, char wanted) {
+    for (int i = 0; i < 10000 && program_state(pid) != wanted; i++) usleep(1000);
+    assert_int_equal(program_state(pid), wanted);
+}
+
+/* ---- signals that end it well ---- */
+
+static void assert_ended_well(struct program *p, int status, const char *output) {
+    struct stat there;
+    program_finish(p);
+    program_assert_status(p, status);
+    assert_non_null(strstr(p->text[OUT], "\nstopped: "));
+    assert_non_null(strstr(p->text[OUT], "parameters  xxh64 "));
+    assert_int_equal(stat(output, &there), 0);
+    assert_true(there.st_size > 2001 * 4);
+    assert_string_equal(p->text[ERR], "shmtrain: stopping; once more stops at once\n");
+}
+
+static void sigint_and_sigterm_end_it_at_a_consistent_point_in_each_mode(void **state) {
+    (void)state;
+    const char *const modes[] = {"async", "sync"};
+    for (int m = 0; m < 2; m++) {
+        struct program *p = start_training(modes[m], "int.model");
+        send_to(p->pid, SIGINT);
+        assert_ended_well(p, 130, "int.model");
+        p = start_training(modes[m], "term.model");
+        send_to(p->pid, SIGTERM);
+        assert_ended_well(p, 143, "term.model");
+        assert_int_equal(unlink("int.model") | unlink("term.model"), 0);
+    }
+}
+
+static void ctrl_c_reaches_every_process_and_ends_it_just_the_same(void **state) {
+    (void)state;
+    struct program *p = start_training("sync", "ctrl-c.model");
+    send_to(-p->pid, SIGINT);
+    assert_ended_well(p, 130, "ctrl-c.model");
+}
+
+static void with_workers_as_threads_a_signal_ends_it_well(void **state) {
+    (void)state;
+    struct program *p = START("-w", "2", "--spawn", "threads", ENDLESS, "-o", "threads.model", DATA);
+    program_wait_for_epoch(p);
+    send_to(p->pid, SIGINT);
+    assert_ended_well(p, 130, "threads.model");
+}
+
+static void a_stopped_run_still_reports_in_json(void **state) {
+    (void)state;
+    struct program *p = START("-w", "2", "--json", ENDLESS, DATA);
+    program_wait_for(p, ERR, "\n    1 ");
+    send_to(p->pid, SIGTERM);
+    program_finish(p);
+    program_assert_status(p, 143);
+    json_t *o = program_json(p);
+    assert_true(json_is_true(json_object_get(o, "stopped")));
+    assert_true(json_array_size(json_object_get(o, "epochs")) >= 1);
+    json_decref(o);
+}
+
+/* In sync mode all wait for the worker that is held, so the first signal cannot end the run. */
+static void a_second_signal_ends_it_at_once(void **state) {
+    (void)state;
+    struct program *p = start_training("sync", "second.model");
+    send_to(program_worker(p, 1), SIGSTOP);
+    send_to(p->pid, SIGINT);
+    program_wait_for(p, ERR, "once more stops at once");
+    send_to(p->pid, SIGINT);
+    program_assert_gone_within(p, MOST_SECONDS);
+    assert_int_equal(p->status, 130);
+    assert_null(strstr(p->text[OUT], "stopped: "));
+    assert_int_not_equal(access("second.model", F_OK), 0);
+}
+
+/* A held worker cannot finish loading, so it is surely still going on. */
+static struct program *start_loading(pid_t *held_out) {
+    struct program *p = START("-w", "2", "-o", "loading.model", LONG_TO_LOAD);
+    send_to(*held_out = program_worker(p, 1), SIGSTOP);
+    wait_for_state(*held_out, 'T');
+    return p;
+}
+
+static void a_signal_during_loading_ends_it_with_nothing_saved(void **state) {
+    (void)state;
+    const int signals[] = {SIGINT, SIGTERM};
+    for (int i = 0; i < 2; i++) {
+        pid_t held;
+        struct program *p = start_loading(&held);
+        send_to(p->pid, signals[i]);
+        program_assert_gone_within(p, MOST_SECONDS);
+        assert_int_equal(p->status, 128 + signals[i]);
+        assert_string_equal(p->text[OUT], "");
+        assert_int_not_equal(access("loading.model", F_OK), 0);
+    }
+}
+
+/* ---- a worker dies ---- */
+
+static void assert_death_told(struct program *p, unsigned rank, pid_t pid, const char *what) {
+    char sentence[128];
+    assert_int_equal(p->status, 1);
+    snprintf(sentence, sizeof sentence, "shmtrain: worker %u (process %d) was killed by signal 9 (Killed) while %s", rank, pid,
+             what);
+    assert_int_equal(strncmp(p->text[ERR], sentence, strlen(sentence)), 0);
+    assert_ptr_equal(strchr(p->text[ERR], '\n'), p->text[ERR] + p->bytes[ERR] - 1); /* one line */
+}
+
+static void a_killed_worker_ends_the_run_in_each_mode_and_is_named(void **state) {
+    (void)state;
+    const char *const modes[] = {"async", "sync"};
+    for (int m = 0; m < 2; m++)
+        for (unsigned rank = 0; rank < 3; rank++) {
+            struct program *p = start_training(modes[m], "death.model");
+            const pid_t worker = program_worker(p, rank);
+            send_to(worker, SIGKILL);
+            program_assert_gone_within(p, MOST_SECONDS);
+            assert_death_told(p, rank, worker, "training");
+            assert_int_not_equal(access("death.model", F_OK), 0);
+        }
+}
+
+static void a_killed_worker_with_threads_ends_the_run(void **state) {
+    (void)state;
+    struct program *p = START("-w", "2", "-t", "2", "--mode", "sync", ENDLESS, DATA);
+    program_wait_for_epoch(p);
+    const pid_t worker = program_worker(p, 1);
+    send_to(worker, SIGKILL);
+    program_assert_gone_within(p, MOST_SECONDS);
+    assert_death_told(p, 1, worker, "training");
+}
+
+static void a_worker_that_hangs_does_not_hold_up_the_news_of_another_ones_death(void **state) {
+    (void)state;
+    struct program *p = start_training("sync", "hang.model");
+    const pid_t worker = program_worker(p, 2);
+    send_to(program_worker(p, 0), SIGSTOP);
+    send_to(worker, SIGKILL);
+    program_assert_gone_within(p, MOST_SECONDS);
+    assert_death_told(p, 2, worker, "training");
+}
+
+static void a_worker_killed_during_loading_ends_the_run(void **state) {
+    (void)state;
+    pid_t held;
+    struct program *p = start_loading(&held);
+    send_to(held, SIGKILL);
+    program_assert_gone_within(p, MOST_SECONDS);
+    assert_death_told(p, 1, held, "");
+    assert_string_equal(p->text[OUT], "");
+}
+
+static void signals_that_the_program_answers_do_not_end_a_worker(void **state) {
+    (void)state;
+    struct program *p = start_training("async", "ignores.model");
+    send_to(program_worker(p, 0), SIGINT);
+    send_to(program_worker(p, 1), SIGTERM);
+    send_to(program_supervisor(p), SIGTERM);
+    program_wait_for(p, OUT, "\n   50 "); /* it goes on */
+    send_to(p->pid, SIGINT);
+    assert_ended_well(p, 130, "ignores.model");
+}
+
+/* ---- the others die ---- */
+
+static void a_killed_supervisor_takes_the_workers_with_it_and_is_told(void **state) {
+    (void)state;
+    const char *const modes[] = {"async", "sync"};
+    for (int m = 0; m < 2; m++) {
+        struct program *p = start_training(modes[m], "supervisor.model");
+        send_to(program_supervisor(p), SIGKILL);
+        program_assert_gone_within(p, MOST_SECONDS);
+        assert_int_equal(p->status, 1);
+        assert_non_null(strstr(p->text[ERR], "supervisor was killed by signal 9 (Killed) while training"));
+    }
+}
+
+static void a_killed_parent_leaves_no_process_in_any_mode(void **state) {
+    (void)state;
+    const char *const modes[] = {"async", "sync"};
+    for (int m = 0; m < 2; m++) {
+        struct program *p = start_training(modes[m], "parent.model");
+        send_to(p->pid, SIGKILL);
+        program_assert_gone_within(p, MOST_SECONDS);
+        assert_int_equal(p->status, -SIGKILL);
+    }
+}
+
+static void a_killed_parent_leaves_no_process_while_loading_and_with_a_held_worker(void **state) {
+    (void)state;
+    pid_t held;
+    struct program *p = start_loading(&held);
+    send_to(p->pid, SIGKILL);
+    program_assert_gone_within(p, MOST_SECONDS);
+}
+
+/* ---- what is left ---- */
+
+/* Names in /dev/shm, of ours: other programs of the machine come and go meanwhile. */
+static int count_in_dev_shm(void) {
+    DIR *dir = opendir("/dev/shm");
+    int n = 0;
+    if (!dir) return 0;
+    for (struct dirent *entry; (entry = readdir(dir));) n += strstr(entry->d_name, "shmt") != NULL;
+    closedir(dir);
+    return n;
+}
+
+/* Memory that a process shares has no name in any file system, so there is nothing that could stay behind. */
+static void assert_shares_only_nameless_memory(pid_t pid) {
+    char path[64], line[4096];
+    int n_segments = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        char permissions[8] = "", name[4096] = "";
+        if (sscanf(line, "%*s %7s %*s %*s %*s %4095s", permissions, name) < 1 || permissions[3] != 's') continue;
+        const int is_segment = strncmp(name, "/memfd:shmtrain", 15) == 0;
+        n_segments += is_segment;
+        if (!is_segment && strcmp(name, "/dev/zero") != 0) fail_msg("shares %s", line); /* /dev/zero: anonymous */
+    }
+    fclose(f);
+    assert_true(n_segments >= 2); /* data and parameters */
+}
+
+static void killing_all_at_once_leaves_no_process_and_nothing_in_dev_shm(void **state) {
+    (void)state;
+    const int before = count_in_dev_shm();
+    struct program *p = start_training("async", "all.model");
+    assert_shares_only_nameless_memory(p->pid);
+    assert_shares_only_nameless_memory(program_worker(p, 2));
+    send_to(-p->pid, SIGKILL);
+    program_assert_gone_within(p, MOST_SECONDS);
+    assert_int_equal(count_in_dev_shm(), before);
+    assert_int_not_equal(access("all.model", F_OK), 0);
+}
+
+/* ---- standing still ---- */
+
+static void a_parent_that_is_held_for_a_while_changes_nothing(void **state) {
+    (void)state;
+    char reference[17], hash[40];
+#define RUN_OF_100 "--mode", "sync", "-w", "2", "-e", "100", DATA
+    HASH(reference, RUN_OF_100);
+    struct program *p = START(RUN_OF_100);
+    program_wait_for_epoch(p);
+    send_to(p->pid, SIGSTOP);
+    wait_for_state(p->pid, 'T');
+    usleep(300000); /* the workers go on meanwhile, perhaps to their end */
+    send_to(p->pid, SIGCONT);
+    program_finish(p);
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "\n  100 "));
+    snprintf(hash, sizeof hash, "xxh64 %s", reference);
+    assert_non_null(strstr(p->text[OUT], hash));
+}
+
+static void lines_go_into_a_file_as_they_come(void **state) {
+    (void)state;
+    const char *const command[] = {"sh", "-c", "exec \"$TEST_BUILDDIR\"/shmtrain -w 2 -e 100000 " DATA " > lines", NULL};
+    struct program *p = program_start(NULL, command);
+    char text[4096] = "";
+    for (int i = 0; i < 12000 && !strstr(text, "\n    2 "); i++) {
+        FILE *f = fopen("lines", "r");
+        if (f) {
+            text[fread(text, 1, sizeof text - 1, f)] = '\0';
+            fclose(f);
+        }
+        usleep(10000);
+    }
+    assert_non_null(strstr(text, "\n    2 ")); /* and it runs on */
+    assert_null(strchr(text, '\r'));
+    assert_null(strchr(text, '\033'));
+    send_to(p->pid, SIGTERM);
+    program_finish(p);
+    program_assert_status(p, 143);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(sigint_and_sigterm_end_it_at_a_consistent_point_in_each_mode),
+        PROGRAM_TEST(ctrl_c_reaches_every_process_and_ends_it_just_the_same),
+        PROGRAM_TEST(with_workers_as_threads_a_signal_ends_it_well),
+        PROGRAM_TEST(a_stopped_run_still_reports_in_json),
+        PROGRAM_TEST(a_second_signal_ends_it_at_once),
+        PROGRAM_TEST(a_signal_during_loading_ends_it_with_nothing_saved),
+        PROGRAM_TEST(a_killed_worker_ends_the_run_in_each_mode_and_is_named),
+        PROGRAM_TEST(a_killed_worker_with_threads_ends_the_run),
+        PROGRAM_TEST(a_worker_that_hangs_does_not_hold_up_the_news_of_another_ones_death),
+        PROGRAM_TEST(a_worker_killed_during_loading_ends_the_run),
+        PROGRAM_TEST(signals_that_the_program_answers_do_not_end_a_worker),
+        PROGRAM_TEST(a_killed_supervisor_takes_the_workers_with_it_and_is_told),
+        PROGRAM_TEST(a_killed_parent_leaves_no_process_in_any_mode),
+        PROGRAM_TEST(a_killed_parent_leaves_no_process_while_loading_and_with_a_held_worker),
+        PROGRAM_TEST(killing_all_at_once_leaves_no_process_and_nothing_in_dev_shm),
+        PROGRAM_TEST(a_parent_that_is_held_for_a_while_changes_nothing),
+        PROGRAM_TEST(lines_go_into_a_file_as_they_come),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}

@@ -1,0 +1,250 @@
+/* The real program from outside: the model that -o saves. */
+#include "run_program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#define DATA "builtin:sparse:examples=3000,valid=500,features=400,nonzeros=12"
+
+/* ---- reading safetensors: a length, a JSON header of that length, the tensors' bytes ---- */
+
+struct model {
+    json_t *header;
+    float *value;
+    size_t n_values;
+};
+
+static struct model read_model(const char *path) {
+    struct model m;
+    json_error_t error;
+    uint64_t header_bytes;
+    struct stat there;
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fstat(fileno(f), &there), 0);
+    assert_int_equal(fread(&header_bytes, sizeof header_bytes, 1, f), 1);
+    assert_int_equal(header_bytes % 8, 0); /* so that the tensors are aligned in a mapping */
+    assert_in_range(header_bytes, 2, (uint64_t)there.st_size - 8);
+    char *text = malloc(header_bytes);
+    assert_non_null(text);
+    assert_int_equal(fread(text, 1, header_bytes, f), header_bytes);
+    m.header = json_loadb(text, header_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!m.header) fail_msg("header of %s: %s", path, error.text);
+    free(text);
+    m.n_values = ((size_t)there.st_size - 8 - header_bytes) / sizeof(float);
+    assert_int_equal(8 + header_bytes + m.n_values * sizeof(float), there.st_size);
+    m.value = malloc(m.n_values * sizeof(float));
+    assert_non_null(m.value);
+    assert_int_equal(fread(m.value, sizeof(float), m.n_values, f), m.n_values);
+    fclose(f);
+    return m;
+}
+
+static void free_model(struct model *m) {
+    json_decref(m->header);
+    free(m->value);
+}
+
+/* Tensors lie one behind the other, without a gap, and end where the file does. */
+static void assert_well_formed(const struct model *m) {
+    const char *name, *key;
+    json_t *entry;
+    size_t end = 0;
+    json_object_foreach(m->header, name, entry) {
+        size_t n = 1, i;
+        json_t *extent, *offsets = json_object_get(entry, "data_offsets");
+        if (strcmp(name, "__metadata__") == 0) {
+            json_object_foreach(entry, key, extent) assert_true(json_is_string(extent)); /* the format asks for that */
+            continue;
+        }
+        assert_string_equal(json_string_value(json_object_get(entry, "dtype")), "F32");
+        json_array_foreach(json_object_get(entry, "shape"), i, extent) n *= (size_t)json_integer_value(extent);
+        assert_int_equal(json_array_size(offsets), 2);
+        assert_int_equal(json_integer_value(json_array_get(offsets, 0)), end);
+        end += n * sizeof(float);
+        assert_int_equal(json_integer_value(json_array_get(offsets, 1)), end);
+    }
+    assert_int_equal(end, m->n_values * sizeof(float));
+    for (size_t i = 0; i < m->n_values; i++) assert_true(isfinite(m->value[i]));
+}
+
+static void assert_saved(struct program *p, const char *path) {
+    program_assert_status(p, 0);
+    struct model m = read_model(path);
+    assert_well_formed(&m);
+    free_model(&m);
+}
+
+/* ---- what is in it ---- */
+
+static void the_saved_model_is_what_was_trained(void **state) {
+    (void)state;
+    struct program *p = RUN("-w", "2", "--json", "-q", "-e", "3", "-o", "a.model", DATA);
+    program_assert_status(p, 0);
+    struct model m = read_model("a.model");
+    assert_well_formed(&m);
+    assert_int_equal(m.n_values, 400 + 1); /* and the bias */
+    json_t *o = program_json(p), *metadata = json_object_get(m.header, "__metadata__");
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)XXH64(m.value, m.n_values * sizeof(float), 0));
+    assert_string_equal(hash, json_string_value(json_object_get(o, "parameters_xxh64")));
+    assert_string_equal(json_string_value(json_object_get(metadata, "shmtrain.model")), "logistic");
+    assert_string_equal(json_string_value(json_object_get(metadata, "shmtrain.features")), "400");
+    json_decref(o);
+    free_model(&m);
+}
+
+static void two_features_and_their_labels_are_told_apart_by_the_saved_weights(void **state) {
+    (void)state;
+    FILE *f = fopen("two", "w");
+    assert_non_null(f);
+    for (int i = 0; i < 200; i++) fprintf(f, i % 2 ? "7 3:1\n" : "4 1:1\n");
+    assert_int_equal(fclose(f), 0);
+    assert_saved(RUN("-w", "2", "-q", "--bias", "0", "-o", "two.model", "two"), "two.model");
+    struct model m = read_model("two.model");
+    json_t *metadata = json_object_get(m.header, "__metadata__");
+    assert_string_equal(json_string_value(json_object_get(metadata, "shmtrain.label_low")), "4");
+    assert_string_equal(json_string_value(json_object_get(metadata, "shmtrain.label_high")), "7");
+    assert_true(m.n_values >= 3);
+    assert_true(m.value[0] < -1 && m.value[1] == 0 && m.value[2] > 1);
+    free_model(&m);
+}
+
+/* ---- how it gets there ---- */
+
+static void a_file_is_replaced_as_a_whole_and_keeps_its_permissions(void **state) {
+    (void)state;
+    struct stat before, after;
+    program_write_file("old.model", "what was there before");
+    assert_int_equal(chmod("old.model", 0640), 0);
+    assert_int_equal(stat("old.model", &before), 0);
+    const int old = open("old.model", O_RDONLY | O_CLOEXEC);
+    assert_saved(RUN("-w", "2", "-q", "-e", "1", "-o", "old.model", DATA), "old.model");
+    assert_int_equal(stat("old.model", &after), 0);
+    assert_int_equal(after.st_mode & 07777, 0640);
+    char text[32] = "";
+    assert_int_equal(read(old, text, sizeof text - 1), 21); /* who has the old file open still reads all of it */
+    assert_string_equal(text, "what was there before");
+    close(old);
+    assert_int_not_equal(after.st_ino, before.st_ino);
+}
+
+static void a_new_file_has_the_permissions_of_any_new_file(void **state) {
+    (void)state;
+    struct stat there;
+    const mode_t before = umask(027);
+    struct program *p = RUN("-w", "1", "-q", "-e", "1", "-o", "new.model", DATA);
+    umask(before);
+    assert_saved(p, "new.model");
+    assert_int_equal(stat("new.model", &there), 0);
+    assert_int_equal(there.st_mode & 07777, 0640);
+}
+
+static void a_link_stays_a_link(void **state) {
+    (void)state;
+    struct stat there;
+    program_write_file("target.model", "old");
+    assert_int_equal(symlink("target.model", "link.model"), 0);
+    assert_saved(RUN("-w", "1", "-q", "-e", "1", "-o", "link.model", DATA), "target.model");
+    assert_int_equal(lstat("link.model", &there), 0);
+    assert_true(S_ISLNK(there.st_mode));
+}
+
+static void nothing_but_the_model_is_left_in_its_folder(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("alone", 0777), 0);
+    assert_saved(RUN("-w", "2", "-q", "-e", "1", "-o", "alone/m", DATA), "alone/m");
+    assert_int_equal(unlink("alone/m"), 0);
+    assert_int_equal(rmdir("alone"), 0); /* fails when there is anything more */
+}
+
+static void a_device_is_written_to_and_stays_one(void **state) {
+    (void)state;
+    struct stat there;
+    program_assert_status(RUN("-w", "1", "-q", "-e", "1", "-o", "/dev/null", DATA), 0);
+    assert_int_equal(stat("/dev/null", &there), 0);
+    assert_true(S_ISCHR(there.st_mode));
+    struct program *p = RUN("-w", "1", "-q", "-e", "1", "-o", "/dev/full", DATA);
+    program_assert_refused(p, 1, "cannot write the model to /dev/full: No space left on device");
+}
+
+/* ---- what cannot be written ---- */
+
+/* Refused before training: the data, which would be refused, too, was not looked at. */
+static void where_nothing_can_be_written_is_refused_before_training(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("folder", 0777), 0);
+    program_write_file("file", "");
+    program_assert_refused(RUN("-o", "folder", "no-data"), 1, "--output folder: Is a directory");
+    program_assert_refused(RUN("-o", "new/", "no-data"), 1, "--output new/: ");
+    program_assert_refused(RUN("-o", "missing/m", "no-data"), 1, "--output missing/m: No such file or directory");
+    program_assert_refused(RUN("-o", "file/m", "no-data"), 1, "--output file/m: Not a directory");
+}
+
+/* The tests may run as root, whom permissions do not stop; a folder on a read-only mount stops everybody. */
+static int make_closed_read_only(void) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return errno;
+    return mount("none", "closed", "tmpfs", MS_RDONLY, "size=16k") != 0 ? errno : 0;
+}
+
+static void a_folder_without_permission_is_refused_before_training(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("closed", 0555), 0);
+    if (geteuid() != 0) {
+        program_assert_refused(RUN("-o", "closed/m", "no-data"), 1, "--output closed/m: Permission denied");
+        return;
+    }
+    struct program *p = RUN_IN(make_closed_read_only, "-o", "closed/m", "no-data");
+    if (p->status == PREPARE_FAILED) {
+        print_message("skipped: root is stopped by no permission, and may not mount here\n");
+        skip();
+    }
+    program_assert_refused(p, 1, "--output closed/m: Read-only file system");
+}
+
+static int mount_small_folder(void) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return errno;
+    if (mount("none", "small", "tmpfs", 0, "size=16k") != 0) return errno;
+    program_write_file("small/m", "before");
+    return 0;
+}
+
+static void a_full_disk_leaves_the_old_model_as_it_was(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("small", 0777), 0);
+    /* The mount ends with the program, so the shell looks into it: 20,001 parameters do not fit into 16 KiB. */
+    const char *const script[] = {
+        "sh", "-c",
+        "\"$TEST_BUILDDIR\"/shmtrain -w 1 -q -e 1 -o small/m builtin:sparse:examples=100,valid=10,features=20000,nonzeros=5;"
+        " echo $? $(ls small) $(cat small/m)",
+        NULL};
+    struct program *p = program_run(mount_small_folder, script);
+    if (p->status == PREPARE_FAILED) {
+        print_message("skipped: no right to mount a small folder\n");
+        skip();
+    }
+    assert_string_equal(p->text[OUT], "1 m before\n"); /* no half model, no temporary file */
+    assert_non_null(strstr(p->text[ERR], "cannot write the model to "));
+    assert_non_null(strstr(p->text[ERR], "No space left on device"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(the_saved_model_is_what_was_trained),
+        PROGRAM_TEST(two_features_and_their_labels_are_told_apart_by_the_saved_weights),
+        PROGRAM_TEST(a_file_is_replaced_as_a_whole_and_keeps_its_permissions),
+        PROGRAM_TEST(a_new_file_has_the_permissions_of_any_new_file),
+        PROGRAM_TEST(a_link_stays_a_link),
+        PROGRAM_TEST(nothing_but_the_model_is_left_in_its_folder),
+        PROGRAM_TEST(a_device_is_written_to_and_stays_one),
+        PROGRAM_TEST(where_nothing_can_be_written_is_refused_before_training),
+        PROGRAM_TEST(a_folder_without_permission_is_refused_before_training),
+        PROGRAM_TEST(a_full_disk_leaves_the_old_model_as_it_was),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}

@@ -1,0 +1,330 @@
+/* The real program from outside: everything that it refuses, in one line that says what, where and what to do. Exit status 2 for
+ * wrong usage, 1 for failure, and nothing on stdout. */
+#include "run_program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define DATA "builtin:sparse:examples=3000,valid=500,features=400,nonzeros=12"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define SANITIZED 1 /* maps terabytes of address space, and takes more memory */
+#else
+#    define SANITIZED 0
+#endif
+
+struct refusal {
+    int status;
+    const char *words; /* that the line must hold */
+    const char *argument[6];
+};
+
+static void assert_all_refused(const struct refusal *refusal, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const char *argv[8] = {"shmtrain"};
+        memcpy(argv + 1, refusal[i].argument, sizeof refusal[i].argument);
+        program_assert_refused(program_run(NULL, argv), refusal[i].status, refusal[i].words);
+    }
+}
+#define ASSERT_ALL_REFUSED(list) assert_all_refused(list, sizeof(list) / sizeof *(list))
+
+/* ---- usage ---- */
+
+static void wrong_usage_is_refused_with_what_is_right(void **state) {
+    (void)state;
+    const struct refusal list[] = {
+        {2, "there is no option --bogus", {"--bogus"}},
+        {2, "there is no option -X", {"-X"}},
+        {2, "there is no option -X", {"--quiet", "-Xq"}},
+        {2, "there is no option -X", {"-qX"}},
+        {2, "--quiet=3: this option takes no value", {"--quiet=3"}},
+        {2, "--rate needs a value", {"--rate"}},
+        {2, "-w needs a value", {"-w"}},
+        {2, "one data file at a time: what is \"second\"?", {"first", "second"}},
+        {2, "one data file at a time: what is \"second\"?", {"train", "first", "-w", "2", "second"}},
+        {2, "--output \"\"", {"-o", ""}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
+static void values_out_of_range_are_refused_with_the_range(void **state) {
+    (void)state;
+    const struct refusal list[] = {
+        {2, "--workers 0: expected a whole number from 1 to ", {"-w", "0"}},
+        {2, "--workers 100000: expected a whole number from 1 to ", {"-w", "100000"}},
+        {2, "--workers -1: expected a whole number", {"-w", "-1"}},
+        {2, "--workers 2x: expected a whole number", {"--workers=2x"}},
+        {2, "--workers 1.5: expected a whole number", {"-w", "1.5"}},
+        {2, "--workers \"\": expected a whole number", {"-w", ""}},
+        {2, "--workers 99999999999999999999: expected a whole number", {"-w", "99999999999999999999"}},
+        {2, "--threads 0: expected", {"-t", "0"}},
+        {2, "--epochs 0: expected", {"-e", "0"}},
+        {2, "--batch 0: expected", {"-b", "0"}},
+        {2, "--steps 0: expected", {"--steps", "0"}},
+        {2, "--seed -1: expected", {"--seed", "-1"}},
+        {2, "--rate nan: expected a number from ", {"--rate", "nan"}},
+        {2, "--rate inf: expected a number from ", {"--rate", "inf"}},
+        {2, "--rate 0: expected a number from ", {"--rate", "0"}},
+        {2, "--rate -1: expected a number from ", {"-r", "-1"}},
+        {2, "--rate 0,1: expected a number from ", {"-r", "0,1"}},
+        {2, "--l2 -0.1: expected a number from 0 to ", {"--l2", "-0.1"}},
+        {2, "--bias 2: expected 1 or 0", {"--bias", "2"}},
+        {2, "1.5: a share lies between 0 and 1", {"--valid", "1.5"}},
+        {2, "0: a share lies between 0 and 1", {"--valid", "0"}},
+        {2, "nan: a share lies between 0 and 1", {"--valid", "nan"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
+static void unknown_choices_are_refused_with_the_choices(void **state) {
+    (void)state;
+    const struct refusal list[] = {
+        {2, "--mode bsp: expected one of async|sync", {"--mode", "bsp"}},
+        {2, "--mode asy: expected one of async|sync", {"--mode", "asy"}},
+        {2, "--mode \"\": expected one of async|sync", {"--mode", ""}},
+        {2, "--write x: expected one of racy|aggregate", {"--write", "x"}},
+        {2, "--staleness 4: expected one of 0|inf", {"--staleness", "4"}},
+        {2, "--backend mpi: expected one of shm|plain", {"--backend", "mpi"}},
+        {2, "--spawn fork: expected one of processes|threads", {"--spawn", "fork"}},
+        {2, "--schedule cosine: expected one of constant|inverse", {"--schedule", "cosine"}},
+        {2, "there is no model \"transformer\": take one of logistic", {"-M", "transformer"}},
+        {2, "builtin:sparse and builtin:line", {"builtin:dense"}},
+        {2, "it takes examples, valid, features, nonzeros", {"builtin:sparse:rows=3"}},
+        {2, "examples must be a whole number", {"builtin:sparse:examples=x"}},
+        {2, "the plain backend has one worker", {"--backend", "plain", "-w", "2"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
+static int set_bad_variable(void) { return setenv("SHMTRAIN_RATE", "fast", 1); }
+
+static void a_bad_variable_is_refused_by_its_name(void **state) {
+    (void)state;
+    program_assert_refused(RUN_IN(set_bad_variable, "-w", "1"), 2, "SHMTRAIN_RATE fast: expected a number");
+}
+
+/* ---- data ---- */
+
+static void write_lines(const char *name, int bad_line, const char *bad) {
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    for (int line = 1; line <= 1000; line++)
+        if (line == bad_line)
+            fprintf(f, "%s\n", bad);
+        else
+            fprintf(f, "%d %d:1 %d:0.5\n", line % 2 ? 1 : -1, 1 + line % 7, 10 + line % 5);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void write_noise(void) {
+    FILE *f = fopen("noise", "w");
+    uint32_t x = 1;
+    assert_non_null(f);
+    for (int i = 0; i < 100000; i++) putc((int)((x = x * 1664525u + 1013904223u) >> 24), f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void what_is_no_data_is_refused(void **state) {
+    (void)state;
+    program_write_file("empty", "");
+    program_write_file("comments", "# nothing\n\n# here\n");
+    write_noise();
+    assert_int_equal(mkdir("folder", 0777), 0);
+    const struct refusal list[] = {
+        {1, "cannot open missing: No such file or directory", {"missing"}},
+        {1, "empty is empty", {"empty"}},
+        {1, "comments has no example", {"comments"}},
+        {1, "noise:1:1: expected a label (a number), found \"", {"noise"}},
+        {2, "folder is a directory", {"folder"}},
+        {2, "/dev/null is no regular file", {"/dev/null"}},
+        {1, "cannot open missing: No such file or directory", {DATA, "--valid", "missing"}},
+        {1, "empty is empty", {DATA, "--valid", "empty"}},
+        {2, "folder is a directory", {DATA, "--valid", "folder"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
+static void a_bad_line_is_named_with_its_column(void **state) {
+    (void)state;
+    write_lines("good", 0, "");
+    write_lines("no-value", 501, "1 3:1 5");
+    write_lines("descends", 700, "1 3:1 2:1");
+    write_lines("no-number", 1000, "-1 3:one");
+    write_lines("no-label", 2, "3:1 4:1");
+    const struct refusal list[] = {
+        {1, "no-value:501:7: expected ", {"-w", "1", "no-value"}},
+        {1, "no-value:501:7: expected ", {"-w", "8", "no-value"}},
+        {1, "descends:700:7: expected ", {"-w", "3", "descends"}},
+        {1, "no-number:1000:6: expected ", {"-w", "3", "no-number"}},
+        {1, "no-label:2:1: expected a label", {"-w", "3", "no-label"}},
+        {1, "no-value:501:7: expected ", {"-w", "2", "good", "--valid", "no-value"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
+static void what_a_terminal_would_obey_is_not_repeated(void **state) {
+    (void)state;
+    write_lines("bytes", 17, "1 3:1 \xff\x1b[31m");
+    struct program *p = RUN("-w", "2", "bytes");
+    program_assert_refused(p, 1, "bytes:17:7: expected ");
+    for (const char *c = p->text[ERR]; *c; c++) assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
+}
+
+static void labels_that_do_not_fit_are_named_with_their_line(void **state) {
+    (void)state;
+    write_lines("good", 0, "");
+    write_lines("three", 800, "3 1:1");
+    write_lines("foreign", 600, "7 1:1");
+    program_write_file("one", "1 1:1\n1 2:1\n");
+    const struct refusal list[] = {
+        {1, "three:800: the data has more than two labels", {"-w", "2", "three"}},
+        {1, "one:1: the data has one label only", {"-w", "2", "one"}},
+        {1, "foreign:600: label 7 does not occur in the training data, which has -1 and 1", {"good", "--valid", "foreign"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
+/* ---- memory ---- */
+
+static void more_than_the_machine_has_is_refused_with_the_figures(void **state) {
+    (void)state;
+    /* 4e9 examples of 1,000 nonzeros, 8 bytes each: 32 TB */
+    struct program *p = RUN("-w", "2", "builtin:sparse:examples=4000000000,features=100000,nonzeros=1000");
+    program_assert_refused(p, 1, " needs ");
+    assert_non_null(strstr(p->text[ERR], " TiB but the "));
+    assert_non_null(strstr(p->text[ERR], " leaves "));
+}
+
+static int take_little_address_space(void) {
+    const struct rlimit limit = {48 << 20, 48 << 20};
+    return setrlimit(RLIMIT_AS, &limit) != 0 ? errno : 0;
+}
+
+static void a_limited_address_space_is_refused_with_the_figures(void **state) {
+    (void)state;
+    if (SANITIZED) {
+        print_message("skipped: sanitizers need address space without limit\n");
+        skip();
+    }
+    struct program *p = RUN_IN(take_little_address_space, "-w", "2", "builtin:sparse");
+    program_assert_refused(p, 1, "48.0 MiB");
+    assert_non_null(strstr(p->text[ERR], "ulimit -v"));
+}
+
+/* A control group of version 1 or 2 with 32 MiB. */
+static char group[128]; /* "": there is none */
+
+static int write_number(const char *folder, const char *name, long number) {
+    char path[200], text[32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const int n = snprintf(text, sizeof text, "%ld", number), fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    const ssize_t written = write(fd, text, (size_t)n);
+    close(fd);
+    return written == n ? 0 : -1;
+}
+
+static bool make_group(void) {
+    const char *const parents[] = {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"};
+    const char *const limits[] = {"memory.limit_in_bytes", "memory.max"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(group, sizeof group, "%s/shmtrain-test-%d", parents[i], getpid());
+        if (mkdir(group, 0755) != 0) continue;
+        if (write_number(group, limits[i], 32 << 20) == 0) return true;
+        rmdir(group);
+    }
+    group[0] = '\0';
+    return false;
+}
+
+static int enter_group(void) { return write_number(group, "cgroup.procs", getpid()); }
+
+static int remove_group(void **state) {
+    program_end_all(state);
+    if (group[0] != '\0') rmdir(group);
+    return 0;
+}
+
+static void a_control_groups_limit_is_refused_with_the_figures_and_nobody_is_killed(void **state) {
+    (void)state;
+    if (SANITIZED || !make_group()) {
+        print_message("skipped: %s\n", SANITIZED ? "sanitizers need more memory" : "no right to limit a control group");
+        skip();
+    }
+    struct program *p = RUN_IN(enter_group, "-w", "2", "builtin:sparse"); /* 115 MiB of data */
+    if (p->status == PREPARE_FAILED) {
+        print_message("skipped: no right to enter a control group\n");
+        skip();
+    }
+    program_assert_refused(p, 1, " of 32.0 MiB: ");
+    assert_non_null(strstr(p->text[ERR], "shmtrain-test-")); /* which group */
+    p = RUN_IN(enter_group, "-w", "2", "-e", "1", "-q", DATA);
+    program_assert_status(p, 0); /* what fits does run there */
+}
+
+/* ---- stdout ---- */
+
+static int lead_stdout_to_full(void) {
+    const int fd = open("/dev/full", O_WRONLY);
+    return fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || close(fd) < 0;
+}
+
+static int close_stdout(void) { return close(STDOUT_FILENO); }
+static int close_all_three(void) { return close(STDIN_FILENO) || close(STDOUT_FILENO) || close(STDERR_FILENO); }
+
+static void a_full_or_closed_stdout_is_a_failure(void **state) {
+    (void)state;
+    const char *const what[][8] = {
+        {"--help"}, {"--version"}, {"-w", "2", "-e", "3", DATA}, {"-w", "2", "-e", "3", "--quiet", "--json", DATA}};
+    for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
+        const char *argv[10] = {"shmtrain"};
+        memcpy(argv + 1, what[i], sizeof what[i]);
+        program_assert_refused(program_run(lead_stdout_to_full, argv), 1, "standard output: No space left on device");
+        program_assert_refused(program_run(close_stdout, argv), 1, "standard output: Bad file descriptor");
+    }
+}
+
+/* What is opened first would get the numbers of closed streams, and lines would go into shared memory. */
+static void without_any_stream_it_trains_the_same(void **state) {
+    (void)state;
+    struct program *p = RUN("-q", "--mode", "sync", "-w", "2", "-e", "30", "-o", "open.model", DATA);
+    program_assert_status(p, 0);
+    p = RUN_IN(close_all_three, "--mode", "sync", "-w", "2", "-e", "30", "-o", "closed.model", DATA);
+    program_assert_status(p, 1); /* it could not print */
+    p = program_run(NULL, (const char *const[]){"cmp", "open.model", "closed.model", NULL});
+    program_assert_status(p, 0);
+}
+
+/* As any program before `head`. */
+static void a_reader_that_leaves_ends_it(void **state) {
+    (void)state;
+    struct program *p = START("-w", "2", "-e", "100000", DATA);
+    program_wait_for_epoch(p);
+    close(p->fd[OUT]);
+    p->fd[OUT] = -1;
+    program_finish(p);
+    assert_int_equal(p->status, -SIGPIPE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(wrong_usage_is_refused_with_what_is_right),
+        PROGRAM_TEST(values_out_of_range_are_refused_with_the_range),
+        PROGRAM_TEST(unknown_choices_are_refused_with_the_choices),
+        PROGRAM_TEST(a_bad_variable_is_refused_by_its_name),
+        PROGRAM_TEST(what_is_no_data_is_refused),
+        PROGRAM_TEST(a_bad_line_is_named_with_its_column),
+        PROGRAM_TEST(what_a_terminal_would_obey_is_not_repeated),
+        PROGRAM_TEST(labels_that_do_not_fit_are_named_with_their_line),
+        PROGRAM_TEST(more_than_the_machine_has_is_refused_with_the_figures),
+        PROGRAM_TEST(a_limited_address_space_is_refused_with_the_figures),
+        cmocka_unit_test_teardown(a_control_groups_limit_is_refused_with_the_figures_and_nobody_is_killed, remove_group),
+        PROGRAM_TEST(a_full_or_closed_stdout_is_a_failure),
+        PROGRAM_TEST(without_any_stream_it_trains_the_same),
+        PROGRAM_TEST(a_reader_that_leaves_ends_it),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
