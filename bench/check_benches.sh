@@ -1,0 +1,36 @@
+#!/bin/sh
+# Fails when a bench does not run on tiny sizes, or prints something else than figures above zero. How large they are does not
+# matter here.
+#
+# usage: bench/check_benches.sh      (in `make check`, which sets TEST_BUILDDIR)
+set -eu
+cd "${TEST_BUILDDIR:-.}"
+
+out=$(mktemp "${TMPDIR:-/tmp}/check_benches.XXXXXX")
+trap 'rm -f "$out"' EXIT
+
+fail() {
+    echo "check_benches.sh: $1" >&2
+    cat "$out" >&2
+    exit 1
+}
+
+# $1 a bench, $2 the least number of figures that it must print, $3 the form of their lines, then its options.
+check() {
+    bench=$1 least=$2 form=$3
+    shift 3
+    "bench/$bench" "$@" > "$out" || fail "$bench failed"
+    n=$(grep -Ec "$form" "$out") || true
+    [ "$n" -ge "$least" ] || fail "$bench: $n figures, expected at least $least"
+    if grep -Eiq 'nan|inf([^o]|$)' "$out"; then fail "$bench: a figure that is no number"; fi
+}
+
+number='[0-9]*[1-9][0-9]*\.[0-9]{3}|[0-9]+\.[0-9]*[1-9][0-9]*'
+figure="^  .{46} +($number) [A-Za-z/ ]{1,11} +\[($number) \.\. ($number)\] of [0-9]+\$"
+check bench_floors 1 "$figure" --quick
+check bench_epoch 5 "$figure" --quick
+check bench_start 7 "$figure" --quick
+check bench_kernels 7 '^(floor|group +[0-9]+) +[0-9]+\.[0-9] ns/example ' mbytes=1 rounds=1
+
+# What is no option is refused.
+if bench/bench_floors --rounds 0 > "$out" 2>&1; then fail "bench_floors took --rounds 0"; fi

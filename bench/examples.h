@@ -1,0 +1,18 @@
+/* Examples of builtin:sparse, which have the shape of RCV1, in shared memory: as the loader of the library lays them out. */
+#ifndef BENCH_EXAMPLES_H
+#define BENCH_EXAMPLES_H
+
+#include <shmtrain/data.h>
+
+#include "bench.h"
+
+/* `bytes` of ids and values, 8 per nonzero, `nonzeros` per example on average. The memory stays until the process ends. */
+void bench_make_examples(uint64_t bytes, uint64_t features, uint64_t nonzeros, struct shmtrain_data *out);
+
+/* Examples first .. first + n - 1 as data of their own, without a copy. */
+struct shmtrain_data bench_part_of_examples(const struct shmtrain_data *data, uint64_t first, uint64_t n);
+
+/* What an epoch has to read: ids and values. */
+struct bench_bytes bench_bytes_of_examples(const struct shmtrain_data *data);
+
+#endif
