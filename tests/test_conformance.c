@@ -443,8 +443,10 @@ static int report_ones(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
     int rc;
     (void)run;
-    while ((rc = shmtrain_next(s, &w)) == 1)
-        if ((rc = shmtrain_report(s, (double)w.n * 0.5)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        if (w.epoch < 2 && (rc = shmtrain_report(s, (double)w.n * 0.5)) < 0) return rc; /* nothing in the last epoch */
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
     return rc;
 }
 
@@ -456,7 +458,8 @@ static void tallies(const struct kase *k) {
     for (int epoch = 0; epoch < 3; epoch++) {
         const struct shmt_tally *t = (struct shmt_tally *)run.board + epoch;
         assert_int_equal(t->examples, 777);
-        assert_true(t->loss == 777 * 0.5);
+        /* What nobody reports is 0, and not the loss of the epoch before. */
+        assert_true(t->loss == (epoch < 2 ? 777 * 0.5 : 0));
     }
     end(&run);
 }

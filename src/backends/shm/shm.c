@@ -153,8 +153,10 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
 static int claim(struct shmt_seat *seat, struct shmtrain_work *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const int rc = shmt_shm_is_live(p->store) ? shmt_shm_live_claim(p) : shmt_shm_aggregate_claim(p);
-    if (rc == 1) *out = p->work;
-    return rc;
+    if (rc != 1) return rc;
+    p->store->ledger[p->piece].loss = 0; /* the last epoch's stands there, and nobody has to report one */
+    *out = p->work;
+    return 1;
 }
 
 /* Outside a piece (when a session only looks) aggregate has no gradient buffer: the sink is not used then. */
