@@ -279,6 +279,17 @@ static void training_data_that_cannot_be_learned_from_is_refused_with_its_place(
     shmtrain_store_destroy(store);
 }
 
+/* After one step each weight is infinite, each example on its right side and each loss 0. */
+static void parameters_that_are_no_numbers_are_told(void **state) {
+    struct shmtrain_store *store = make("1", "async", "none");
+    (void)state;
+    write_text("train.svm", "1 1:1e30\n2 2:1e30\n");
+    WELL(store, shmtrain_store_set(store, "rate", "1e12"));
+    WELL(store, shmtrain_store_set(store, "bias", "0"));
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_NUMBERS, "take a smaller rate than 1e+12");
+    shmtrain_store_destroy(store);
+}
+
 /* ---- L2 ---- */
 
 /* Feature 1 is in all four examples, feature 2 in two, feature 3 in one, feature 4 (a zero) in none. */
@@ -341,6 +352,7 @@ int main(void) {
         TEST(validation_says_the_same_with_and_without_features_that_nobody_has_seen),
         TEST(validation_data_that_does_not_fit_is_refused_with_its_place),
         TEST(training_data_that_cannot_be_learned_from_is_refused_with_its_place),
+        TEST(parameters_that_are_no_numbers_are_told),
         TEST(a_features_share_of_l2_is_how_rarely_it_comes),
         TEST(a_saved_model_holds_the_parameters_and_what_prediction_needs),
     };

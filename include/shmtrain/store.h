@@ -92,7 +92,7 @@ SHMTRAIN_API const struct shmtrain_model *shmtrain_store_model_at(const struct s
 
 /* Loads the data (a path, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates after
  * each epoch. The store's tables become the model's; tables that were declared before are gone.
- * Errors: as shmtrain_store_run, and _DATA with file:line:column. */
+ * Errors: as shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */

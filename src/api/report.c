@@ -6,6 +6,7 @@
 
 #include "api/store_priv.h"
 #include "base/clock.h"
+#include "math/finite.h"
 
 static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - from_ns) * 1e-9; }
 
@@ -62,8 +63,8 @@ static void add_counters(struct shmtrain_store *store) {
     r->wait_fraction = all > 0 ? fmin(1, (double)waited_ns * 1e-9 / all) : 0;
 }
 
-/* The hash of all parameters: tables in order, rows in order, as little-endian f32. */
-static int hash_parameters(struct shmtrain_store *store) {
+/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, *finite_out = false where one is not finite. */
+static int hash_parameters(struct shmtrain_store *store, bool *finite_out) {
     enum { AT_ONCE = 1 << 16 };
     XXH64_state_t *state = XXH64_createState();
     float *rows = malloc(AT_ONCE * sizeof *rows);
@@ -83,6 +84,7 @@ static int hash_parameters(struct shmtrain_store *store) {
             const uint64_t n = shmt_min_u64(step, table->rows - row);
             (void)store->ops->read(store->job.store, (int)t, row, n, rows);
             XXH64_update(state, rows, n * table->width * sizeof *rows);
+            *finite_out = *finite_out && shmt_all_finite(rows, n * table->width);
         }
         store->report.parameter_bytes += shmt_table_floats(table) * sizeof(float);
     }
@@ -100,7 +102,11 @@ int shmt_report_finish(struct shmtrain_store *store) {
     if (first_ns) r->first_step_seconds = (double)(first_ns - store->began_ns) * 1e-9;
     r->examples_per_second = r->train_seconds > 0 ? (double)r->examples / r->train_seconds : 0;
     r->stopped = r->n_epochs < store->spec.epochs || r->epoch[r->n_epochs - 1].partial;
-    const int rc = hash_parameters(store);
+    bool finite = true;
+    const int rc = hash_parameters(store, &finite);
     r->seconds = seconds_since(store->began_ns);
-    return rc;
+    if (rc < 0 || finite || !store->job.model) return rc; /* own worker functions know what their numbers mean */
+    /* The losses may all have been finite: an infinite weight is on the right side of its examples, with a loss of 0. */
+    return shmt_fail(&store->error, SHMTRAIN_E_NUMBERS,
+                     "the parameters are no finite numbers any more: take a smaller rate than %g (--rate)", r->rate);
 }
