@@ -1,5 +1,5 @@
-/* The library as an application uses it: tables, runs with own worker functions, stopping, listening, several stores at once. Only
- * what <shmtrain/shmtrain.h> says is used. Runs of models on data are in test_api_train.c. */
+/* The library as an application uses it: tables, runs with own worker functions, stopping, listening, several stores at once.
+ * Only what <shmtrain/shmtrain.h> says is used. Runs of models on data are in test_api_train.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

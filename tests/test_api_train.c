@@ -59,7 +59,8 @@ static void write_text(const char *path, const char *text) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* N examples whose label is the sign of feature 2, with noise; features 1 to 40, four each. `strange`: also ids that nobody has seen. */
+/* N examples whose label is the sign of feature 2, with noise; features 1 to 40, four each. `strange`: also ids that nobody has
+ * seen. */
 static void write_data(const char *path, uint64_t seed, bool strange) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);

@@ -1,5 +1,5 @@
-/* models: gradients against finite differences, optima against LIBLINEAR, single steps against figures by hand. The model runs on
- * the plain backend, in ordinary memory. */
+/* models: gradients against finite differences, optima against LIBLINEAR, single steps against figures by hand. The model runs
+ * on the plain backend, in ordinary memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,7 +133,8 @@ static double objective(const struct shmtrain_data *data, const double *w, uint3
 
 /* ---- gradients ---- */
 
-/* From what one step with rate 1 did: w' = (w - g) / (1 + l2) for the rows that L2 means, and g + l2 w is the objective's gradient. */
+/* From what one step with rate 1 did: w' = (w - g) / (1 + l2) for the rows that L2 means, and g + l2 w is the objective's
+ * gradient. */
 static void check_gradient(const struct shmtrain_data *data, uint32_t bias, float l2) {
     float w[FEATURES + 1], after[FEATURES + 1];
     double at[FEATURES + 1];
@@ -220,7 +221,8 @@ static const struct shmtrain_data HAND = {.n_examples = 2,
                                           .label_low = 5,
                                           .label_high = 7};
 
-/* At w = 0 every slope is -y / 2. Batch of both: the gradient's mean is ((-2/2 + 4/2) / 2, 0, (1/2) / 2, 0) = (0.5, 0, 0.25, 0). */
+/* At w = 0 every slope is -y / 2. Batch of both: the gradient's mean is ((-2/2 + 4/2) / 2, 0, (1/2) / 2, 0) = (0.5, 0, 0.25,
+ * 0). */
 static void one_update_of_sync_by_hand(void **state) {
     float w[4] = {0};
     struct training t = {&HAND, SHMT_WRITE_AGGREGATE, 1, 64, 2, 1, 0.5f, 0, 0};
@@ -230,8 +232,8 @@ static void one_update_of_sync_by_hand(void **state) {
     assert_true(fabs(t.loss - 2 * log(2)) < 1e-7);
 }
 
-/* The first example: w = (0.5, 0, -0.25), bias 0.25. The second has dot 0.5 * 4 + 0.25 = 2.25, y = -1, slope 1 / (1 + e^-2.25) =
- * 0.904650536: w[0] -= 0.5 * 0.904650536 * 4, bias -= 0.5 * 0.904650536. */
+/* The first example: w = (0.5, 0, -0.25), bias 0.25. The second has dot 0.5 * 4 + 0.25 = 2.25, y = -1, slope 1 / (1 + e^-2.25)
+ * = 0.904650536: w[0] -= 0.5 * 0.904650536 * 4, bias -= 0.5 * 0.904650536. */
 static void two_updates_of_async_by_hand(void **state) {
     float w[4] = {0};
     struct training t = {&HAND, SHMT_WRITE_RACY, 1, 1, 2, 1, 0.5f, 0, 0};
@@ -252,8 +254,8 @@ static void a_group_sees_the_weights_before_any_of_it(void **state) {
     assert_true(w[0] == 0.5f - 1 && w[1] == 0 && w[2] == -0.25f && w[3] == 0);
 }
 
-/* L2 in the live modes, share 1: with d = rate * l2 = 0.5 * 0.5, the touched weights of example 0 are (1 + 0.25) / 1.25 = 1 (slope
- * near 0: the dot is 2 * 1 - 1 * -20 + 100) and -20 / 1.25; the untouched one and the bias stay. */
+/* L2 in the live modes, share 1: with d = rate * l2 = 0.5 * 0.5, the touched weights of example 0 are (1 + 0.25) / 1.25 = 1
+ * (slope near 0: the dot is 2 * 1 - 1 * -20 + 100) and -20 / 1.25; the untouched one and the bias stay. */
 static void l2_in_async_draws_what_an_example_touches(void **state) {
     float w[4] = {1.25f, 3, -20, 100};
     struct shmtrain_data first = HAND;
@@ -311,8 +313,9 @@ static void reaches(double c, bool constant, const double *optimum) {
                                        .label = label,
                                        .label_low = -1,
                                        .label_high = 1};
-    /* Batches of all examples. The slope of the loss changes by less than |x|^2 / 4 < 2.5 per unit, so a rate of 0.4 converges, at
-     * least by a factor 1 / (1 + 0.4 l2) per epoch: 2,000 epochs are e^-8 for the smallest l2 here, and much more in fact. */
+    /* Batches of all examples. The slope of the loss changes by less than |x|^2 / 4 < 2.5 per unit, so a rate of 0.4 converges,
+     * at least by a factor 1 / (1 + 0.4 l2) per epoch: 2,000 epochs are e^-8 for the smallest l2 here, and much more in fact.
+     */
     struct training t = {&data, SHMT_WRITE_AGGREGATE, 0, 64, GOLDEN_N, 2000, 0.4f, (float)(1 / (c * GOLDEN_N)), 0};
     train(&t, w);
     for (uint32_t j = 0; j < data.n_features; j++)

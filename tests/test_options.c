@@ -1,5 +1,5 @@
-/* The options of a store: every one of them is set, read back, refused and taken from the environment. An option that is not in the
- * table below fails the first test. */
+/* The options of a store: every one of them is set, read back, refused and taken from the environment. An option that is not in
+ * the table below fails the first test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* ps: what follows from a spec by arithmetic, the flat array of parameters, and what a session asks of its backend, in which order. */
+/* ps: what follows from a spec by arithmetic, the flat array of parameters, and what a session asks of its backend, in which
+ * order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -383,8 +384,8 @@ static void a_backends_failure_is_passed_on_with_its_sentence(void **state) {
     shmt_session_leave(&s);
 }
 
-/* By hand: 4 examples, rate 0.5, l2 0.1, gradient sum 2. a = 0.5 / 4 * 2 = 0.25, d = 0.05: 1 - (0.25 + 0.05) / 1.05 = 5/7. The rows
- * from l2_rows on: 1 - 0.25. */
+/* By hand: 4 examples, rate 0.5, l2 0.1, gradient sum 2. a = 0.5 / 4 * 2 = 0.25, d = 0.05: 1 - (0.25 + 0.05) / 1.05 = 5/7. The
+ * rows from l2_rows on: 1 - 0.25. */
 static void a_dense_push_takes_the_mean_and_regularises_the_rows_that_l2_means(void **state) {
     struct shmt_store store;
     shmtrain_session s;

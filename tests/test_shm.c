@@ -1,5 +1,5 @@
-/* The shm backend's own promises: what stands where in the segment, stores of one segment at two addresses, who gets which piece,
- * and segments that are refused. What it shares with every backend is in test_conformance.c. */
+/* The shm backend's own promises: what stands where in the segment, stores of one segment at two addresses, who gets which
+ * piece, and segments that are refused. What it shares with every backend is in test_conformance.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

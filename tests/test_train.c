@@ -1,5 +1,5 @@
-/* train: the body of one worker, and the evaluation at the end of an epoch, against figures that were added up plainly. The model is
- * the test's own: its scores and losses are functions of the example, so all that is printed is known beforehand. */
+/* train: the body of one worker, and the evaluation at the end of an epoch, against figures that were added up plainly. The
+ * model is the test's own: its scores and losses are functions of the example, so all that is printed is known beforehand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
