@@ -13,19 +13,18 @@ static int work(shmtrain_session *s, void *arg) {
             grad[0] += error * x;
             grad[1] += error;
         }
-        shmtrain_push(s, 0, 0, 2, grad); /* table 0, rows 0 and 1 */
-        rc = shmtrain_clock(s, NULL);
+        if ((rc = shmtrain_push(s, 0, 0, 2, grad)) == 0) rc = shmtrain_clock(s, NULL); /* table 0, rows 0 and 1 */
     }
     return rc;
 }
 int main(void) {
-    struct shmtrain_store *store;
-    float p[2] = {0, 0};
-    if (shmtrain_store_create(&store) < 0 || shmtrain_store_set(store, "workers", "4") < 0 ||
-        shmtrain_store_set(store, "epochs", "200") < 0 || shmtrain_store_set(store, "power", "0.5") < 0 ||
-        shmtrain_store_table(store, "line", 2, 1) < 0 || shmtrain_store_examples(store, 1000) < 0 ||
-        shmtrain_store_run(store, work, NULL) < 0 || shmtrain_store_read(store, 0, 0, 2, p) < 0)
-        printf("%s\n", shmtrain_store_message(store));
-    printf("y = %.3f x + %.3f\n", (double)p[0], (double)p[1]);
+    struct shmtrain_store *store = NULL;
+    float p[2];
+    const int ok = shmtrain_store_create(&store) == 0 && shmtrain_store_set(store, "workers", "4") == 0 &&
+                   shmtrain_store_set(store, "epochs", "200") == 0 && shmtrain_store_table(store, "line", 2, 1) == 0 &&
+                   shmtrain_store_examples(store, 1000) == 0 && shmtrain_store_run(store, work, NULL) == 0 &&
+                   shmtrain_store_read(store, 0, 0, 2, p) == 0;
+    if (ok) printf("y = %.3f x + %.3f\n", (double)p[0], (double)p[1]);
+    if (!ok) printf("%s\n", shmtrain_store_message(store));
     shmtrain_store_destroy(store);
 }

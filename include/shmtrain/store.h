@@ -41,7 +41,8 @@ SHMTRAIN_API int shmtrain_store_create(struct shmtrain_store **out);
 /* Frees it, its parameters and its data. NULL is fine. Not while it runs. */
 SHMTRAIN_API void shmtrain_store_destroy(struct shmtrain_store *store);
 
-/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. */
+/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. NULL: a sentence for the
+ * store that shmtrain_store_create could not make. */
 SHMTRAIN_API const char *shmtrain_store_message(const struct shmtrain_store *store);
 
 /* ---- configuration ---- */

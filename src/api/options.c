@@ -77,7 +77,7 @@ static const struct row ROWS[] = {
      0,
      0,
      "constant|inverse"},
-    {{"power", 0, "X", "auto", ENV("POWER"), WHAT, "of the schedule; auto: async 2, sync 0.5"}, REAL, AT(power), 0, 8, "auto"},
+    {{"power", 0, "X", "auto", ENV("POWER"), WHAT, "of the schedule; auto: async 2, else 0.5"}, REAL, AT(power), 0, 8, "auto"},
     {{"l2", 0, "X", "0", ENV("L2"), WHAT, "L2 regularisation: l2/2 |w|^2 + mean loss"}, REAL, AT(l2), 0, 1e6, NULL},
     {{"bias", 0, "0|1", "1", ENV("BIAS"), WHAT, "learn a bias"}, SWITCH, AT(bias), 0, 1, NULL},
     {{"valid", 0, "PATH|X", "", ENV("VALID"), WHAT, "validate on a file, or a share (0.1) of DATA"},

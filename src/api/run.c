@@ -231,6 +231,7 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
     if (rc == 0) rc = shmt_crew_make(store, store->ops, 1, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, store->n_examples, &store->spec);
     if (rc == 0) {
+        if (isnan(store->config.power)) store->spec.rate.power = 0.5f; /* how noisy its gradients are, the application knows */
         store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
         shmt_board_plan(store->spec.epochs, 0, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;

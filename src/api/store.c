@@ -42,7 +42,9 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     free(store);
 }
 
-const char *shmtrain_store_message(const struct shmtrain_store *store) { return store->error.text; }
+const char *shmtrain_store_message(const struct shmtrain_store *store) {
+    return store ? store->error.text : "no memory for a store";
+}
 
 /* ---- configuration ---- */
 
