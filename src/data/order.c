@@ -3,8 +3,9 @@
  * Called by every worker for each work item, so it keeps nothing between calls. It relies on base/random.h only; the same numbers
  * on every machine.
  *
- * Two steps lead from a place to an example. First the places of one window (4,096; the last window may be shorter) are permuted
- * among themselves. Then the result is cut into blocks of 64, and whole blocks are permuted. Since the examples rarely are a
+ * Two steps lead from a place to an example. First the places of one window (4,096) are permuted among themselves, by whole runs of
+ * 8. The last window may be shorter; its places are permuted one by one, so that small data, which caches hold anyway, are shuffled
+ * down to the single example. Then the result is cut into blocks of 64, and whole blocks are permuted. Since the examples rarely are a
  * multiple of 64, the short block at their end takes no part in that: it is inserted between two blocks, at a place that is drawn
  * for the epoch, and the blocks behind it move up. Each step is a bijection, hence so is the whole. */
 #include "data/order.h"
@@ -13,6 +14,7 @@
 
 #include <string.h>
 
+#define RUN    8u
 #define BLOCK  64u
 #define WINDOW 4096u
 #define ROUNDS 4
@@ -62,7 +64,8 @@ static inline uint32_t apply(const struct bijection *b, uint32_t x) {
  * permuted number is computed when its first place comes up. */
 struct window {
     uint64_t start, first_block;
-    struct bijection places;
+    uint32_t run; /* places that stay together */
+    struct bijection runs;
     uint32_t block[WINDOW / BLOCK + 2]; /* UINT32_MAX: not computed yet */
 };
 
@@ -70,8 +73,15 @@ static void open_window(const struct shmt_order *order, uint32_t epoch, uint64_t
     w->start = first - first % WINDOW;
     w->first_block = (w->start > n_tail ? w->start - n_tail : 0) / BLOCK;
     const uint64_t left = order->n_examples - w->start;
-    w->places = make_bijection(left < WINDOW ? (uint32_t)left : WINDOW, shmt_hash64(order->seed, KEY_WINDOW, epoch, w->start));
+    w->run = left < WINDOW ? 1 : RUN;
+    w->runs =
+        make_bijection(left < WINDOW ? (uint32_t)left : WINDOW / RUN, shmt_hash64(order->seed, KEY_WINDOW, epoch, w->start));
     memset(w->block, 0xff, sizeof w->block);
+}
+
+/* Where place i of the window stands after the first step. */
+static inline uint64_t permuted(const struct window *w, uint32_t i) {
+    return w->start + apply(&w->runs, i / w->run) * w->run + i % w->run;
 }
 
 /* Places first .. first + n - 1, all of one window. */
@@ -82,7 +92,7 @@ static void fill_in_window(const struct shmt_order *order, uint32_t epoch, const
     struct window w;
     open_window(order, epoch, first, n_tail, &w);
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t place = w.start + apply(&w.places, (uint32_t)(first - w.start + i));
+        uint64_t place = permuted(&w, (uint32_t)(first - w.start + i));
         if (place >= tail_at) {
             if (place < tail_at + n_tail) {
                 example_out[i] = (uint32_t)(n_before_tail + (place - tail_at));
