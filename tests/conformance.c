@@ -1,0 +1,116 @@
+/* See conformance.h. */
+#include "conformance.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "consistency/chunks.h"
+
+static const struct shmt_policy POLICIES[] = {
+    {SHMT_WRITE_RACY, SHMT_STALENESS_INF}, {SHMT_WRITE_RACY, 0}, {SHMT_WRITE_AGGREGATE, 0}};
+
+void each_case(void (*test)(const struct kase *)) {
+    static const uint32_t SEATS[] = {1, 2, 3, 8};
+    const struct shmt_backend_ops *ops;
+    for (size_t b = 0; (ops = shmt_backend_at(b)); b++)
+        for (size_t p = 0; p < 3; p++)
+            for (size_t s = 0; s < (ops->caps & SHMT_CAP_MANY ? 4u : 1u); s++)
+                for (int processes = 0; processes <= !!(ops->caps & SHMT_CAP_PROCESSES); processes++) {
+                    const struct kase k = {ops, POLICIES[p], SEATS[s], processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS};
+                    print_message("  %s, %s, %u %s\n", ops->name, shmt_policy_name(&k.policy), k.n_seats,
+                                  processes ? "processes" : "threads");
+                    test(&k);
+                }
+}
+
+struct shmt_spec spec_of(const struct kase *k, uint64_t n_examples, uint64_t rows, uint32_t width) {
+    struct shmt_spec spec = {.n_seats = k->n_seats,
+                             .n_workers = k->n_seats,
+                             .n_examples = n_examples,
+                             .epochs = 3,
+                             .max_steps = SHMT_NO_LIMIT,
+                             .policy = k->policy,
+                             .batch = 64,
+                             .n_chunks = shmt_chunks_of_batch(64),
+                             .item = 24,
+                             .order = {.seed = 7, .n_examples = n_examples, .shuffle = true},
+                             .rate = {.base = 0.5f, .kind = SHMT_RATE_CONSTANT},
+                             .n_tables = 1,
+                             .board_bytes = 1 << 16};
+    strcpy(spec.table[0].name, "t");
+    spec.table[0].rows = rows;
+    spec.table[0].width = width;
+    spec.l2_rows[0] = rows;
+    return spec;
+}
+
+static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
+    struct run *run = arg;
+    shmtrain_session s;
+    (void)team;
+    int rc = shmt_session_enter(&s, run->k->ops, run->store, &run->spec, rank, 0, e);
+    if (rc < 0) return rc;
+    s.epoch_end = run->epoch_end;
+    s.epoch_end_arg = run;
+    rc = run->work(run, &s);
+    if (rc < 0) *e = s.error;
+    shmt_session_leave(&s);
+    return rc;
+}
+
+void begin(struct run *run, const struct kase *k, struct shmt_spec spec) {
+    struct shmt_error e = {0};
+    *run = (struct run){.k = k, .spec = spec};
+    if (k->ops->create(&run->spec, &run->store, &e) != 0) fail_msg("create: %s", e.text);
+    run->board = k->ops->board(run->store);
+}
+
+static void wake(void *arg) {
+    struct run *run = arg;
+    run->k->ops->rouse(run->store);
+}
+
+int go(struct run *run, int (*work)(struct run *, shmtrain_session *), struct shmt_error *e) {
+    const struct shmt_team_spec team = {.kind = run->k->kind,
+                                        .n = run->k->n_seats,
+                                        .body = seat_body,
+                                        .arg = run,
+                                        .abort = run->k->ops->abort_word(run->store),
+                                        .roused = wake,
+                                        .grace_ms = 5000,
+                                        .what = "testing"};
+    alarm(120);
+    run->work = work;
+    return shmt_team_run(&team, e);
+}
+
+void go_well(struct run *run, int (*work)(struct run *, shmtrain_session *)) {
+    struct shmt_error e = {0};
+    const int rc = go(run, work, &e);
+    if (rc != 0) fail_msg("%s: %s", shmtrain_status_name(rc), e.text);
+}
+
+void end(struct run *run) { run->k->ops->destroy(run->store); }
+
+float first_float(struct run *run) {
+    float x;
+    assert_int_equal(run->k->ops->read(run->store, 0, 0, 1, &x), 0);
+    return x;
+}
+
+int count_examples(struct run *run, shmtrain_session *s) {
+    struct shmtrain_work w;
+    int rc;
+    (void)run;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        float grad[2] = {0, 0};
+        for (uint64_t i = w.first; i < w.first + w.n; i++) {
+            grad[0] -= 1;
+            grad[1] -= (float)(i % 3);
+        }
+        if ((rc = shmtrain_push(s, 0, 0, 2, grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+/* The update is the mean over the batch: with batches of 64 of 64 * 5 examples, each adds exactly 1 to row 0. */
