@@ -5,13 +5,15 @@
  * How fast one process and two read memory; what two processes that share nothing reach, as a multiple of one; how long a cache
  * line takes to the other core and back; how long it takes to wake a sleeper there. The figures of bench_epoch and
  * bench_kernels are to be seen against these. */
-#include <stdio.h>
+#include <math.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "bench.h"
 #include "sync/futex.h"
+
+enum { MATCHES = 20 };
 
 /* Work of one round; the helpers' results come back in it. */
 struct floors {
@@ -60,7 +62,7 @@ static double slower_ns(const struct floors *f) {
 
 /* ---- a ball between two cores ---- */
 
-static uint32_t n_trips(const struct floors *f, uint32_t most) { return f->o->quick ? 100 : most; }
+static uint32_t n_trips(const struct floors *f, uint32_t most) { return f->o->quick ? 10 : most; }
 
 static void hit(struct floors *f, uint32_t rank, uint32_t n, bool sleeping) {
     for (uint32_t i = 0; i < n; i++) {
@@ -73,15 +75,22 @@ static void hit(struct floors *f, uint32_t rank, uint32_t n, bool sleeping) {
     }
 }
 
+/* The shortest of several matches: others on the machine lengthen some of them a thousandfold. */
 static void ball_body(struct floors *f, uint32_t rank, uint32_t n, bool sleeping) {
-    bench_meet(&f->meeting, rank);
-    const uint64_t from = shmt_now_ns();
-    hit(f, rank, n, sleeping);
-    if (rank == 0) f->alone_ns = (double)(shmt_now_ns() - from) / n;
+    double best = INFINITY;
+    for (int match = 0; match < MATCHES; match++) {
+        bench_meet(&f->meeting, rank);
+        if (rank == 0) store_relaxed(&f->ball, 0); /* relaxed: a meeting follows */
+        bench_meet(&f->meeting, rank);
+        const uint64_t from = shmt_now_ns();
+        hit(f, rank, n, sleeping);
+        best = fmin(best, (double)(shmt_now_ns() - from) / n);
+    }
+    if (rank == 0) f->alone_ns = best;
 }
 
-static void line_body(void *arg, uint32_t rank) { ball_body(arg, rank, n_trips(arg, 200000), false); }
-static void wake_body(void *arg, uint32_t rank) { ball_body(arg, rank, n_trips(arg, 2000), true); }
+static void line_body(void *arg, uint32_t rank) { ball_body(arg, rank, n_trips(arg, 10000), false); }
+static void wake_body(void *arg, uint32_t rank) { ball_body(arg, rank, n_trips(arg, 100), true); }
 
 /* ---- rounds ---- */
 
