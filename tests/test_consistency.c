@@ -56,12 +56,15 @@ static void the_bound_says_how_far_one_may_run_ahead(void **state) {
     }
 }
 
-static void chunks_are_a_power_of_two_near_the_square_root(void **state) {
+static void chunks_are_a_power_of_two_and_no_smaller_than_they_must_be(void **state) {
     (void)state;
     assert_int_equal(shmt_chunks_of_batch(1), 1);
     assert_int_equal(shmt_chunks_of_batch(2), 2);
-    assert_int_equal(shmt_chunks_of_batch(256), 16);
-    assert_int_equal(shmt_chunks_of_batch(1024), 32);
+    assert_int_equal(shmt_chunks_of_batch(7), 4);
+    assert_int_equal(shmt_chunks_of_batch(64), 8);
+    assert_int_equal(shmt_chunks_of_batch(2047), 8);
+    assert_int_equal(shmt_chunks_of_batch(2048), 16);
+    assert_int_equal(shmt_chunks_of_batch(8000), 32);
     assert_int_equal(shmt_chunks_of_batch(UINT32_MAX), SHMT_MAX_CHUNKS);
     for (uint32_t batch = 1; batch < 5000; batch++) {
         const uint32_t c = shmt_chunks_of_batch(batch);
@@ -137,7 +140,7 @@ int main(void) {
         cmocka_unit_test(a_live_mode_with_a_barrier_is_no_bsp),
         cmocka_unit_test(aggregate_without_a_bound_is_refused),
         cmocka_unit_test(the_bound_says_how_far_one_may_run_ahead),
-        cmocka_unit_test(chunks_are_a_power_of_two_near_the_square_root),
+        cmocka_unit_test(chunks_are_a_power_of_two_and_no_smaller_than_they_must_be),
         cmocka_unit_test(every_example_of_a_batch_is_in_one_chunk),
         cmocka_unit_test(every_chunk_has_one_worker),
         cmocka_unit_test(a_stack_covers_its_range_with_complete_subtrees),

@@ -43,6 +43,7 @@ static const struct {
     {"write", TEXT, AT(write), {"racy", "aggregate", ""}, {"atomic", "rac"}, "one of racy|aggregate"},
     {"staleness", TEXT, AT(staleness), {"0", "inf", ""}, {"1", "-1", "in"}, "one of 0|inf"},
     {"batch", COUNT, AT(batch), {"1", "1073741824"}, {"0", "1073741825"}, "a whole number from 1 to"},
+    {"chunks", COUNT, AT(chunks), {"1", "1024"}, {"0", "1025"}, "a whole number from 1 to 1024, or auto"},
     {"item", COUNT, AT(item), {"1", "16777216"}, {"0", "16777217"}, "a whole number from 1 to"},
     {"group", COUNT, AT(group), {"1", "64"}, {"0", "65"}, "a whole number from 1 to 64"},
     {"model", TEXT, AT(model), {"logistic", "my own"}, {NULL}, NULL}, /* known when a run begins */

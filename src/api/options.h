@@ -11,9 +11,10 @@
 struct shmt_config {
     uint64_t workers; /* 0: the cores that one may use */
     uint64_t threads, epochs, batch, item, group, seed;
-    uint64_t steps; /* 0: no limit */
-    double rate;    /* NaN: from the data and the mode */
-    double power;   /* NaN: by the mode */
+    uint64_t steps;  /* 0: no limit */
+    uint64_t chunks; /* 0: by the size of the batch */
+    double rate;     /* NaN: from the data and the mode */
+    double power;    /* NaN: by the mode */
     double l2;
     uint64_t bias, shuffle;
     char *mode, *write, *staleness; /* "": as the mode says */

@@ -53,6 +53,14 @@ static uint32_t item_of_config(const struct shmt_config *c, uint64_t n_examples,
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item, fair));
 }
 
+/* The tree over the chunks is complete: their number is the next power of two, but never above the batch. */
+static uint32_t chunks_of_config(const struct shmt_config *c) {
+    uint32_t chunks = 1;
+    if (c->chunks == 0) return shmt_chunks_of_batch((uint32_t)c->batch);
+    while (chunks < c->chunks && 2 * (uint64_t)chunks <= c->batch) chunks *= 2;
+    return chunks;
+}
+
 /* An automatic rate is 1 here; models that know their data set a better one. Single examples' gradients are noisy to the end, so
  * the live modes' rate goes down faster. */
 static struct shmt_rate rate_of_config(const struct shmt_config *c, bool live) {
@@ -72,7 +80,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .epochs = (uint32_t)c->epochs,
                               .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
                               .batch = (uint32_t)c->batch,
-                              .n_chunks = shmt_chunks_of_batch((uint32_t)c->batch),
+                              .n_chunks = chunks_of_config(c),
                               .item = item_of_config(c, n_examples, crew->n_seats),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .l2 = (float)c->l2};
@@ -111,7 +119,7 @@ static void note_idle_workers(const struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     if (shmt_policy_is_live(&spec->policy) || spec->n_seats <= spec->n_chunks) return;
     shmt_log(&store->log,
-             "a batch of %u examples is dealt in %u chunks, so %u of %u workers' threads have none: take a larger --batch",
+             "a batch of %u examples has %u chunks, so %u of %u workers have none: take more --chunks or a larger --batch",
              spec->batch, spec->n_chunks, spec->n_seats - spec->n_chunks, spec->n_seats);
 }
 

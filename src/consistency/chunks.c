@@ -3,9 +3,14 @@
 
 #include <string.h>
 
+#define FEWEST_CHUNKS  8u
+#define CHUNK_EXAMPLES 128u
+
 uint32_t shmt_chunks_of_batch(uint32_t batch) {
+    const uint32_t wanted = batch / CHUNK_EXAMPLES > FEWEST_CHUNKS ? batch / CHUNK_EXAMPLES : FEWEST_CHUNKS;
+    const uint32_t most = wanted < batch ? wanted : batch;
     uint32_t chunks = 1;
-    while (chunks < SHMT_MAX_CHUNKS && (uint64_t)chunks * 2 * chunks <= batch) chunks *= 2;
+    while (2 * chunks <= most && chunks < SHMT_MAX_CHUNKS) chunks *= 2;
     return chunks;
 }
 
