@@ -53,7 +53,7 @@ static int open_data(struct session *s, const char *data) {
     }
     if (!(share > 0 && share < 1))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "valid %.60s: a share lies between 0 and 1; a file of this name is ./%.60s", valid, valid);
+                         "--valid %.60s: a share lies between 0 and 1; a file of this name is ./%.60s", valid, valid);
     s->share = share;
     return 0;
 }
@@ -241,6 +241,8 @@ static int train(struct session *s) {
 int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
     struct session s = {.store = store};
     int rc = shmt_run_begin(store);
+    if (rc == 0 && data[0] == '\0')
+        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file, or builtin:sparse");
     if (rc == 0) rc = shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &s.crew);
     if (rc == 0) rc = prepare(&s, data);
     if (rc == 0) rc = train(&s);
