@@ -7,6 +7,7 @@
  * feature's share is applied when the feature is touched, n / count of it, as in Hogwild! (Niu et al. 2011, section 2). */
 #include "math/logistic.h"
 #include "models/models.h"
+#include "store/kernels.h"
 
 static const char *check(const struct shmtrain_data *data) {
     if (data->n_labels == 2) return NULL;
@@ -30,10 +31,20 @@ static struct shmtrain_csr rows_of(const struct shmtrain_batch *batch, const str
                                  .order = batch->example};
 }
 
-/* +1 for the larger label, -1 for the other. */
+static uint64_t example_at(const struct shmtrain_batch *batch, uint32_t k) {
+    return batch->example ? batch->example[k] : batch->first + k;
+}
+
+/* +1 for the larger label, -1 for the other; without a branch, which nobody could predict. */
 static float sign_of(const struct shmtrain_batch *batch, uint32_t k) {
-    const uint64_t i = batch->example ? batch->example[k] : batch->first + k;
-    return batch->data->label[i] == batch->data->label_high ? 1.0f : -1.0f;
+    return (float)(2 * (batch->data->label[example_at(batch, k)] == batch->data->label_high) - 1);
+}
+
+/* In shuffled order the labels are far apart: asks for that of an example which comes AHEAD places after example k. One request
+ * for a group is enough, because the order keeps neighbours together. */
+static void fetch_label(const struct shmtrain_batch *batch, uint32_t k) {
+    enum { AHEAD = 16 };
+    if (batch->example && k + AHEAD < batch->n) __builtin_prefetch(&batch->data->label[batch->example[k + AHEAD]]);
 }
 
 struct slopes {
@@ -43,12 +54,13 @@ struct slopes {
 
 static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
     struct slopes *s = arg;
-    for (uint32_t k = 0; k < n; k++) {
-        const float y = sign_of(s->batch, first + k);
-        float loss;
-        slope_out[k] = y * shmt_logistic(y * dot[k], &loss);
-        s->loss += (double)loss;
-    }
+    float sign[SHMT_MAX_GROUP], loss[SHMT_MAX_GROUP];
+    fetch_label(s->batch, first);
+    for (uint32_t k = 0; k < n; k++) sign[k] = sign_of(s->batch, first + k);
+    for (uint32_t k = 0; k < n; k++) slope_out[k] = sign[k] * dot[k];
+    shmt_logistic_many(n, slope_out, loss);
+    for (uint32_t k = 0; k < n; k++) slope_out[k] *= sign[k];
+    for (uint32_t k = 0; k < n; k++) s->loss += (double)loss[k];
 }
 
 static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
