@@ -54,6 +54,7 @@ static void values_out_of_range_are_refused_with_the_range(void **state) {
     (void)state;
     const struct refusal list[] = {
         {2, "--workers 0: expected a whole number from 1 to ", {"-w", "0"}},
+        {2, "64 workers of 256 threads: at most 4096 threads in all", {"-w", "64", "-t", "256"}},
         {2, "--workers 100000: expected a whole number from 1 to ", {"-w", "100000"}},
         {2, "--workers -1: expected a whole number", {"-w", "-1"}},
         {2, "--workers 2x: expected a whole number", {"--workers=2x"}},

@@ -33,6 +33,12 @@ int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *
     crew.n_workers = c->workers ? (uint32_t)c->workers : ops->caps & SHMT_CAP_MANY ? shmt_topo_cores(crew.topo) : 1;
     crew.n_threads = (uint32_t)c->threads;
     crew.n_seats = crew.n_workers * seats_per_worker;
+    if (crew.n_seats > SHMT_MAX_SEATS) {
+        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%u workers of %u threads: at most %d threads in all", crew.n_workers,
+                       crew.n_threads, SHMT_MAX_SEATS);
+        shmt_crew_free(&crew);
+        return rc;
+    }
     const bool processes = (ops->caps & SHMT_CAP_PROCESSES) && strcmp(c->spawn, "processes") == 0;
     crew.kind = processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
     /* With more workers than processors the system's scheduler knows better. */

@@ -18,6 +18,8 @@ static int check_tables(const struct shmt_spec *spec, struct shmt_error *e) {
 
 static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->n_seats == 0 || spec->n_workers == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one worker");
+    if (spec->n_seats > SHMT_MAX_SEATS)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "at most %d workers' threads in all", SHMT_MAX_SEATS);
     if (spec->n_examples == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs examples: call shmtrain_store_examples before it");
     if (spec->n_examples > UINT32_MAX) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most 4294967295 examples are possible");

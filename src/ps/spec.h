@@ -14,6 +14,7 @@
 #include "store/table.h"
 
 #define SHMT_MAX_TABLES 8
+#define SHMT_MAX_SEATS  4096 /* far beyond any machine; the ledger's owner words have 16 bits for a seat */
 #define SHMT_NO_LIMIT   UINT64_MAX
 
 struct shmt_spec {
