@@ -52,7 +52,7 @@ static const struct row ROWS[] = {
      COUNT, AT(chunks), 1, SHMT_MAX_CHUNKS, "auto"},
     {{"item", 0, "N", "1024", ENV("ITEM"), HOW, "async: examples of a work item (a clock)"},
      COUNT, AT(item), 1, 1 << 24, NULL},
-    {{"group", 0, "N", "1", ENV("GROUP"), HOW, "async: examples in flight; 1 is plain SGD"},
+    {{"group", 0, "N", "4", ENV("GROUP"), HOW, "async: examples in flight; 1 is plain SGD"},
      COUNT, AT(group), 1, 64, NULL},
     {{"model", 'M', "NAME", "logistic", ENV("MODEL"), WHAT, "what to learn: logistic"},
      TEXT, AT(model), 0, 0, NULL},
