@@ -70,7 +70,7 @@ static unsigned long last_level_cache(void) {
 
 static void make_examples(const struct options *o, struct examples *out) {
     char name[128];
-    struct shmt_source *source;
+    struct shmt_source *source = NULL;
     struct shmt_error e = {0};
     struct shmt_part *part = calloc(1, sizeof *part);
     const uint64_t n = o->mbytes * 1000000 / (8 * o->nonzeros);

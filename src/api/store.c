@@ -88,7 +88,7 @@ int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_
     *d = (struct shmt_declared){.l2_rows = rows};
     if (strlen(name) >= sizeof d->table.name)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s...\": a name has at most 31 characters", name);
-    strcpy(d->table.name, name);
+    memcpy(d->table.name, name, strlen(name));
     d->table.rows = rows;
     d->table.width = (uint32_t)width;
     const int rc = shmt_table_check(&d->table, e);

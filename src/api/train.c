@@ -27,7 +27,8 @@ static int find_model(struct session *s) {
     char names[256] = "";
     for (size_t i = 0; (s->model = shmtrain_store_model_at(s->store, i)); i++) {
         if (strcmp(s->model->name, name) == 0) return 0;
-        if (strlen(names) + strlen(s->model->name) + 3 < sizeof names) strcat(strcat(names, i ? ", " : ""), s->model->name);
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", s->model->name);
     }
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "there is no model \"%.60s\": take one of %s", name, names);
 }

@@ -11,7 +11,7 @@ static int refuse(struct shmtrain_session *s, const char *call, const char *what
 
 /* The binding of table t for the item in hand (outside an item: for looking only). */
 static int bind_table(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
-    if (s->error.status != 0) return s->error.status;
+    if (s->error.status < 0) return s->error.status;
     if (t < 0 || (uint32_t)t >= s->spec->n_tables) return refuse(s, call, "there is no table of this number");
     struct shmt_binding *b = &s->table[t];
     if (!b->bound || !s->in_work) {

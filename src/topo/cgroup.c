@@ -47,7 +47,7 @@ static int own_path(const char *root, uint32_t version, const char *controller, 
         controllers++;
         if (version == 2 ? *controllers != '\0' || strtol(line, NULL, 10) != 0 : !list_has(controllers, controller)) continue;
         found = *path == '/' && strlen(path) < out_bytes;
-        if (found) strcpy(out, path);
+        if (found) memcpy(out, path, strlen(path) + 1);
     }
     free(line);
     fclose(f);
