@@ -15,7 +15,7 @@
  * It keeps its state in its argument and the session, not in static variables, and it waits only in session calls.
  *
  * Threads: a session belongs to the thread that was given it. Calls return 0 (next: 1) or a negative status of status.h; a call
- * that cannot be (a row that is not there) returns SHMTRAIN_E_USAGE and leaves its sentence with the session, which ends up
+ * that cannot be (a row that is not there; but see shmtrain_csr) returns SHMTRAIN_E_USAGE and leaves its sentence with the session, which ends up
  * in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means: return it, the run is ending.
  *
  * A gradient is a *sum over examples*; the update takes the mean over the examples that it consists of. In `sync` these are the
@@ -53,7 +53,10 @@ struct shmtrain_fate {
 
 /* n examples in compressed sparse rows. Example k is row i = order ? order[k] : k of the arrays: its nonzeros are
  * start[i] .. start[i + 1] - 1, columns id[] (distinct within a row), values value[] (NULL: all 1). With `bias`, the last row of the table is a
- * further column that every example has, with value 1. Tables of width 1 only. */
+ * further column that every example has, with value 1. Tables of width 1 only.
+ *
+ * Columns are not checked: looking at each once more would cost as much as using it. They must be below the table's rows (with bias:
+ * rows - 1). Data that shmtrain has loaded is checked once, when it is read. */
 struct shmtrain_csr {
     uint32_t n;
     uint32_t bias; /* 0 or 1 */

@@ -98,7 +98,17 @@ int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
         s->error = s->seat->error;
         return rc;
     }
-    b->lent = true;
+    b->lent = *grad_out;
+    return 0;
+}
+
+/* A lent buffer is the item's gradient: it is pushed once, whole, and before anything else. */
+static int check_lent(struct shmtrain_session *s, const char *call, const struct shmt_binding *b, const float *grad,
+                      uint64_t n) {
+    if (!b->lent) return 0;
+    if (b->pushed && grad == b->lent) return refuse(s, call, "the lent buffer has been pushed already");
+    if (!b->pushed && (grad != b->lent || n != b->span.rows))
+        return refuse(s, call, "a lent buffer is pushed whole, and first");
     return 0;
 }
 
@@ -107,8 +117,7 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     int rc = bind_to_push(s, "shmtrain_push", t, &b);
     if (rc == 0) rc = bind_rows(s, "shmtrain_push", t, row, n, &b);
     if (rc < 0) return rc;
-    if (b->lent && !b->pushed && (row != 0 || n != b->span.rows))
-        return refuse(s, "shmtrain_push", "a lent buffer is pushed whole, and first");
+    if ((rc = check_lent(s, "shmtrain_push", b, grad, n)) < 0) return rc;
     const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
     b->pushed = true;
     if (!in_place) push_dense(s, t, b, row, n, grad);
@@ -136,6 +145,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push_sparse", t, &b);
     if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, x, &b);
+    if (rc == 0) rc = check_lent(s, "shmtrain_push_sparse", b, NULL, 0);
     if (rc < 0) return rc;
     kernels_for(s, x)->push_sparse(&b->span, x, slope, s->rate, s->spec->l2);
     b->pushed = true;
@@ -147,6 +157,7 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_each", t, &b);
     if (rc == 0) rc = bind_sparse(s, "shmtrain_each", t, x, &b);
+    if (rc == 0) rc = check_lent(s, "shmtrain_each", b, NULL, 0);
     if (rc < 0) return rc;
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group is 1 to 64 examples");
     kernels_for(s, x)->each(&b->span, x, group, slope, arg, s->rate, s->spec->l2);
@@ -176,6 +187,7 @@ int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t 
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push_rows", t, &b);
     if (rc == 0) rc = check_ids(s, "shmtrain_push_rows", b, id, n);
+    if (rc == 0) rc = check_lent(s, "shmtrain_push_rows", b, NULL, 0);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
     for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width);

@@ -15,7 +15,8 @@
 typedef int shmt_epoch_end(shmtrain_session *s, void *arg, uint32_t epoch);
 
 struct shmt_binding {
-    bool bound, lent, pushed;
+    bool bound, pushed;
+    const float *lent; /* the buffer that was lent for this item; NULL: none */
     int live;
     struct shmt_span span;
 };

@@ -10,8 +10,9 @@ int shmt_shm_live_enter(struct shmt_shm_seat *p) {
 
 /* No more work for me in this epoch: nobody needs to wait for my clock any more. */
 static void stop_counting(struct shmt_shm_seat *p) {
-    /* relaxed: a waiter that sees it late waits for no more than its next look, and reads nothing of mine on the strength of it */
-    store_relaxed(&p->slot->working, 0);
+    /* release: who goes on without me must see all that I have pushed, as if my clock had been reached; pairs with the acquire of
+     * the gates' member words */
+    store_release(&p->slot->working, 0);
     shmt_gates_rouse(&p->clocks);
 }
 
