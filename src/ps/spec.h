@@ -58,6 +58,12 @@ static inline uint64_t shmt_spec_examples_of_step(const struct shmt_spec *spec, 
     return shmt_min_u64(each, spec->n_examples - step * each);
 }
 
+/* The most examples that one work item can have. */
+static inline uint64_t shmt_spec_largest_piece(const struct shmt_spec *spec) {
+    const uint64_t piece = shmt_policy_is_live(&spec->policy) ? spec->item : shmt_ceil_div(spec->batch, spec->n_chunks);
+    return shmt_min_u64(piece, spec->n_examples);
+}
+
 /* The rate of a step: a pure function of how much of the run lies before it, the same for all workers and backends. */
 static inline float shmt_spec_rate(const struct shmt_spec *spec, uint32_t epoch, uint64_t step) {
     const double done = (double)(step * shmt_spec_step_examples(spec)) / (double)spec->n_examples;

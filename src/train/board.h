@@ -16,7 +16,7 @@
 struct shmt_board {
     _Atomic uint32_t epochs_done; /* release: that many records of epochs are complete */
     _Atomic uint32_t reserved;
-    _Atomic uint64_t first_step_ns; /* monotonic time at which the chief had its first work item; 0: not yet */
+    _Atomic uint64_t first_step_ns; /* monotonic time at which all were ready for their first work item; 0: not yet */
 };
 
 struct shmt_board_plan {

@@ -23,16 +23,12 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
 
 /* All begin together: on small data who starts first would else have done the others' work before they are there. */
 static int begin(struct body *body) {
+    struct shmt_board *board = body->job->ops->board(body->job->store);
     const int rc = shmt_session_meet(&body->session);
     body->epoch_began_ns = shmt_now_ns();
+    /* relaxed: one number with one writer, read for display */
+    if (body->session.seat->rank == 0) store_relaxed(&board->first_step_ns, body->epoch_began_ns);
     return rc;
-}
-
-static void note_first_step(struct body *body) {
-    struct shmt_board *board = body->job->ops->board(body->job->store);
-    /* relaxed, both: one number with one writer, read for display */
-    if (body->session.seat->rank == 0 && load_relaxed(&board->first_step_ns) == 0)
-        store_relaxed(&board->first_step_ns, shmt_now_ns());
 }
 
 static int refuse_loss(struct body *body, double loss) {
@@ -57,17 +53,15 @@ static int step(struct body *body, const struct shmtrain_work *work) {
 }
 
 static int train_model(struct body *body) {
-    const uint64_t most = shmt_spec_step_examples(body->job->spec);
+    const uint64_t most = shmt_spec_largest_piece(body->job->spec);
     struct shmtrain_work work;
     int rc;
     body->example = malloc(most * sizeof *body->example);
     if (!body->example)
         return shmt_fail(&body->session.error, SHMTRAIN_E_MEMORY, "no memory for the order of %llu examples",
                          (unsigned long long)most);
-    while ((rc = shmtrain_next(&body->session, &work)) == 1) {
-        note_first_step(body);
+    while ((rc = shmtrain_next(&body->session, &work)) == 1)
         if ((rc = step(body, &work)) < 0) break;
-    }
     free(body->example);
     return rc;
 }
@@ -80,6 +74,15 @@ static int run_worker(struct body *body) {
                      "the worker function returned %d before shmtrain_next had returned 0", rc);
 }
 
+/* _STOPPED is the store's to say: others would wait for ever for a worker that leaves with it although nothing was stopped. */
+static int check_status(struct body *body, int rc) {
+    struct shmt_error *e = &body->session.error;
+    if (rc != SHMTRAIN_E_STOPPED || e->status == SHMTRAIN_E_STOPPED) return rc;
+    if (e->status != 0) return e->status;
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "a worker returned SHMTRAIN_E_STOPPED though no session call had; use shmtrain_store_stop");
+}
+
 int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *e) {
     struct body body = {.job = job};
     int rc = shmt_session_enter(&body.session, job->ops, job->store, job->spec, rank, 0, e);
@@ -87,7 +90,7 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
     rc = begin(&body);
-    if (rc == 0) rc = job->model ? train_model(&body) : run_worker(&body);
+    if (rc == 0) rc = check_status(&body, job->model ? train_model(&body) : run_worker(&body));
     if (rc < 0) {
         *e = body.session.error;
         shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));
