@@ -31,6 +31,7 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     r->load_seconds = seconds_since(store->began_ns);
     r->first_step_seconds = NAN;
     if (store->listener.begin) store->listener.begin(store->listener.arg, r);
+    shmt_error_clear(&store->error); /* what failed in there is the listener's affair, not the run's */
 }
 
 static struct shmt_board *board_of(struct shmtrain_store *store) { return store->ops->board(store->job.store); }
@@ -47,6 +48,7 @@ void shmt_report_progress(struct shmtrain_store *store) {
         store->report.examples += epoch->examples;
         store->report.train_seconds += epoch->seconds;
         if (store->listener.epoch) store->listener.epoch(store->listener.arg, &store->report, epoch);
+        shmt_error_clear(&store->error); /* what failed in there is the listener's affair, not the run's */
     }
 }
 

@@ -193,6 +193,8 @@ static int make_backend(struct shmtrain_store *store, const float *l2_shares) {
     store->job.spec = &store->spec;
     /* seq_cst: see shmtrain_store_stop */
     store_seq_cst(&store->live, made);
+    store->has_run = true;
+    store->trained = (struct shmt_trained){0};
     if (load_seq_cst(&store->stop_asked)) store->ops->stop(made);
     return rc;
 }

@@ -10,12 +10,12 @@ enum { MODEL, LABEL_LOW, LABEL_HIGH, FEATURES, BIAS, FIRST_FEATURE, N_NOTES };
 static void write_notes(const struct shmtrain_store *store, char text[N_NOTES][32], struct shmt_note *note) {
     const char *keys[N_NOTES] = {"shmtrain.model",    "shmtrain.label_low", "shmtrain.label_high",
                                  "shmtrain.features", "shmtrain.bias",      "shmtrain.first_feature"};
-    snprintf(text[MODEL], 32, "%s", store->report.model);
-    snprintf(text[LABEL_LOW], 32, "%.9g", (double)store->label_low);
-    snprintf(text[LABEL_HIGH], 32, "%.9g", (double)store->label_high);
-    snprintf(text[FEATURES], 32, "%llu", (unsigned long long)store->n_features);
-    snprintf(text[BIAS], 32, "%llu", (unsigned long long)store->config.bias);
-    snprintf(text[FIRST_FEATURE], 32, "%u", store->first_feature);
+    snprintf(text[MODEL], 32, "%s", store->trained.model ? store->trained.model : "");
+    snprintf(text[LABEL_LOW], 32, "%.9g", (double)store->trained.label_low);
+    snprintf(text[LABEL_HIGH], 32, "%.9g", (double)store->trained.label_high);
+    snprintf(text[FEATURES], 32, "%llu", (unsigned long long)store->trained.n_features);
+    snprintf(text[BIAS], 32, "%u", store->trained.bias);
+    snprintf(text[FIRST_FEATURE], 32, "%u", store->trained.first_feature);
     for (int i = 0; i < N_NOTES; i++) note[i] = (struct shmt_note){keys[i], text[i]};
 }
 
@@ -37,11 +37,11 @@ int shmtrain_store_save(struct shmtrain_store *store, const char *path) {
     struct shmt_note note[N_NOTES];
     char text[N_NOTES][32];
     shmt_error_clear(&store->error);
-    if (!load_relaxed(&store->live)) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save before a run");
+    if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save before a run");
     write_notes(store, text, note);
     int rc = read_tables(store, tensor, value);
     if (rc == 0)
-        rc = shmt_model_file_write(path, tensor, store->n_tables, note, store->report.model[0] ? N_NOTES : 0, &store->error);
+        rc = shmt_model_file_write(path, tensor, store->n_tables, note, store->trained.model ? N_NOTES : 0, &store->error);
     for (uint32_t t = 0; t < store->n_tables; t++) free(value[t]);
     return rc;
 }

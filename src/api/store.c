@@ -30,6 +30,7 @@ void shmt_store_forget_tables(struct shmtrain_store *store) {
     for (uint32_t t = 0; t < store->n_tables; t++) free(store->table[t].value);
     memset(store->table, 0, sizeof store->table);
     store->n_tables = 0;
+    store->has_run = false;
 }
 
 void shmtrain_store_destroy(struct shmtrain_store *store) {
@@ -74,8 +75,7 @@ static bool find_table(const struct shmtrain_store *store, const char *name) {
 int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width) {
     struct shmt_error *e = &store->error;
     shmt_error_clear(e);
-    if (load_relaxed(&store->live))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": declare tables before the first run", name);
+    if (store->has_run) return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": declare tables before the first run", name);
     if (store->n_tables == SHMT_MAX_TABLES)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": at most %d tables", name, SHMT_MAX_TABLES);
     if (find_table(store, name)) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is a table \"%.31s\" already", name);

@@ -22,6 +22,15 @@ struct shmt_declared {
     float *value; /* (rows, width), or NULL: zero */
 };
 
+/* What the model file says of the run that the parameters come from; it outlives later runs that fail before they begin. */
+struct shmt_trained {
+    const char *model; /* NULL: own worker functions */
+    float label_low, label_high;
+    uint64_t n_features;
+    uint32_t first_feature; /* the id in the data that is column 0 */
+    uint32_t bias;
+};
+
 struct shmtrain_store {
     struct shmt_config config;
     struct shmt_error error;
@@ -43,9 +52,8 @@ struct shmtrain_store {
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
     uint64_t began_ns;
     char *dataset_name, *valid_name;
-    float label_low, label_high; /* of the last training data, for the model file */
-    uint64_t n_features;
-    uint32_t first_feature; /* the id in the data that is column 0 */
+    bool has_run;
+    struct shmt_trained trained;
 };
 
 /* Runs a team to its end on the application's thread; `tick` (may be NULL) is called whenever there may be news. A stop that was

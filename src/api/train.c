@@ -13,6 +13,7 @@
 /* Everything that one call of shmtrain_store_train holds. */
 struct session {
     struct shmtrain_store *store;
+    const char *source; /* the data, as named */
     struct shmt_crew crew;
     const struct shmtrain_model *model;
     struct shmt_load train, valid;
@@ -35,22 +36,28 @@ static int find_model(struct session *s) {
 
 /* ---- data ---- */
 
+/* More readers than processors would only get in one another's way. */
+static uint32_t parts_of(const struct shmt_crew *crew) {
+    return (uint32_t)shmt_min_u64(crew->n_workers, shmt_topo_cpus(crew->topo));
+}
+
 /* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its own. */
-static int open_data(struct session *s, const char *data) {
+static int open_data(struct session *s) {
     struct shmtrain_store *store = s->store;
     const char *valid = store->config.valid;
+    const uint32_t n_parts = parts_of(&s->crew);
     char *end = NULL;
     const double share = strtod(valid, &end);
-    int rc = shmt_load_open(&s->train, store, data, false, s->crew.n_workers);
+    int rc = shmt_load_open(&s->train, store, s->source, false, n_parts);
     if (rc < 0) return rc;
     if (valid[0] == '\0') {
         s->has_valid = shmt_source_is_generator(s->train.source);
-        return s->has_valid ? shmt_load_open(&s->valid, store, data, true, s->crew.n_workers) : 0;
+        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, true, n_parts) : 0;
     }
     if (strcmp(valid, "none") == 0) return 0;
     if (*end != '\0') {
         s->has_valid = true;
-        return shmt_load_open(&s->valid, store, valid, false, s->crew.n_workers);
+        return shmt_load_open(&s->valid, store, valid, false, n_parts);
     }
     if (!(share > 0 && share < 1))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
@@ -111,6 +118,9 @@ static int check_valid_labels(struct session *s) {
 }
 
 static int check_model(struct session *s) {
+    if (s->train.data.n_features == 0 && !s->store->job.settings.bias)
+        return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
+                         "%s has no features at all: learn a bias (--bias 1), or take other data", s->source);
     const char *why = s->model->check ? s->model->check(&s->train.data) : NULL;
     if (why) return refuse_labels(s, &s->train, why);
     return s->has_valid && !isnan(s->model->threshold) ? check_valid_labels(s) : 0;
@@ -133,26 +143,43 @@ static int make_tables(struct session *s) {
 
 /* A rate that suits examples of this length: a gradient step of a linear model moves its own dot product by rate * |x|^2 * slope, so
  * rate * mean |x|^2 = 1 is a full step for a mean example. The mean gradient of a batch is less noisy than one example's, and
- * takes SYNC_FACTOR times as much; more than that oscillates on data with many dense features (docs/performance.md). */
+ * takes SYNC_FACTOR times as much; more than that oscillates on data with many dense features (docs/performance.md). A bias is a
+ * feature of length 1: where the others are shorter, it sets the pace: a logistic slope changes by 1/4 of the dot product at most,
+ * so that a rate above 8 makes the bias jump to and fro. */
 #define SYNC_FACTOR 8
 static float automatic_rate(const struct session *s) {
+    const bool bias = s->store->job.settings.bias, live = shmt_policy_is_live(&s->store->spec.policy);
     const double square = s->train.data.mean_square;
-    const double rate = square > 0 ? 1 / square : 1;
-    return (float)(shmt_policy_is_live(&s->store->spec.policy) ? rate : SYNC_FACTOR * rate);
+    if (bias && square < 0.05)
+        shmt_log(&s->store->log,
+                 "the features are small (mean |x|^2 is %.2g, beside a bias of 1) and will be learned slowly: scale them up",
+                 square);
+    return (float)((live ? 1 : SYNC_FACTOR) / fmax(square, bias ? 1 : 1e-6));
+}
+
+/* How many training examples each column occurs in. */
+static void count_columns(const struct session *s, uint32_t *count) {
+    const struct shmtrain_data *data = &s->train.data;
+    for (uint64_t k = 0; k < s->store->spec.n_examples; k++) {
+        const uint64_t i = s->split.train_example ? s->split.train_example[k] : k;
+        for (uint64_t j = data->start[i]; j < data->start[i + 1]; j++) count[data->id[j]]++;
+    }
 }
 
 /* Live modes with L2: the share of a row is how many examples there are for each one that touches it (span.h). */
 static int make_l2_shares(struct session *s) {
-    const struct shmtrain_data *data = &s->train.data;
-    const uint64_t rows = s->store->table[0].table.rows, ruled = s->store->table[0].l2_rows;
+    const uint64_t rows = s->store->table[0].table.rows, ruled = s->store->table[0].l2_rows, n = s->store->spec.n_examples;
     if (!s->store->spec.l2_shares) return 0;
+    uint32_t *count = calloc(rows, sizeof *count);
     s->l2_shares = calloc(rows, sizeof *s->l2_shares);
-    if (!s->l2_shares)
+    if (!count || !s->l2_shares) {
+        free(count);
         return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for the L2 shares of %llu features",
                          (unsigned long long)rows);
-    for (uint64_t i = 0; i < data->n_nonzeros; i++) s->l2_shares[data->id[i]] += 1;
-    for (uint64_t row = 0; row < rows; row++)
-        s->l2_shares[row] = row < ruled && s->l2_shares[row] > 0 ? (float)data->n_examples / s->l2_shares[row] : 0;
+    }
+    count_columns(s, count);
+    for (uint64_t row = 0; row < ruled; row++) s->l2_shares[row] = count[row] ? (float)n / (float)count[row] : 0;
+    free(count);
     return 0;
 }
 
@@ -197,24 +224,38 @@ static void name_data(struct session *s) {
     r->best_loss = s->has_valid ? v->best_loss : NAN;
 }
 
-static int prepare(struct session *s, const char *data) {
+static int make_split(struct session *s) {
     struct shmtrain_store *store = s->store;
-    store->job = (struct shmt_job){.settings = {.bias = (uint32_t)store->config.bias}};
-    int rc = find_model(s);
-    if (rc == 0) rc = open_data(s, data);
-    if (rc == 0) rc = check_guess(s);
-    if (rc == 0) rc = count_data(s);
-    if (rc == 0) rc = check_model(s);
-    if (rc == 0) rc = make_tables(s);
-    if (rc == 0 && s->share > 0)
-        rc = shmt_split_make(&s->split, store->config.seed, s->train.totals.n_examples, s->share, &store->error);
-    if (rc == 0) rc = make_spec(s);
-    if (rc == 0) rc = shmt_check_memory(store, store->ops, &store->spec, s->train.bytes + s->valid.bytes);
-    if (rc == 0) rc = shmt_load_fill(&s->train, store, &s->crew);
-    if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, store, &s->crew);
-    if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &store->error);
-    if (rc == 0) rc = make_l2_shares(s);
+    if (s->share == 0) return 0;
+    return shmt_split_make(&s->split, store->config.seed, s->train.totals.n_examples, s->share, &store->error);
+}
+
+static int check_memory(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    const uint64_t shares_bytes = store->spec.l2_shares ? 2 * store->table[0].table.rows * sizeof(float) : 0;
+    return shmt_check_memory(store, store->ops, &store->spec, s->train.bytes + s->valid.bytes + shares_bytes);
+}
+
+static int fill_data(struct session *s) {
+    int rc = shmt_load_fill(&s->train, s->store, &s->crew);
+    if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, s->store, &s->crew);
+    if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &s->store->error);
     return rc;
+}
+
+/* All that comes before the workers; a stop that is asked for meanwhile is seen between two of these. */
+static int prepare(struct session *s) {
+    static int (*const STAGES[])(struct session *) = {find_model,   open_data,   check_guess,   count_data,
+                                                      check_model,  make_tables, make_split,    make_spec,
+                                                      check_memory, fill_data,   make_l2_shares};
+    s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
+    for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
+        const int rc = STAGES[i](s);
+        if (rc < 0) return rc;
+        if (load_relaxed(&s->store->stop_asked))
+            return shmt_fail(&s->store->error, SHMTRAIN_E_STOPPED, "stopped before training began");
+    }
+    return 0;
 }
 
 static int train(struct session *s) {
@@ -232,20 +273,23 @@ static int train(struct session *s) {
     }
     name_data(s);
     const int rc = shmt_run_job(store, &s->crew, s->l2_shares);
-    store->first_feature = s->train.columns.base;
-    store->label_low = s->train.data.label_low;
-    store->label_high = s->train.data.label_high;
-    store->n_features = s->train.data.n_features;
+    const struct shmtrain_data *data = &s->train.data;
+    store->trained = (struct shmt_trained){.model = s->model->name,
+                                           .label_low = data->label_low,
+                                           .label_high = data->label_high,
+                                           .n_features = data->n_features,
+                                           .first_feature = s->train.columns.base,
+                                           .bias = store->job.settings.bias};
     return rc;
 }
 
 int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
-    struct session s = {.store = store};
+    struct session s = {.store = store, .source = data};
     int rc = shmt_run_begin(store);
     if (rc == 0 && data[0] == '\0')
         rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file, or builtin:sparse");
     if (rc == 0) rc = shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &s.crew);
-    if (rc == 0) rc = prepare(&s, data);
+    if (rc == 0) rc = prepare(&s);
     if (rc == 0) rc = train(&s);
     free(s.l2_shares);
     shmt_split_free(&s.split);
