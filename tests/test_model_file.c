@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -89,6 +90,11 @@ static int make_folder(void **state) {
     return g_folder[0] && chdir(g_folder) == 0 ? 0 : -1;
 }
 
+/* Or the one above; files whose names begin with a dot do count. */
+static bool is_folder_itself(const struct dirent *entry) {
+    return strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+}
+
 static int remove_folder(void **state) {
     struct dirent *entry;
     (void)state;
@@ -96,7 +102,7 @@ static int remove_folder(void **state) {
     if (!g_folder[0] || chdir(g_folder) != 0) return -1; /* what is removed is in there and nowhere else */
     DIR *dir = opendir(".");
     while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.') unlink(entry->d_name);
+        if (!is_folder_itself(entry)) unlink(entry->d_name);
     if (dir) closedir(dir);
     return chdir("/") == 0 && rmdir(g_folder) == 0 ? 0 : -1;
 }
@@ -105,7 +111,7 @@ static int files_here(void) {
     int n = 0;
     DIR *dir = opendir(".");
     assert_non_null(dir);
-    for (struct dirent *entry; (entry = readdir(dir));) n += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(dir));) n += !is_folder_itself(entry);
     closedir(dir);
     return n;
 }
@@ -262,7 +268,7 @@ static void places_where_no_file_can_be_are_named(void **state) {
 static void a_leftover_of_the_same_name_is_not_touched(void **state) {
     char name[64];
     (void)state;
-    snprintf(name, sizeof name, "model.%ld-0.tmp", (long)getpid());
+    snprintf(name, sizeof name, ".shmtrain-%ld-0.tmp", (long)getpid());
     write_old_file(name);
     save_well("model");
     assert_int_equal(files_here(), 2);
@@ -297,6 +303,40 @@ static void a_symbolic_link_stays_one(void **state) {
     assert_true(S_ISLNK(mode_of("link")) && S_ISLNK(mode_of("link-to-link")) && S_ISREG(mode_of("model")));
     assert_true(contents("model", bytes, sizeof bytes) > 200);
     assert_int_equal(files_here(), 3);
+}
+
+/* "runs/latest.model" may be made before the first run has ended. */
+static void a_symbolic_link_to_nothing_stays_one_and_gets_its_file(void **state) {
+    unsigned char bytes[1000];
+    struct shmt_error e = {0};
+    (void)state;
+    assert_int_equal(mkdir("runs", 0777), 0);
+    assert_int_equal(symlink("second", "runs/first"), 0); /* seen from its own folder */
+    assert_int_equal(symlink("runs/first", "link"), 0);
+    save_well("link");
+    assert_true(S_ISLNK(mode_of("link")) && S_ISLNK(mode_of("runs/first")) && S_ISREG(mode_of("runs/second")));
+    assert_true(contents("runs/second", bytes, sizeof bytes) > 200);
+    assert_int_equal(files_here(), 2);
+    assert_int_equal(unlink("runs/second") | unlink("runs/first") | rmdir("runs"), 0);
+    assert_int_equal(save("link", &e), SHMTRAIN_E_SYSTEM); /* its folder is gone */
+    assert_string_equal(e.text, "cannot write the model to runs/first: No such file or directory");
+    shmt_error_clear(&e);
+    assert_int_equal(symlink("circle", "circle"), 0);
+    assert_int_equal(save("circle", &e), SHMTRAIN_E_SYSTEM);
+    assert_string_equal(e.text, "cannot write the model to circle: Too many levels of symbolic links");
+    assert_true(S_ISLNK(mode_of("link")) && S_ISLNK(mode_of("circle")));
+    assert_int_equal(files_here(), 2);
+}
+
+static void a_name_as_long_as_names_may_be_is_written(void **state) {
+    char name[NAME_MAX + 1];
+    unsigned char bytes[1000];
+    (void)state;
+    memset(name, 'm', NAME_MAX);
+    name[NAME_MAX] = '\0';
+    save_well(name);
+    assert_true(contents(name, bytes, sizeof bytes) > 200);
+    assert_int_equal(files_here(), 1);
 }
 
 static void *read_fifo(void *arg) {
@@ -339,6 +379,8 @@ int main(void) {
         TEST(a_leftover_of_the_same_name_is_not_touched),
         TEST(permissions_stay_or_follow_the_umask),
         TEST(a_symbolic_link_stays_one),
+        TEST(a_symbolic_link_to_nothing_stays_one_and_gets_its_file),
+        TEST(a_name_as_long_as_names_may_be_is_written),
         TEST(pipes_and_devices_are_written_to_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MOST_LINKS 40 /* that lead to one another: as many as the system follows */
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are written as the memory is");
 
 static json_t *tensor_entry(const struct shmt_tensor *tensor, uint64_t *offset) {
@@ -66,7 +68,8 @@ static int write_contents(int fd, const char *header, const struct shmt_tensor *
     return fsync(fd);
 }
 
-/* The rename itself must survive a crash of the machine, too. A folder that cannot be synced (some file systems) is no failure. */
+/* The rename itself must survive a crash of the machine, too. A folder that cannot be synced (some file systems) is no failure.
+ * */
 static void sync_folder(const char *path) {
     char *copy = strdup(path);
     if (!copy) return;
@@ -77,11 +80,18 @@ static void sync_folder(const char *path) {
     close(fd);
 }
 
-/* A new file beside `path`, with the permissions of the one that it will replace. The name is ours alone: O_EXCL. */
+/* The folder of `path` with its final '/', or "" when it is the current one. */
+static size_t folder_bytes(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* A new file beside `path`, with the permissions of the one that it will replace. The name is ours alone: O_EXCL. It is short
+ * whatever the other one is: what may stand there may be written there. */
 static int open_temporary(const char *path, char *temporary, size_t bytes) {
     struct stat old;
     for (unsigned i = 0; i < 100; i++) {
-        const int n = snprintf(temporary, bytes, "%s.%ld-%u.tmp", path, (long)getpid(), i);
+        const int n = snprintf(temporary, bytes, "%.*s.shmtrain-%ld-%u.tmp", (int)folder_bytes(path), path, (long)getpid(), i);
         if (n < 0 || (size_t)n >= bytes) {
             errno = ENAMETOOLONG;
             return -1;
@@ -120,6 +130,39 @@ static int write_special(const char *path, const char *header, const struct shmt
     return rc < 0 && e->status != 0 ? e->status : 0; /* what cannot be synced (EINVAL) is written all the same */
 }
 
+/* One symbolic link further: `path` (PATH_MAX) becomes what it points to, seen from its folder. 1: done, 0: it is no link, -1:
+ * errno. */
+static int follow_link(char *path) {
+    char target[PATH_MAX];
+    const ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n < 0) return errno == EINVAL || errno == ENOENT ? 0 : -1;
+    target[n] = '\0';
+    const size_t folder = target[0] == '/' ? 0 : folder_bytes(path);
+    if (folder + (size_t)n >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(path + folder, target, (size_t)n + 1);
+    return 1;
+}
+
+/* The file itself behind symbolic links, also when there is none yet: it is what is written, and the links stay. */
+static int resolve(const char *path, char out[PATH_MAX]) {
+    int more = 1;
+    if (snprintf(out, PATH_MAX, "%s", path) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    for (int i = 0; more == 1; i++) {
+        if (i > MOST_LINKS) {
+            errno = ELOOP;
+            return -1;
+        }
+        more = follow_link(out);
+    }
+    return more;
+}
+
 int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, uint32_t n_tensors, const struct shmt_note *note,
                           uint32_t n_notes, struct shmt_error *e) {
     struct stat there;
@@ -132,8 +175,10 @@ int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, ui
         rc = shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write the model to %s: it is a folder, name a file in it", path);
     else if (exists && !S_ISREG(there.st_mode))
         rc = write_special(path, header, tensor, n_tensors, e);
-    else /* behind a symbolic link, the file itself is replaced, not the link */
-        rc = write_and_rename(exists && realpath(path, real) ? real : path, header, tensor, n_tensors, e);
+    else if (resolve(path, real) < 0)
+        rc = shmt_fail_errno(e, "cannot write the model to %s", path);
+    else
+        rc = write_and_rename(real, header, tensor, n_tensors, e);
     free(header);
     return rc;
 }
