@@ -269,6 +269,33 @@ static void a_long_name_is_cut_at_its_beginning(void **state) {
     assert_non_null(strstr(text, "ddd/train.svm\n"));
 }
 
+static void what_a_terminal_would_obey_is_no_part_of_a_name(void **state) {
+    struct shmtrain_report r = ordinary();
+    char text[2048];
+    (void)state;
+    r.dataset.name = "a\033[31mb\nc\177d\302\233e\303\244";
+    r.valid.name = "\007";
+    shmtrain_report_opening(&r, text, sizeof text);
+    assert_non_null(strstr(text, "data        a?[31mb?c?d?e\303\244\n "));
+    assert_non_null(strstr(text, "validation  ?\n "));
+}
+
+static void a_name_is_cut_between_characters(void **state) {
+    char name[128], text[2048];
+    (void)state;
+    for (size_t bytes = 61; bytes < 67; bytes++) { /* a run of letters of three bytes each is cut at all their bytes */
+        struct shmtrain_report r = ordinary();
+        size_t n = 0;
+        for (; n < 24; n += 3) memcpy(name + n, "\342\202\254", 3);
+        memset(name + n, 'x', bytes - n);
+        name[bytes] = '\0';
+        r.dataset.name = name;
+        shmtrain_report_opening(&r, text, sizeof text);
+        if (strncmp(text, "data        ...\342\202\254", 18) != 0) fail_msg("cut in a character: %s", text);
+        assert_non_null(strstr(text, "\254xxx"));
+    }
+}
+
 static void a_short_buffer_gets_the_beginning_and_a_final_0(void **state) {
     const struct shmtrain_report r = ordinary();
     char whole[2048], text[2048];
@@ -305,6 +332,8 @@ int main(void) {
         TEST(opening_and_summary_say_what_runs_and_what_came_out),
         TEST(no_line_is_wider_than_80_columns),
         TEST(a_long_name_is_cut_at_its_beginning),
+        TEST(what_a_terminal_would_obey_is_no_part_of_a_name),
+        TEST(a_name_is_cut_between_characters),
         TEST(a_short_buffer_gets_the_beginning_and_a_final_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

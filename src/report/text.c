@@ -94,10 +94,21 @@ static void add_choices(char *out, size_t bytes, const struct shmtrain_report *r
         add(out, bytes, "%s updates after each example, nobody waits\n", r->write);
 }
 
-/* The name of a file may be long: its end says most. */
+/* The name of a file may be long: its end says most; it begins with a whole character of UTF-8. What a terminal would obey
+ * instead of showing it is shown as '?': control characters, and those of Latin-1 (0x80 to 0x9f, after 0xc2 in UTF-8). */
 static void add_name(char *out, size_t bytes, const char *name) {
     const size_t n = strlen(name), most = 60;
-    add(out, bytes, "%s%s", n > most ? "..." : "", n > most ? name + n - most : name);
+    const char *at = n > most ? name + n - most : name;
+    char shown[64], *to = shown;
+    while (at > name && ((unsigned char)*at & 0xc0) == 0x80) at++;
+    for (; *at; at++) {
+        const unsigned char c = (unsigned char)*at, next = (unsigned char)at[1];
+        const int is_latin1_control = c == 0xc2 && next >= 0x80 && next < 0xa0;
+        if (is_latin1_control) at++;
+        *to++ = c < ' ' || c == 0x7f || is_latin1_control ? '?' : *at;
+    }
+    *to = '\0';
+    add(out, bytes, "%s%s", n > most ? "..." : "", shown);
 }
 
 void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t bytes) {
