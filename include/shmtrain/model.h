@@ -49,7 +49,8 @@ struct shmtrain_model {
     int (*step)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                 double *loss_out);
 
-    /* At most SHMTRAIN_MODEL_GROUP examples: a score each (higher: more likely the larger label; a regression's prediction), into score_out, and the sum of their losses. Pushes nothing. */
+    /* At most SHMTRAIN_MODEL_GROUP examples: a score each (higher: more likely the larger label; a regression's prediction),
+     * into score_out, and the sum of their losses. Pushes nothing. */
     int (*score)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                  float *score_out, double *loss_out);
 

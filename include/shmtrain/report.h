@@ -47,8 +47,8 @@ struct shmtrain_report {
 /* One JSON object, in one line, with a line break at its end; to be freed. NULL: no memory. */
 SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
 
-/* Lines for people, at most 80 columns wide, each into `out` (`bytes` large, 0-terminated, no line break): the heading of the table of
- * epochs, one epoch of it. */
+/* Lines for people, at most 80 columns wide, each into `out` (`bytes` large, 0-terminated, no line break): the heading of the
+ * table of epochs, one epoch of it. */
 SHMTRAIN_API void shmtrain_report_heading(const struct shmtrain_report *report, char *out, size_t bytes);
 SHMTRAIN_API void shmtrain_report_line(const struct shmtrain_report *report, const struct shmtrain_epoch *epoch, char *out,
                                        size_t bytes);

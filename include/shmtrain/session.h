@@ -15,12 +15,13 @@
  * It keeps its state in its argument and the session, not in static variables, and it waits only in session calls.
  *
  * Threads: a session belongs to the thread that was given it. Calls return 0 (next: 1) or a negative status of status.h; a call
- * that cannot be (a row that is not there; but see shmtrain_csr) returns SHMTRAIN_E_USAGE and leaves its sentence with the session, which ends up
- * in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means: return it, the run is ending.
+ * that cannot be (a row that is not there; but see shmtrain_csr) returns SHMTRAIN_E_USAGE and leaves its sentence with the
+ * session, which ends up in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means:
+ * return it, the run is ending.
  *
  * A gradient is a *sum over examples*; the update takes the mean over the examples that it consists of. In `sync` these are the
- * examples of the whole batch. In `async` they are those of the work item for a dense push, and for the sparse calls each example
- * is an update of its own (group of examples: see shmtrain_each). */
+ * examples of the whole batch. In `async` they are those of the work item for a dense push, and for the sparse calls each
+ * example is an update of its own (group of examples: see shmtrain_each). */
 #ifndef SHMTRAIN_SESSION_H
 #define SHMTRAIN_SESSION_H
 
@@ -33,8 +34,8 @@ extern "C" {
 
 typedef struct shmtrain_session shmtrain_session;
 
-/* One work item: the places first .. first + n - 1 of this epoch's order are mine. A function that reads its data in order may use
- * places as example numbers; shmtrain_order gives the shuffled example at each place. */
+/* One work item: the places first .. first + n - 1 of this epoch's order are mine. A function that reads its data in order may
+ * use places as example numbers; shmtrain_order gives the shuffled example at each place. */
 struct shmtrain_work {
     uint64_t first, n;
     uint64_t
@@ -51,12 +52,12 @@ struct shmtrain_fate {
     uint32_t applied, dropped, folded; /* examples */
 };
 
-/* n examples in compressed sparse rows. Example k is row i = order ? order[k] : k of the arrays: its nonzeros are
- * start[i] .. start[i + 1] - 1, columns id[] (distinct within a row), values value[] (NULL: all 1). With `bias`, the last row of the table is a
- * further column that every example has, with value 1. Tables of width 1 only.
+/* n examples in compressed sparse rows. Example k is row i = order ? order[k] : k of the arrays: its nonzeros are start[i] ..
+ * start[i + 1] - 1, columns id[] (distinct within a row), values value[] (NULL: all 1). With `bias`, the last row of the table
+ * is a further column that every example has, with value 1. Tables of width 1 only.
  *
- * Columns are not checked: looking at each once more would cost as much as using it. They must be below the table's rows (with bias:
- * rows - 1). Data that shmtrain has loaded is checked once, when it is read. */
+ * Columns are not checked: looking at each once more would cost as much as using it. They must be below the table's rows (with
+ * bias: rows - 1). Data that shmtrain has loaded is checked once, when it is read. */
 struct shmtrain_csr {
     uint32_t n;
     uint32_t bias; /* 0 or 1 */
@@ -66,13 +67,14 @@ struct shmtrain_csr {
     const uint32_t *order;
 };
 
-/* Turns dot products into slopes: slope_out[k] = d loss / d dot of example first + k of the csr (its place there, not order[]). (n) each, n at most 64. */
+/* Turns dot products into slopes: slope_out[k] = d loss / d dot of example first + k of the csr (its place there, not order[]).
+ * (n) each, n at most 64. */
 typedef void shmtrain_slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out);
 
 /* ---- work: the two calls that may wait ---- */
 
-/* The next work item of mine: 1 and *out, or 0 when the run is over, or a negative status. Waits at the end of an epoch until all
- * have finished it. The item before it must have been ended by shmtrain_clock. */
+/* The next work item of mine: 1 and *out, or 0 when the run is over, or a negative status. Waits at the end of an epoch until
+ * all have finished it. The item before it must have been ended by shmtrain_clock. */
 SHMTRAIN_API int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out);
 
 /* What I pushed for this item is complete. Waits as the mode says; all views end. `out` may be NULL. */
@@ -87,16 +89,17 @@ SHMTRAIN_API int shmtrain_report(shmtrain_session *s, double loss_sum);
 
 /* ---- dense: rows of table t, row-major (n, width) ---- */
 
-/* A look at rows row .. row + n - 1 without a copy: *at_out points to the first, rows are *stride_out floats apart. *live_out: 1, others' updates
- * (and my own) show up while I look, each element whole; 0, nothing changes before my next clock. Valid until then; read only. */
+/* A look at rows row .. row + n - 1 without a copy: *at_out points to the first, rows are *stride_out floats apart. *live_out:
+ * 1, others' updates (and my own) show up while I look, each element whole; 0, nothing changes before my next clock. Valid
+ * until then; read only. */
 SHMTRAIN_API int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
                                int *live_out);
 
 /* A steady copy of the rows: (n, width) into out. */
 SHMTRAIN_API int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *out);
 
-/* Lends the buffer in which the whole table's gradient (rows, width) is to be written, to be given to shmtrain_push. Its contents are undefined; every element must be written.
- * Once per item and table, before any other push of the item. */
+/* Lends the buffer in which the whole table's gradient (rows, width) is to be written, to be given to shmtrain_push. Its
+ * contents are undefined; every element must be written. Once per item and table, before any other push of the item. */
 SHMTRAIN_API int shmtrain_lend(shmtrain_session *s, int t, float **grad_out);
 
 /* Pushes a gradient (n, width) for these rows. grad == the lent buffer (then row 0, n = rows): taken without a copy. */
@@ -113,8 +116,9 @@ SHMTRAIN_API int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_
 /* Pushes the gradient sum over k of slope[k] * x_k. Live modes: example by example, each an update of its own. */
 SHMTRAIN_API int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *x, const float *slope);
 
-/* For each group of `group` examples (1 .. 64): dot products, slopes by the callback, push. The fast path of linear models. In the
- * live modes group 1 is plain stochastic gradient descent; larger groups keep more rows in flight: their dot products are taken before any of them is updated. */
+/* For each group of `group` examples (1 .. 64): dot products, slopes by the callback, push. The fast path of linear models. In
+ * the live modes group 1 is plain stochastic gradient descent; larger groups keep more rows in flight: their dot products are
+ * taken before any of them is updated. */
 SHMTRAIN_API int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope,
                                void *arg);
 

@@ -1,11 +1,11 @@
 /* The store: parameters in memory that many workers share, and runs that train them. All that an application calls.
  *
- * Minimal program: examples/line.c. A store is made, options are set by name, tables are declared (or a model and data are named), a
- * run trains, parameters are read. Several stores in one process are independent of one another. A store belongs to one thread at a
- * time, except where a function says otherwise.
+ * Minimal program: examples/line.c. A store is made, options are set by name, tables are declared (or a model and data are
+ * named), a run trains, parameters are read. Several stores in one process are independent of one another. A store belongs to
+ * one thread at a time, except where a function says otherwise.
  *
- * Calls return 0 or more, or a negative status (status.h) with a sentence in shmtrain_store_message. The library prints nothing,
- * never exits, and installs no signal handler. */
+ * Calls return 0 or more, or a negative status (status.h) with a sentence in shmtrain_store_message. The library prints
+ * nothing, never exits, and installs no signal handler. */
 #ifndef SHMTRAIN_STORE_H
 #define SHMTRAIN_STORE_H
 
@@ -41,8 +41,8 @@ SHMTRAIN_API int shmtrain_store_create(struct shmtrain_store **out);
 /* Frees it, its parameters and its data. NULL is fine. Not while it runs. */
 SHMTRAIN_API void shmtrain_store_destroy(struct shmtrain_store *store);
 
-/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. NULL: a sentence for the
- * store that shmtrain_store_create could not make. */
+/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. NULL: a sentence for
+ * the store that shmtrain_store_create could not make. */
 SHMTRAIN_API const char *shmtrain_store_message(const struct shmtrain_store *store);
 
 /* ---- configuration ---- */
@@ -72,28 +72,30 @@ SHMTRAIN_API void shmtrain_store_listen(struct shmtrain_store *store,
 
 /* ---- own worker functions ---- */
 
-/* Declares a table of (rows, width) floats, zero at first; returns its number: 0, 1, ... Errors: _USAGE (name taken, size, more than 8, after a run). */
+/* Declares a table of (rows, width) floats, zero at first; returns its number: 0, 1, ... Errors: _USAGE (name taken, size, more
+ * than 8, after a run). */
 SHMTRAIN_API int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width);
 
 /* How many examples an epoch deals out, each exactly once. */
 SHMTRAIN_API int shmtrain_store_examples(struct shmtrain_store *store, uint64_t n);
 
-/* Trains with `worker` in every worker, for all epochs; returns when all have ended. A further run goes on with the parameters that the
- * one before left. Errors: _USAGE, _MEMORY (with figures), _SYSTEM, _DIED (which worker, of what), a worker's own, and
+/* Trains with `worker` in every worker, for all epochs; returns when all have ended. A further run goes on with the parameters
+ * that the one before left. Errors: _USAGE, _MEMORY (with figures), _SYSTEM, _DIED (which worker, of what), a worker's own, and
  * _STOPPED is none: a run that shmtrain_store_stop ended returns 0. Blocks; listeners are called meanwhile. */
 SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg);
 
 /* ---- models and data ---- */
 
-/* Offers a model of your own, to be chosen by option `model`; it must outlive the store. Errors: _USAGE (no name, name taken). */
+/* Offers a model of your own, to be chosen by option `model`; it must outlive the store. Errors: _USAGE (no name, name
+ * taken). */
 SHMTRAIN_API int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_model *model);
 
 /* A model, built in or offered, from 0; NULL behind the last. */
 SHMTRAIN_API const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store *store, size_t i);
 
-/* Loads the data (a path, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates after
- * each epoch. The store's tables become the model's; tables that were declared before are gone.
- * Errors: as shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers. */
+/* Loads the data (a path, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates
+ * after each epoch. The store's tables become the model's; tables that were declared before are gone. Errors: as
+ * shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */

@@ -1,5 +1,5 @@
-/* The option table: see options.h. Each row says all there is to say about an option; the command line, its help, the environment
- * and shmtrain_store_set are made from it. */
+/* The option table: see options.h. Each row says all there is to say about an option; the command line, its help, the
+ * environment and shmtrain_store_set are made from it. */
 #include "api/options.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The configuration of a store, and the one table that describes it: names, letters, defaults, environment, help and parsing. */
+/* The configuration of a store, and the one table that describes it: names, letters, defaults, environment, help and
+ * parsing. */
 #ifndef SHMT_API_OPTIONS_H
 #define SHMT_API_OPTIONS_H
 
@@ -25,7 +26,8 @@ struct shmt_config {
 int shmt_config_init(struct shmt_config *config, struct shmt_error *e);
 void shmt_config_fini(struct shmt_config *config);
 
-/* Parses and sets one option. Errors: _USAGE; nothing changes then. `given_as` is how the user wrote it ("--rate", "SHMTRAIN_RATE"). */
+/* Parses and sets one option. Errors: _USAGE; nothing changes then. `given_as` is how the user wrote it ("--rate",
+ * "SHMTRAIN_RATE"). */
 int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,
                     struct shmt_error *e);
 

@@ -65,7 +65,8 @@ static void add_counters(struct shmtrain_store *store) {
     r->wait_fraction = all > 0 ? fmin(1, (double)waited_ns * 1e-9 / all) : 0;
 }
 
-/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, *finite_out = false where one is not finite. */
+/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, *finite_out = false where
+ * one is not finite. */
 static int hash_parameters(struct shmtrain_store *store, bool *finite_out) {
     enum { AT_ONCE = 1 << 16 };
     XXH64_state_t *state = XXH64_createState();

@@ -61,8 +61,8 @@ static uint32_t chunks_of_config(const struct shmt_config *c) {
     return chunks;
 }
 
-/* An automatic rate is 1 here; models that know their data set a better one. Single examples' gradients are noisy to the end, so
- * the live modes' rate goes down faster. */
+/* An automatic rate is 1 here; models that know their data set a better one. Single examples' gradients are noisy to the end,
+ * so the live modes' rate goes down faster. */
 static struct shmt_rate rate_of_config(const struct shmt_config *c, bool live) {
     return (struct shmt_rate){.base = isnan(c->rate) ? 1 : (float)c->rate,
                               .kind = strcmp(c->schedule, "constant") == 0 ? SHMT_RATE_CONSTANT : SHMT_RATE_INVERSE,

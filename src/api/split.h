@@ -1,5 +1,5 @@
-/* Setting a share of the examples aside for validation: each example by a random number that is a function of (seed, example), so the
- * same ones for every number of workers, and without regard to the order of the file. */
+/* Setting a share of the examples aside for validation: each example by a random number that is a function of (seed, example),
+ * so the same ones for every number of workers, and without regard to the order of the file. */
 #ifndef SHMT_API_SPLIT_H
 #define SHMT_API_SPLIT_H
 

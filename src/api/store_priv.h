@@ -56,22 +56,23 @@ struct shmtrain_store {
     struct shmt_trained trained;
 };
 
-/* Runs a team to its end on the application's thread; `tick` (may be NULL) is called whenever there may be news. A stop that was
- * asked for before there are parameters kills the team and gives _STOPPED. */
+/* Runs a team to its end on the application's thread; `tick` (may be NULL) is called whenever there may be news. A stop that
+ * was asked for before there are parameters kills the team and gives _STOPPED. */
 int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, void (*tick)(struct shmtrain_store *store));
 
 /* The part of the spec that follows from the options: policy, batches, order, rate. */
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples, struct shmt_spec *out);
 
-/* Makes the backend's store, moves the parameters into it, runs all workers, and completes the report. The job's model, data or worker
- * function are set. `l2_shares` (rows of table 0; NULL: none) belong to the caller. */
+/* Makes the backend's store, moves the parameters into it, runs all workers, and completes the report. The job's model, data or
+ * worker function are set. `l2_shares` (rows of table 0; NULL: none) belong to the caller. */
 int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares);
 
 /* Refuses what does not fit into memory: the spec's need beside `data_bytes` that are needed, too. */
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
                       uint64_t data_bytes);
 
-/* What every run begins with: a clear error, no stop asked for, an empty report, the backend chosen; parameters of an earlier run are kept. */
+/* What every run begins with: a clear error, no stop asked for, an empty report, the backend chosen; parameters of an earlier
+ * run are kept. */
 int shmt_run_begin(struct shmtrain_store *store);
 
 /* Takes the parameters out of the last run's backend, so that it can be replaced or destroyed. */

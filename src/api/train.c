@@ -41,7 +41,8 @@ static uint32_t parts_of(const struct shmt_crew *crew) {
     return (uint32_t)shmt_min_u64(crew->n_workers, shmt_topo_cpus(crew->topo));
 }
 
-/* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its own. */
+/* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its
+ * own. */
 static int open_data(struct session *s) {
     struct shmtrain_store *store = s->store;
     const char *valid = store->config.valid;
@@ -141,11 +142,11 @@ static int make_tables(struct session *s) {
 
 /* ---- the run ---- */
 
-/* A rate that suits examples of this length: a gradient step of a linear model moves its own dot product by rate * |x|^2 * slope, so
- * rate * mean |x|^2 = 1 is a full step for a mean example. The mean gradient of a batch is less noisy than one example's, and
- * takes SYNC_FACTOR times as much; more than that oscillates on data with many dense features (docs/performance.md). A bias is a
- * feature of length 1: where the others are shorter, it sets the pace: a logistic slope changes by 1/4 of the dot product at most,
- * so that a rate above 8 makes the bias jump to and fro. */
+/* A rate that suits examples of this length: a gradient step of a linear model moves its own dot product by rate * |x|^2 *
+ * slope, so rate * mean |x|^2 = 1 is a full step for a mean example. The mean gradient of a batch is less noisy than one
+ * example's, and takes SYNC_FACTOR times as much; more than that oscillates on data with many dense features
+ * (docs/performance.md). A bias is a feature of length 1: where the others are shorter, it sets the pace: a logistic slope
+ * changes by 1/4 of the dot product at most, so that a rate above 8 makes the bias jump to and fro. */
 #define SYNC_FACTOR 8
 static float automatic_rate(const struct session *s) {
     const bool bias = s->store->job.settings.bias, live = shmt_policy_is_live(&s->store->spec.policy);

@@ -1,8 +1,8 @@
 /* The plain backend and its copying variant: see plain.h.
  *
- * One seat, so nothing is shared and nothing waits. In `aggregate` it keeps one gradient buffer per chunk and adds them by a plain
- * recursion over the complete tree: more memory than others need, but nothing to get wrong. Written apart from the shm backend on
- * purpose: what both compute in different ways is compared bit by bit. */
+ * One seat, so nothing is shared and nothing waits. In `aggregate` it keeps one gradient buffer per chunk and adds them by a
+ * plain recursion over the complete tree: more memory than others need, but nothing to get wrong. Written apart from the shm
+ * backend on purpose: what both compute in different ways is compared bit by bit. */
 #include "backends/plain.h"
 
 #include <math.h>

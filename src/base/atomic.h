@@ -1,8 +1,9 @@
 /* The atomic operations that shmtrain uses, with their memory order in their name.
  *
  * No other file names a memory order. At each use a comment says with which operation it pairs and why it need not be stronger;
- * docs/memory-model.md has a row for every shared word. The pointers are to _Atomic objects of 32 or 64 bits, which are lock-free
- * and address-free on every machine that we support, so they work between processes that map one segment at different addresses. */
+ * docs/memory-model.md has a row for every shared word. The pointers are to _Atomic objects of 32 or 64 bits, which are
+ * lock-free and address-free on every machine that we support, so they work between processes that map one segment at different
+ * addresses. */
 #ifndef SHMT_BASE_ATOMIC_H
 #define SHMT_BASE_ATOMIC_H
 

@@ -1,8 +1,8 @@
 /* Random numbers as pure functions of what they are for: (seed, purpose, place) in, 64 bits out.
  *
  * There is no generator state, so any worker can compute any number, a run does not depend on who drew first, and nothing needs
- * to be saved to resume. The mixing is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once per word that goes in. The
- * same numbers on every machine. */
+ * to be saved to resume. The mixing is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once per word that goes in.
+ * The same numbers on every machine. */
 #ifndef SHMT_BASE_RANDOM_H
 #define SHMT_BASE_RANDOM_H
 

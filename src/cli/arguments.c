@@ -62,8 +62,8 @@ static int refuse(const char *format, const char *what) {
     return 2;
 }
 
-/* getopt has left a short option's letter in optopt, a long option's value when its argument is missing or too much, and 0 for a
- * name that it does not know. With a letter, optind may still stand before its group. */
+/* getopt has left a short option's letter in optopt, a long option's value when its argument is missing or too much, and 0 for
+ * a name that it does not know. With a letter, optind may still stand before its group. */
 static int refuse_option(int got, char **argv) {
     char letter[3] = {'-', (char)optopt, '\0'};
     const char *what = optopt > 0 && optopt < FIRST_LONG ? letter : argv[optind - 1];

@@ -13,9 +13,9 @@
 #define SHMT_MAX_CHUNKS 1024
 #define SHMT_MAX_STACK  24 /* at least 2 log2(SHMT_MAX_CHUNKS) + 1 */
 
-/* The number of chunks for a batch of `batch` examples where nobody asks for another: 8, so that 8 workers have work, and from 2,048
- * examples on one for 128 to 255 of them; at most SHMT_MAX_CHUNKS, never more than examples. Adding two sparse gradients costs as much as computing
- * dozens of examples, so chunks are no smaller than they must be. */
+/* The number of chunks for a batch of `batch` examples where nobody asks for another: 8, so that 8 workers have work, and from
+ * 2,048 examples on one for 128 to 255 of them; at most SHMT_MAX_CHUNKS, never more than examples. Adding two sparse gradients
+ * costs as much as computing dozens of examples, so chunks are no smaller than they must be. */
 uint32_t shmt_chunks_of_batch(uint32_t batch);
 
 /* Examples of chunk `chunk`, counted from the first example of a batch that has n examples (the last one of an epoch may be

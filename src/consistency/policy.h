@@ -1,8 +1,8 @@
 /* Consistency as three independent choices, and the names for points in that space.
  *
- * A policy says how concurrent updates combine (write), how far a worker may run ahead of the slowest one (staleness bound), and how
- * many copies of the parameters there are. Everything here is pure: numbers in, a verdict out. The waiting itself is done by whoever
- * has something to wait on (futexes, a server's delayed reply, virtual time), all by the same verdicts.
+ * A policy says how concurrent updates combine (write), how far a worker may run ahead of the slowest one (staleness bound),
+ * and how many copies of the parameters there are. Everything here is pure: numbers in, a verdict out. The waiting itself is
+ * done by whoever has something to wait on (futexes, a server's delayed reply, virtual time), all by the same verdicts.
  *
  * Adding a mode is one row in PRESETS (policy.c). */
 #ifndef SHMT_CONSISTENCY_POLICY_H
@@ -39,8 +39,9 @@ int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *
 
 static inline bool shmt_policy_is_live(const struct shmt_policy *policy) { return policy->write != SHMT_WRITE_AGGREGATE; }
 
-/* What min over the living members' clocks must have reached before a worker that has completed `mine` clocks may begin the next
- * one: mine - s, and 0 (nothing to wait for) where that is below 0. It then sees every update of clocks <= mine - s - 1. */
+/* What min over the living members' clocks must have reached before a worker that has completed `mine` clocks may begin the
+ * next one: mine - s, and 0 (nothing to wait for) where that is below 0. It then sees every update of clocks <= mine - s -
+ * 1. */
 uint64_t shmt_policy_wait_for(const struct shmt_policy *policy, uint64_t mine);
 
 /* May it go on, given that minimum? */

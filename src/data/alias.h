@@ -1,7 +1,7 @@
 /* Drawing a number with given probabilities in constant time: the alias method (Walker 1977, built as by Vose 1991).
  *
- * Called by the generator of sparse examples. The table is made of additions, multiplications and divisions in a fixed order, so
- * the same weights give the same numbers on every machine. */
+ * Called by the generator of sparse examples. The table is made of additions, multiplications and divisions in a fixed order,
+ * so the same weights give the same numbers on every machine. */
 #ifndef SHMT_DATA_ALIAS_H
 #define SHMT_DATA_ALIAS_H
 

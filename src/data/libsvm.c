@@ -1,9 +1,9 @@
 /* LIBSVM text in a regular file as a source: opening it, and the two passes over its lines.
  *
- * Called through source.h. Both passes run the same code on each line (libsvm_line.c), so that every error comes while counting,
- * before any memory for the data is made. The file is read by pread, whose position belongs to the call: processes that inherited
- * the descriptor do not disturb one another. Between the passes the file may change; fill holds every row against what was
- * counted before it writes. */
+ * Called through source.h. Both passes run the same code on each line (libsvm_line.c), so that every error comes while
+ * counting, before any memory for the data is made. The file is read by pread, whose position belongs to the call: processes
+ * that inherited the descriptor do not disturb one another. Between the passes the file may change; fill holds every row
+ * against what was counted before it writes. */
 #include "data/lines.h"
 #include "data/libsvm_line.h"
 #include "data/source_priv.h"

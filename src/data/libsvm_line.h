@@ -3,8 +3,8 @@
  *     line    = [ label [ "qid:" digits ] { index ":" value } ] [ "#" anything ]
  *
  * with spaces or tabs between the words; "\r" before the line break is accepted. Called by the file reader (libsvm.c) for each
- * line, in both of its passes. It is a pure function of the line, works in memory of its caller, and never looks behind the line
- * break with which the line must end. */
+ * line, in both of its passes. It is a pure function of the line, works in memory of its caller, and never looks behind the
+ * line break with which the line must end. */
 #ifndef SHMT_DATA_LIBSVM_LINE_H
 #define SHMT_DATA_LIBSVM_LINE_H
 
@@ -32,8 +32,8 @@ struct shmt_libsvm_fault {
     char text[256];  /* "expected ..., found ..." */
 };
 
-/* Returns 0 or SHMTRAIN_E_DATA with *fault_out. `line` ends with a line break. `columns` as in source.h; values that are 0 are left
- * out. `c_locale`: the "C" locale. */
+/* Returns 0 or SHMTRAIN_E_DATA with *fault_out. `line` ends with a line break. `columns` as in source.h; values that are 0 are
+ * left out. `c_locale`: the "C" locale. */
 int shmt_libsvm_parse(const char *line, const struct shmt_columns *columns, locale_t c_locale, struct shmt_libsvm_row *row_out,
                       struct shmt_libsvm_fault *fault_out);
 

@@ -1,8 +1,8 @@
 /* builtin:line, a source of points on a line: label y = 0.1 x + 0.3, plus noise of the standard deviation that the key `noise`
  * asks for; the one feature x is spread over (0, 1).
  *
- * Called through source.h; the smallest regression that there is. Points are a pure function of (seed, index), with the same bits
- * on every machine. */
+ * Called through source.h; the smallest regression that there is. Points are a pure function of (seed, index), with the same
+ * bits on every machine. */
 #include "data/source_priv.h"
 
 #include "base/checked.h"

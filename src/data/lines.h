@@ -32,7 +32,8 @@ void shmt_lines_close(struct shmt_lines *lines);
  * more. Below 0: SHMTRAIN_E_SYSTEM, _MEMORY, _DATA (the file has become shorter, a line is too long). */
 int shmt_lines_next(struct shmt_lines *lines, char **line_out, uint64_t *bytes_out, uint64_t *at_out, struct shmt_error *e);
 
-/* Reads up to `bytes` bytes from offset `at` on, again when interrupted: their number, 0 at the end of the file, below 0 with errno. */
+/* Reads up to `bytes` bytes from offset `at` on, again when interrupted: their number, 0 at the end of the file, below 0 with
+ * errno. */
 int64_t shmt_lines_read(int fd, char *into, uint64_t bytes, uint64_t at);
 
 /* The number, from 1 on, of the line at offset `at`; 0 when the file cannot be read any more. */

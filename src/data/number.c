@@ -15,7 +15,8 @@
 static const double POWER_OF_TEN[MAX_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* A number taken apart: w * 10^exponent. Digits behind the 19th are left out of w; they are less than its double's own error. */
+/* A number taken apart: w * 10^exponent. Digits behind the 19th are left out of w; they are less than its double's own
+ * error. */
 struct decimal {
     uint64_t w;
     int64_t exponent;
@@ -23,7 +24,8 @@ struct decimal {
     bool any;
 };
 
-/* if_dropped: what the exponent gains when there is no room for the digit, 1 before the point and 0 behind it; one less otherwise. */
+/* if_dropped: what the exponent gains when there is no room for the digit, 1 before the point and 0 behind it; one less
+ * otherwise. */
 static inline void take_digit(struct decimal *d, char c, int64_t if_dropped) {
     if (d->n_digits < MAX_DIGITS) {
         d->w = 10 * d->w + (uint64_t)(c - '0');

@@ -12,9 +12,10 @@
 /* The longest number; a longer one is not a number but a broken file. */
 #define SHMT_NUMBER_MAX 512
 
-/* Reads [+-] digits [. digits] [e [+-] digits], with at least one digit before the exponent, from the start of `text`; stores its
- * value and returns the first character behind it; the value is infinite when the number is beyond the range of float. NULL when
- * there is no number ("nan" and "inf" are words). `c_locale`: the "C" locale, for the rare numbers that strtof_l must decide. */
+/* Reads [+-] digits [. digits] [e [+-] digits], with at least one digit before the exponent, from the start of `text`; stores
+ * its value and returns the first character behind it; the value is infinite when the number is beyond the range of float. NULL
+ * when there is no number ("nan" and "inf" are words). `c_locale`: the "C" locale, for the rare numbers that strtof_l must
+ * decide. */
 const char *shmt_number_read(const char *text, locale_t c_locale, float *out);
 
 static inline bool shmt_is_digit(char c) { return (unsigned char)(c - '0') < 10; }

@@ -1,13 +1,13 @@
 /* The order of an epoch: see order.h for what it is and why.
  *
- * Called by every worker for each work item, so it keeps nothing between calls. It relies on base/random.h only; the same numbers
- * on every machine.
+ * Called by every worker for each work item, so it keeps nothing between calls. It relies on base/random.h only; the same
+ * numbers on every machine.
  *
- * Two steps lead from a place to an example. First the places of one window (4,096) are permuted among themselves, by whole runs of
- * 8. The last window may be shorter; its places are permuted one by one, so that small data, which caches hold anyway, are shuffled
- * down to the single example. Then the result is cut into blocks of 64, and whole blocks are permuted. Since the examples rarely are a
- * multiple of 64, the short block at their end takes no part in that: it is inserted between two blocks, at a place that is drawn
- * for the epoch, and the blocks behind it move up. Each step is a bijection, hence so is the whole. */
+ * Two steps lead from a place to an example. First the places of one window (4,096) are permuted among themselves, by whole
+ * runs of 8. The last window may be shorter; its places are permuted one by one, so that small data, which caches hold anyway,
+ * are shuffled down to the single example. Then the result is cut into blocks of 64, and whole blocks are permuted. Since the
+ * examples rarely are a multiple of 64, the short block at their end takes no part in that: it is inserted between two blocks,
+ * at a place that is drawn for the epoch, and the blocks behind it move up. Each step is a bijection, hence so is the whole. */
 #include "data/order.h"
 
 #include "base/random.h"

@@ -1,7 +1,7 @@
 /* Examples of a planted logistic model over sparse features, shaped like RCV1 (Lewis et al. 2004): the default data.
  *
- * Features. Each example has `nonzeros` features on average (74 unless asked otherwise; between one and 3.4 times as many), drawn without repetition. The
- * feature of rank r is drawn with weight
+ * Features. Each example has `nonzeros` features on average (74 unless asked otherwise; between one and 3.4 times as many),
+ * drawn without repetition. The feature of rank r is drawn with weight
  *
  *     1 / ((r + 20) * (1 + r / (F / 10)))          r = 0 .. F - 1
  *
@@ -10,10 +10,10 @@
  *
  * Values. x = tf * idf, with tf one of 1 + ln 1 .. 1 + ln 4 and idf_r = ln(1 + 1 / (nonzeros * p_r)); rows have unit L2 norm.
  *
- * Labels. P(y = 1 | x) = 1 / (1 + e^-m) with m = w . x. The planted w is nonzero for the F / 50 + 100 most frequent features, all
- * of one size, with opposite signs within each pair of neighbouring ranks (a coin per pair), so the classes are balanced. The
- * size is such that m has a standard deviation of 4.5, measured on a sample: then the best possible accuracy is about 87 %, and
- * the best possible mean loss about 0.27. With other keys it stays near 0.3, unless `nonzeros` comes close to its limit.
+ * Labels. P(y = 1 | x) = 1 / (1 + e^-m) with m = w . x. The planted w is nonzero for the F / 50 + 100 most frequent features,
+ * all of one size, with opposite signs within each pair of neighbouring ranks (a coin per pair), so the classes are balanced.
+ * The size is such that m has a standard deviation of 4.5, measured on a sample: then the best possible accuracy is about 87 %,
+ * and the best possible mean loss about 0.27. With other keys it stays near 0.3, unless `nonzeros` comes close to its limit.
  *
  * An example is a pure function of (seed, stream, index): any part can be drawn anywhere, and the same bytes come out on every
  * machine, since nothing but +, -, *, /, sqrt and math/logistic.h is used. Called by the source builtin:sparse. */

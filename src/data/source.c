@@ -1,4 +1,5 @@
-/* Sources of examples, whatever their kind: which one a name means, the keys of generators, and adding up parts. See source.h. */
+/* Sources of examples, whatever their kind: which one a name means, the keys of generators, and adding up parts. See
+ * source.h. */
 #include "data/number.h"
 #include "data/source_priv.h"
 

@@ -1,13 +1,13 @@
 /* Where examples come from: a file, or a generator. Read in two passes, both in parallel.
  *
- * The caller cuts the work into parts and runs them in any processes, in any order: first `count` for every part, then, when the
- * sums are known and memory of the exact size is there, `fill` for every part. The result does not depend on how many parts there
- * are, to the last bit of every sum. A source writes into memory of its caller and holds no pointer into it. Opening happens
- * before workers are forked; they use the opened source as it was (read-only), so count and fill are safe in several processes or
- * threads at once.
+ * The caller cuts the work into parts and runs them in any processes, in any order: first `count` for every part, then, when
+ * the sums are known and memory of the exact size is there, `fill` for every part. The result does not depend on how many parts
+ * there are, to the last bit of every sum. A source writes into memory of its caller and holds no pointer into it. Opening
+ * happens before workers are forked; they use the opened source as it was (read-only), so count and fill are safe in several
+ * processes or threads at once.
  *
- * Data that was counted before the number of columns was known, and has ids beyond it (validation data usually), is counted once
- * more with these columns: what count found under some columns is exactly what fill writes under the same. */
+ * Data that was counted before the number of columns was known, and has ids beyond it (validation data usually), is counted
+ * once more with these columns: what count found under some columns is exactly what fill writes under the same. */
 #ifndef SHMT_DATA_SOURCE_H
 #define SHMT_DATA_SOURCE_H
 
@@ -56,8 +56,8 @@ struct shmt_totals {
     double mean_square; /* mean over the examples of the sum of squared nonzeros */
 };
 
-/* Memory to fill, of the exact size: start (n_examples + 1), id and value (n_nonzeros), label (n_examples). value may be NULL when
- * all nonzeros are 1. `columns` as they were when counting. */
+/* Memory to fill, of the exact size: start (n_examples + 1), id and value (n_nonzeros), label (n_examples). value may be NULL
+ * when all nonzeros are 1. `columns` as they were when counting. */
 struct shmt_arrays {
     uint64_t *start;
     uint32_t *id;
@@ -66,33 +66,34 @@ struct shmt_arrays {
 };
 
 /* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:line[:...]", or a path to LIBSVM text in a regular file.
- * `seed` is used by generators only. `held_out`: a generator gives examples of the same planted model that the training set does
- * not contain (their number: key `valid`); a reader refuses it. *out belongs to the caller, who closes it.
- * Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA (empty or compressed file),
- * _SYSTEM (cannot be read), _MEMORY. */
+ * `seed` is used by generators only. `held_out`: a generator gives examples of the same planted model that the training set
+ * does not contain (their number: key `valid`); a reader refuses it. *out belongs to the caller, who closes it. Errors:
+ * SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA (empty or compressed file), _SYSTEM
+ * (cannot be read), _MEMORY. */
 int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 
 bool shmt_source_is_generator(const struct shmt_source *source);
 
-/* A guess, before counting, of the bytes that the arrays will need: from the file's size and its beginning, or from the keys. */
+/* A guess, before counting, of the bytes that the arrays will need: from the file's size and its beginning, or from the
+ * keys. */
 uint64_t shmt_source_guess_bytes(const struct shmt_source *source);
 
-/* Counts part `part` of `n_parts`, ids outside `columns` left out. A bad line goes into out->error, as "FILE:LINE:COLUMN: what was
- * expected, what was found"; the status is also returned. The first bad line of the file is the one in the lowest-numbered part
- * that has an error. Takes at most a few MiB of scratch memory, and the length of the longest line. */
+/* Counts part `part` of `n_parts`, ids outside `columns` left out. A bad line goes into out->error, as "FILE:LINE:COLUMN: what
+ * was expected, what was found"; the status is also returned. The first bad line of the file is the one in the lowest-numbered
+ * part that has an error. Takes at most a few MiB of scratch memory, and the length of the longest line. */
 int shmt_source_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
                       struct shmt_part *out);
 
-/* Adds up the parts of `source`; the error of the lowest failing part is passed on. Also refuses what no table can hold: more than 2^32 - 1
- * examples, or no example at all. */
+/* Adds up the parts of `source`; the error of the lowest failing part is passed on. Also refuses what no table can hold: more
+ * than 2^32 - 1 examples, or no example at all. */
 int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, struct shmt_totals *out,
                      struct shmt_error *e);
 
-/* Writes part `part`: its examples stand behind those of the parts before it. parts[] is the result of all the counts; of it, only
- * parts[part].best_loss is written, and nothing that other parts write is read. Within an example, columns ascend and are distinct
- * (a reader has refused others while counting). start[n_examples] is written by the last part. A file that is not any more what
- * was counted is SHMTRAIN_E_DATA, and never a write outside the arrays. */
+/* Writes part `part`: its examples stand behind those of the parts before it. parts[] is the result of all the counts; of it,
+ * only parts[part].best_loss is written, and nothing that other parts write is read. Within an example, columns ascend and are
+ * distinct (a reader has refused others while counting). start[n_examples] is written by the last part. A file that is not any
+ * more what was counted is SHMTRAIN_E_DATA, and never a write outside the arrays. */
 int shmt_source_fill(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *parts,
                      const struct shmt_arrays *into, struct shmt_error *e);
 

@@ -1,6 +1,7 @@
 /* What a kind of source is: the operations behind source.h. Only for this room.
  *
- * Each kind puts a struct shmt_source at the beginning of its own struct. Everything is made by open, and read-only afterwards. */
+ * Each kind puts a struct shmt_source at the beginning of its own struct. Everything is made by open, and read-only
+ * afterwards. */
 #ifndef SHMT_DATA_SOURCE_PRIV_H
 #define SHMT_DATA_SOURCE_PRIV_H
 

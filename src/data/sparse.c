@@ -1,7 +1,7 @@
 /* builtin:sparse, the default data: examples of the planted model (planted.h) as a source.
  *
- * Called through source.h. The size of an example is known without drawing it, and its labels, norm and ids are what the model says
- * they are; so counting takes no time, and each example is drawn once, by fill. */
+ * Called through source.h. The size of an example is known without drawing it, and its labels, norm and ids are what the model
+ * says they are; so counting takes no time, and each example is drawn once, by fill. */
 #include "data/planted.h"
 #include "data/source_priv.h"
 

@@ -1,8 +1,8 @@
-/* Sums of non-negative numbers that do not depend on the order of adding: in fixed point, 64 bits before the point and 64 behind
- * it. A double's sum changes with the number of parts that a file is cut into; a rate derived from it would, too.
+/* Sums of non-negative numbers that do not depend on the order of adding: in fixed point, 64 bits before the point and 64
+ * behind it. A double's sum changes with the number of parts that a file is cut into; a rate derived from it would, too.
  *
- * Adding saturates at 2^64, which keeps it associative: what is that large is only known to be large. Plain words, so that a sum
- * can lie in shared memory. */
+ * Adding saturates at 2^64, which keeps it associative: what is that large is only known to be large. Plain words, so that a
+ * sum can lie in shared memory. */
 #ifndef SHMT_DATA_SUM_H
 #define SHMT_DATA_SUM_H
 

@@ -2,9 +2,10 @@
  *
  *     minimise  mean over i of log(1 + exp(-y_i (w . x_i + b)))  +  l2 / 2 * |w|^2        y_i in {-1, +1}, b not regularised
  *
- * d loss / d dot = y * loss'(margin), margin = y * dot (math/logistic.h). The larger of the two labels is y = +1. One table "weight"
- * of (features + 1, 1): its last row is the bias. L2 is part of the update rule: exact in `aggregate`; in the live modes each
- * feature's share is applied when the feature is touched, n / count of it, as in Hogwild! (Niu et al. 2011, section 2). */
+ * d loss / d dot = y * loss'(margin), margin = y * dot (math/logistic.h). The larger of the two labels is y = +1. One table
+ * "weight" of (features + 1, 1): its last row is the bias. L2 is part of the update rule: exact in `aggregate`; in the live
+ * modes each feature's share is applied when the feature is touched, n / count of it, as in Hogwild! (Niu et al. 2011, section
+ * 2). */
 #include "math/logistic.h"
 #include "models/models.h"
 #include "store/kernels.h"

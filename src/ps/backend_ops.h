@@ -3,7 +3,8 @@
  * A backend says where parameters live and how workers meet; it knows nothing of models, data or processes. A *store* holds the
  * parameters of one run; a *seat* is one worker's place at it. Life of a store:
  *
- *     plan -> create -> [write] -> for each worker: enter, { claim, (bind, lend), publish }*, meet, tally, turn, ..., leave -> read -> destroy
+ *     plan -> create -> [write] -> workers -> read -> destroy
+ *     each worker: enter -> { claim, (bind, lend), publish } as often as there is work -> meet -> tally -> turn -> ... -> leave
  *
  * Every entry is called at most a few times per work item, never per example: kernels run on the spans that `bind` fills.
  * A seat belongs to one thread. "May wait": until others arrive; returns SHMTRAIN_E_STOPPED when the abort word is set while it
@@ -74,8 +75,9 @@ struct shmt_backend_ops {
     /* Where to read and write table t for the piece in hand; valid until publish. *live_out: as in shmtrain_view. */
     int (*bind)(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_out);
 
-    /* The buffer (rows * width) for the whole gradient of table t; contents undefined. Aggregate: it is the gradient of the piece itself (span->sink),
-     * so nothing needs to be pushed afterwards; live: scratch memory of the seat, to be pushed through a kernel. */
+    /* The buffer (rows * width) for the whole gradient of table t; contents undefined. Aggregate: it is the gradient of the
+     * piece itself (span->sink), so nothing needs to be pushed afterwards; live: scratch memory of the seat, to be pushed
+     * through a kernel. */
     int (*lend)(struct shmt_seat *seat, int t, float **out);
 
     /* The loss of the piece in hand, summed over its examples. */
@@ -91,7 +93,8 @@ struct shmt_backend_ops {
     /* Between the meeting and the turn: sums over the epoch. */
     int (*tally)(struct shmt_seat *seat, struct shmt_tally *out);
 
-    /* Ends the epoch for all; everybody's meeting point. 1: on to the next, 0: the run is over (all epochs or steps are done, or stop was asked for). May wait. */
+    /* Ends the epoch for all; everybody's meeting point. 1: on to the next, 0: the run is over (all epochs or steps are done,
+     * or stop was asked for). May wait. */
     int (*turn)(struct shmt_seat *seat);
 
     /* ---- from the application, or any worker ---- */

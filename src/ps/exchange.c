@@ -57,8 +57,8 @@ static void count_updates(struct shmtrain_session *s, uint64_t n) {
     if (is_live(s)) bump_relaxed(&s->seat->counters->updates, n);
 }
 
-/* Rows row .. row + n - 1 (n > 0) by the rule. The gradient is a sum over the item's examples, the update takes their mean; L2 belongs
- * to the update, and to no row from l2_rows on. */
+/* Rows row .. row + n - 1 (n > 0) by the rule. The gradient is a sum over the item's examples, the update takes their mean; L2
+ * belongs to the update, and to no row from l2_rows on. */
 static void push_dense(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t row, uint64_t n,
                        const float *grad) {
     const uint64_t width = b->span.width, ruled = s->spec->l2_rows[t];

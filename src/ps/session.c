@@ -1,7 +1,7 @@
 /* Sessions: how worker code enters the store, gets work and ends it. The pulls and pushes are in exchange.c.
  *
- * Relies on a backend that keeps the contract of backend_ops.h. Guarantees what <shmtrain/session.h> promises, the same on every
- * backend: in particular that calls out of order are refused with a sentence and change nothing. */
+ * Relies on a backend that keeps the contract of backend_ops.h. Guarantees what <shmtrain/session.h> promises, the same on
+ * every backend: in particular that calls out of order are refused with a sentence and change nothing. */
 #include "ps/session.h"
 
 #include <string.h>

@@ -48,7 +48,8 @@ static int read_limit(const struct shmt_cgroup *group, uint64_t *out) {
     return has_max || has_high;
 }
 
-/* What the group and all below it use, page cache of files not counted (shared memory is not in the file lists and so does count). */
+/* What the group and all below it use, page cache of files not counted (shared memory is not in the file lists and so does
+ * count). */
 static int read_use(const struct shmt_cgroup *group, uint64_t *out) {
     const int v1 = group->version == 1;
     uint64_t use, inactive = 0, active = 0;

@@ -13,14 +13,14 @@ struct shmt_budget {
     char limit[224];          /* its name: "memory of the machine", "memory limit of control group /sys/fs/cgroup/..." */
 };
 
-/* Reads MemAvailable and walks the process's groups up to the root, each level's limit minus what it uses. Page cache of files counts
- * as free, as in MemAvailable, because the kernel drops it before it kills. `root` is "" or a folder that stands for / in tests.
- * Never fails: what cannot be read does not limit. Takes about half a millisecond. */
+/* Reads MemAvailable and walks the process's groups up to the root, each level's limit minus what it uses. Page cache of files
+ * counts as free, as in MemAvailable, because the kernel drops it before it kills. `root` is "" or a folder that stands for /
+ * in tests. Never fails: what cannot be read does not limit. Takes about half a millisecond. */
 void shmt_budget_read(const char *root, struct shmt_budget *out);
 
-/* Refuses (_MEMORY) a need that does not fit, leaving a small reserve (1/32 of what is available, 64 MiB at most): "training needs
- * 3.2 GiB (parameters 1.0 GiB, data 2.2 GiB) but the memory limit of control group X leaves 2.0 GiB of 4.0 GiB: REMEDY". `what` opens
- * the sentence; `parts` is the text in parentheses, NULL for none; `remedy` the end. */
+/* Refuses (_MEMORY) a need that does not fit, leaving a small reserve (1/32 of what is available, 64 MiB at most): "training
+ * needs 3.2 GiB (parameters 1.0 GiB, data 2.2 GiB) but the memory limit of control group X leaves 2.0 GiB of 4.0 GiB: REMEDY".
+ * `what` opens the sentence; `parts` is the text in parentheses, NULL for none; `remedy` the end. */
 int shmt_budget_check(const struct shmt_budget *budget, uint64_t need_bytes, const char *what, const char *parts,
                       const char *remedy, struct shmt_error *e);
 

@@ -1,6 +1,7 @@
 /* Making, attaching and leaving segments: see segment.h. What lies inside is range.c's matter.
  *
- * Both create and attach work on a handle of their own, which undo() takes back in any state; the caller's is set on success only. */
+ * Both create and attach work on a handle of their own, which undo() takes back in any state; the caller's is set on success
+ * only. */
 #include "segment/segment.h"
 
 #include <errno.h>
@@ -43,7 +44,8 @@ _Static_assert(sizeof(struct header) <= SHMT_SEGMENT_HEADER_BYTES, "the header h
 
 static const struct shmt_segment DETACHED = {.base = NULL, .bytes = 0, .fd = -1};
 
-/* Beyond the process's limit for file sizes, ftruncate would not fail but end the process by SIGXFSZ, also for files of memory. */
+/* Beyond the process's limit for file sizes, ftruncate would not fail but end the process by SIGXFSZ, also for files of
+ * memory. */
 static int check_file_limit(uint64_t bytes, struct shmt_error *e) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return 0;
@@ -108,9 +110,9 @@ static int fail_placing(uint64_t placed, uint64_t bytes, int code, struct shmt_e
                      strerror(code), left, REMEDY);
 }
 
-/* Places every page. In steps, so that the budget can be looked at again before each: another program may have taken the memory in the
- * meantime, and beyond a control group's limit the kernel kills instead of returning an error. A signal undoes the step in which it
- * comes; the step is halved then, so that a profiler's timer cannot keep us here for ever. */
+/* Places every page. In steps, so that the budget can be looked at again before each: another program may have taken the memory
+ * in the meantime, and beyond a control group's limit the kernel kills instead of returning an error. A signal undoes the step
+ * in which it comes; the step is halved then, so that a profiler's timer cannot keep us here for ever. */
 static int place(const struct shmt_segment *segment, struct shmt_error *e) {
     uint64_t step = STEP_BYTES;
     for (uint64_t off = 0; off < segment->bytes;) {

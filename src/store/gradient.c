@@ -71,9 +71,9 @@ void shmt_clear(float *a, uint8_t *touched, uint64_t n) {
     touched[whole] = 0;
 }
 
-/* RACE(look): one worker alone updates a float here, but the application may read it meanwhile (shmtrain_store_read in a listener)
- * and gets it as it was before or after. Plain stores, because vector code stores aligned floats whole as well; ThreadSanitizer
- * is told that the race is meant, as in live.h. */
+/* RACE(look): one worker alone updates a float here, but the application may read it meanwhile (shmtrain_store_read in a
+ * listener) and gets it as it was before or after. Plain stores, because vector code stores aligned floats whole as well;
+ * ThreadSanitizer is told that the race is meant, as in live.h. */
 static inline void put(float *at, float value) {
 #ifdef SHMT_LIVE_ATOMIC
     shmt_live_store(at, value);

@@ -1,9 +1,9 @@
 /* Finding and reading control groups: see cgroup.h.
  *
  * A line of /proc/self/cgroup, "ID:CONTROLLERS:PATH", gives the group's path within its hierarchy; a line of
- * /proc/self/mountinfo tells which part of that hierarchy (its `root`) is mounted where. Inside a container the two need not fit:
- * without a cgroup namespace the path may begin with the mounted root (then the rest counts) or be invisible (then the mount
- * point is the best that can be known, and it is the container's group). */
+ * /proc/self/mountinfo tells which part of that hierarchy (its `root`) is mounted where. Inside a container the two need not
+ * fit: without a cgroup namespace the path may begin with the mounted root (then the rest counts) or be invisible (then the
+ * mount point is the best that can be known, and it is the container's group). */
 #include "topo/cgroup.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* The control groups of this process: their folders, from its own group up to the top that can be seen, and the numbers in them.
+/* The control groups of this process: their folders, from its own group up to the top that can be seen, and the numbers in
+ * them.
  *
  * Both versions are found through /proc/self/cgroup and /proc/self/mountinfo, wherever they are mounted and also side by side
  * (hybrid systems). For topo.c (CPU quota) and the segment room (memory limits). Reads only. Every function takes what it does
@@ -18,8 +19,9 @@ struct shmt_cgroup {
     char dir[SHMT_CGROUP_PATH]; /* its folder, without a slash at the end */
 };
 
-/* The process's own group in the hierarchy of `controller` ("memory", "cpu") in version 1, or in the one hierarchy of version 2,
- * whose folder may lack the controller's files. `root` is "" or a folder that stands for / in tests. Returns 1 when found, else 0. */
+/* The process's own group in the hierarchy of `controller` ("memory", "cpu") in version 1, or in the one hierarchy of version
+ * 2, whose folder may lack the controller's files. `root` is "" or a folder that stands for / in tests. Returns 1 when found,
+ * else 0. */
 int shmt_cgroup_find(const char *root, uint32_t version, const char *controller, struct shmt_cgroup *out);
 
 /* Makes `group` its parent and returns 1, or 0 (and leaves it) where it is the topmost one that can be seen. */
@@ -34,7 +36,8 @@ int shmt_cgroup_line(const struct shmt_cgroup *group, const char *file, char *ou
 /* The file's only number. Returns 1, or 0 when there is none ("max", -1, no such file). */
 int shmt_cgroup_number(const struct shmt_cgroup *group, const char *file, uint64_t *out);
 
-/* The number behind `key` in a file of lines "key number", such as memory.stat or /proc/meminfo ("MemTotal:"). Returns 1, or 0. */
+/* The number behind `key` in a file of lines "key number", such as memory.stat or /proc/meminfo ("MemTotal:"). Returns 1, or
+ * 0. */
 int shmt_cgroup_stat(const struct shmt_cgroup *group, const char *file, const char *key, uint64_t *out);
 int shmt_keyed_number(const char *path, const char *key, uint64_t *out);
 

@@ -1,7 +1,7 @@
 /* The machine by hwloc: see topo.h.
  *
- * Everything that a plan needs is worked out once, at open: an array of the usable processors in the order in which workers take
- * them. The hwloc topology stays open for binding and for cache sizes only. */
+ * Everything that a plan needs is worked out once, at open: an array of the usable processors in the order in which workers
+ * take them. The hwloc topology stays open for binding and for cache sizes only. */
 #include "topo/topo.h"
 
 #include <hwloc.h>
@@ -24,9 +24,9 @@ struct shmt_topo {
     struct seat *seats; /* (cpus) */
 };
 
-/* hwloc's default filters: no devices, but all of the tree's levels, because NUMA nodes hang on them and vanish with them. Nothing
- * that needs binding threads to look around, which would disturb an application's threads; and where hwloc knows how (2.8), without
- * the tables that nobody reads here. */
+/* hwloc's default filters: no devices, but all of the tree's levels, because NUMA nodes hang on them and vanish with them.
+ * Nothing that needs binding threads to look around, which would disturb an application's threads; and where hwloc knows how
+ * (2.8), without the tables that nobody reads here. */
 static int load(hwloc_topology_t hwloc) {
     unsigned long flags = HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
 #if HWLOC_API_VERSION >= 0x00020800
@@ -36,8 +36,8 @@ static int load(hwloc_topology_t hwloc) {
     return hwloc_topology_load(hwloc);
 }
 
-/* The processors that the caller may use. hwloc leaves out what the cpuset forbids; the affinity mask comes on top (for a machine that
- * is not this one hwloc answers with all of it). */
+/* The processors that the caller may use. hwloc leaves out what the cpuset forbids; the affinity mask comes on top (for a
+ * machine that is not this one hwloc answers with all of it). */
 static hwloc_bitmap_t usable_set(hwloc_topology_t hwloc) {
     hwloc_bitmap_t mask = hwloc_bitmap_alloc();
     hwloc_const_bitmap_t all = hwloc_topology_get_allowed_cpuset(hwloc);
@@ -75,8 +75,8 @@ static int by_turn(const void *a, const void *b) {
     return (x->node_turn > y->node_turn) - (x->node_turn < y->node_turn);
 }
 
-/* Counts threads within cores and cores within nodes. hwloc lists processors core by core, so a core's threads are neighbours; a
- * node's cores need not be, hence `cores_of` (one counter per node). */
+/* Counts threads within cores and cores within nodes. hwloc lists processors core by core, so a core's threads are neighbours;
+ * a node's cores need not be, hence `cores_of` (one counter per node). */
 static void count_turns(struct shmt_topo *topo, uint32_t *cores_of) {
     for (uint32_t i = 0; i < topo->cpus; i++) {
         struct seat *seat = &topo->seats[i];

@@ -1,8 +1,9 @@
 /* The machine: which processors this process may use, and where workers go.
  *
- * hwloc tells the processors, cores and NUMA nodes; the affinity mask (taskset), the cpuset and the CPU quota of the control groups
- * narrow that to what one may use. A plan is computed first and then carried out by each worker for itself. A topology that is not
- * this machine's (HWLOC_SYNTHETIC, HWLOC_XMLFILE) is taken whole: plans for it can be made, and binding succeeds without effect. */
+ * hwloc tells the processors, cores and NUMA nodes; the affinity mask (taskset), the cpuset and the CPU quota of the control
+ * groups narrow that to what one may use. A plan is computed first and then carried out by each worker for itself. A topology
+ * that is not this machine's (HWLOC_SYNTHETIC, HWLOC_XMLFILE) is taken whole: plans for it can be made, and binding succeeds
+ * without effect. */
 #ifndef SHMT_TOPO_TOPO_H
 #define SHMT_TOPO_TOPO_H
 
@@ -21,7 +22,8 @@ struct shmt_place {
 };
 
 /* Loads the topology, with the affinity mask that the calling thread has now: a millisecond or two. One per process that asks;
- * read-only afterwards, by any thread and also in forked children. Starts no thread, changes no binding. Errors: _SYSTEM, _MEMORY. */
+ * read-only afterwards, by any thread and also in forked children. Starts no thread, changes no binding. Errors: _SYSTEM,
+ * _MEMORY. */
 int shmt_topo_open(struct shmt_topo **out, struct shmt_error *e);
 
 /* The same for tests: control groups are those below the folder `root`, and count also for a machine that is not this one. */
@@ -39,11 +41,12 @@ uint32_t shmt_topo_nodes(const struct shmt_topo *topo); /* NUMA nodes that these
 /* Bytes of the data or unified cache at `level` (1, 2, 3) of the first usable processor; 0 when unknown. */
 uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level);
 
-/* Places for n workers, out (n): distinct cores first, spread over the nodes in turn, then the cores' further threads, then from the
- * start again. The first places do not depend on n, except for `shared`. */
+/* Places for n workers, out (n): distinct cores first, spread over the nodes in turn, then the cores' further threads, then
+ * from the start again. The first places do not depend on n, except for `shared`. */
 void shmt_topo_plan(const struct shmt_topo *topo, uint32_t n, struct shmt_place *out);
 
-/* Binds the calling thread to its place. Errors: _SYSTEM or _MEMORY where the kernel refuses (then it runs unbound, which is harmless). */
+/* Binds the calling thread to its place. Errors: _SYSTEM or _MEMORY where the kernel refuses (then it runs unbound, which is
+ * harmless). */
 int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* The board: memory of the store that the drivers of a run share. What the chief found out about each epoch is pinned up here for
- * the application, and validation is computed here by all workers together.
+/* The board: memory of the store that the drivers of a run share. What the chief found out about each epoch is pinned up here
+ * for the application, and validation is computed here by all workers together.
  *
  *     head | epochs (n_epochs) | losses of validation chunks | scores of validation examples */
 #ifndef SHMT_TRAIN_BOARD_H

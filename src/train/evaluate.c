@@ -1,7 +1,7 @@
 /* The end of an epoch: losses are added up, and the validation data is scored by all workers together on quiet parameters.
  *
- * Chunks of validation examples are fixed, each is added up by one worker, and the chunks along a tree: the printed numbers have the
- * same bits for every number of workers, as far as the parameters have. */
+ * Chunks of validation examples are fixed, each is added up by one worker, and the chunks along a tree: the printed numbers
+ * have the same bits for every number of workers, as far as the parameters have. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* A job: what one worker does from its first item to its last, for the built-in drivers: a model on data, or the application's own
- * worker function. Work item -> order -> model step -> report -> clock, and the evaluation at the end of each epoch. */
+/* A job: what one worker does from its first item to its last, for the built-in drivers: a model on data, or the application's
+ * own worker function. Work item -> order -> model step -> report -> clock, and the evaluation at the end of each epoch. */
 #ifndef SHMT_TRAIN_JOB_H
 #define SHMT_TRAIN_JOB_H
 

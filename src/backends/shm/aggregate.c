@@ -1,8 +1,8 @@
-/* `aggregate`: gradients of a batch's chunks are summed into the owner's buffers along the tree of chunks.h; when all are in, every
- * seat applies one slice of the update. Two meetings per batch: "all gradients are in" and "all slices are applied".
+/* `aggregate`: gradients of a batch's chunks are summed into the owner's buffers along the tree of chunks.h; when all are in,
+ * every seat applies one slice of the update. Two meetings per batch: "all gradients are in" and "all slices are applied".
  *
- * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the first
- * one that this batch is the last. */
+ * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the
+ * first one that this batch is the last. */
 #include <stdlib.h>
 
 #include "backends/shm/shm_priv.h"

@@ -1,8 +1,8 @@
 /* The apply phase of `aggregate`: every seat adds all gradients over its slice of the parameters, along the same tree whoever
  * computed which part of it, and runs the update rule there.
  *
- * The gradient buffers of others are read, never written: they were published by the meeting before, and their owners clear them
- * only after the meeting that follows. */
+ * The gradient buffers of others are read, never written: they were published by the meeting before, and their owners clear
+ * them only after the meeting that follows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +44,8 @@ static bool is_touched(const uint8_t *map, uint64_t at, uint64_t n) {
     return memchr(map + from, 1, to - from) != NULL;
 }
 
-/* The sum of subtree (level, index) over the floats at .. at + n - 1; NULL when it is zero. It stands in a seat's buffer, or has
- * been added up in scratch[0]; the blocks behind that one are for the subtrees below. */
+/* The sum of subtree (level, index) over the floats at .. at + n - 1; NULL when it is zero. It stands in a seat's buffer, or
+ * has been added up in scratch[0]; the blocks behind that one are for the subtrees below. */
 static const float *sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32_t index, uint64_t at, uint64_t n,
                            float (*scratch)[BLOCK]) {
     const struct shmt_store *store = p->store;

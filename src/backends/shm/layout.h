@@ -1,6 +1,7 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
  *
- *     control | slots (n_seats) | ledger (pieces) | parameters | l2 shares | gradients (n_seats, stack) | touched maps | board */
+ *     control | slots (n_seats) | ledger (pieces) | parameters | l2 shares | gradients (n_seats, stack) | touched maps |
+ *     board */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
 #define SHMT_BACKENDS_SHM_LAYOUT_H
 

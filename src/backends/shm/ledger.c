@@ -22,7 +22,8 @@ static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, ui
     return lock_acquire(&piece->owner, &found, mine);
 }
 
-/* Takes pieces from the end of the victim's region; the owner comes from its start, and where they meet the region is used up. */
+/* Takes pieces from the end of the victim's region; the owner comes from its start, and where they meet the region is used
+ * up. */
 static bool steal(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,
                   uint64_t *piece_out) {
     const uint32_t victim = (claims->self + claims->victim) % claims->n_seats;

@@ -2,7 +2,8 @@
  *
  * A piece's owner word is a lock word: it is taken by compare-and-swap from a value of an earlier epoch to (epoch, life, rank),
  * so it also says, after a death, what the dead one had in hand. Nobody draws from a shared counter. Each worker goes forward
- * through a region of its own, so claims rarely meet; when its region is used up it takes pieces from the ends of the others'. */
+ * through a region of its own, so claims rarely meet; when its region is used up it takes pieces from the ends of the
+ * others'. */
 #ifndef SHMT_BACKENDS_SHM_LEDGER_H
 #define SHMT_BACKENDS_SHM_LEDGER_H
 

@@ -1,4 +1,5 @@
-/* Live modes: pieces are claimed from the ledger, pushes are updates of the shared rows at once, a clock is counted per piece. */
+/* Live modes: pieces are claimed from the ledger, pushes are updates of the shared rows at once, a clock is counted per
+ * piece. */
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
 
@@ -10,8 +11,8 @@ int shmt_shm_live_enter(struct shmt_shm_seat *p) {
 
 /* No more work for me in this epoch: nobody needs to wait for my clock any more. */
 static void stop_counting(struct shmt_shm_seat *p) {
-    /* release: who goes on without me must see all that I have pushed, as if my clock had been reached; pairs with the acquire of
-     * the gates' member words */
+    /* release: who goes on without me must see all that I have pushed, as if my clock had been reached; pairs with the acquire
+     * of the gates' member words */
     store_release(&p->slot->working, 0);
     shmt_gates_rouse(&p->clocks);
 }

@@ -1,5 +1,5 @@
-/* The shm backend: store and seats. Live work is in live.c and ledger.c, `aggregate` in aggregate.c and apply.c, what stands where
- * in layout.h.
+/* The shm backend: store and seats. Live work is in live.c and ledger.c, `aggregate` in aggregate.c and apply.c, what stands
+ * where in layout.h.
  *
  * The store is made before workers are forked; they inherit the mapping. Nothing in the segment is a pointer, so a process that
  * maps it elsewhere finds its way by the same layout. */

@@ -6,8 +6,9 @@
 
 extern const struct shmt_backend_ops SHMT_BACKEND_SHM;
 
-/* The store of a segment that another process (or this one) has created with the same spec, mapped wherever there is room. Destroyed
- * like any other; the memory goes with the last one that maps it. Errors: _USAGE or _SYSTEM when the segment is not what it should be, _MEMORY. */
+/* The store of a segment that another process (or this one) has created with the same spec, mapped wherever there is room.
+ * Destroyed like any other; the memory goes with the last one that maps it. Errors: _USAGE or _SYSTEM when the segment is not
+ * what it should be, _MEMORY. */
 int shmt_shm_attach(const struct shmt_spec *spec, int fd, struct shmt_store **out, struct shmt_error *e);
 
 /* The segment's descriptor; it belongs to the store. */
