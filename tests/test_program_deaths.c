@@ -83,6 +83,20 @@ static void a_stopped_run_still_reports_in_json(void **state) {
 }
 
 /* In sync mode all wait for the worker that is held, so the first signal cannot end the run. */
+/* Whenever it comes: killed by it, before the program answers signals, or ended well. A signal that is lost lets it run on, beyond the
+ * time that a test has. */
+static void a_signal_is_not_lost_at_any_moment_of_the_start(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 60; i++) {
+        struct program *p = START("-w", "2", "-q", ENDLESS, "builtin:sparse:examples=500,valid=100,features=50,nonzeros=5");
+        usleep(i * 250);
+        send_to(p->pid, SIGINT);
+        program_finish(p);
+        if (p->status != 130 && p->status != -SIGINT) fail_msg("after %u us: %d, %s", i * 250, p->status, p->text[ERR]);
+        program_end_all(NULL);
+    }
+}
+
 static void a_second_signal_ends_it_at_once(void **state) {
     (void)state;
     struct program *p = start_training("sync", "second.model");
@@ -311,6 +325,7 @@ int main(void) {
         PROGRAM_TEST(ctrl_c_reaches_every_process_and_ends_it_just_the_same),
         PROGRAM_TEST(with_workers_as_threads_a_signal_ends_it_well),
         PROGRAM_TEST(a_stopped_run_still_reports_in_json),
+        PROGRAM_TEST(a_signal_is_not_lost_at_any_moment_of_the_start),
         PROGRAM_TEST(a_second_signal_ends_it_at_once),
         PROGRAM_TEST(a_signal_during_loading_ends_it_with_nothing_saved),
         PROGRAM_TEST(a_killed_worker_ends_the_run_in_each_mode_and_is_named),

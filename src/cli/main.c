@@ -42,36 +42,36 @@ static void catch_signals(void) {
 
 /* ---- what one sees ---- */
 
-static void say_begin(void *arg, const struct shmtrain_report *r) {
-    FILE *out = arg;
+struct talk {
+    FILE *out; /* for people; NULL: --quiet */
+    struct shmtrain_store *store;
+};
+
+/* A signal that came before the run began, when there was nothing to stop yet, stops it now. */
+static void on_begin(void *arg, const struct shmtrain_report *r) {
+    const struct talk *talk = arg;
     char text[1024];
+    if (caught) shmtrain_store_stop(talk->store);
+    if (!talk->out) return;
     shmtrain_report_opening(r, text, sizeof text);
-    fprintf(out, "%s\n", text);
+    fprintf(talk->out, "%s\n", text);
     shmtrain_report_heading(r, text, sizeof text);
-    fprintf(out, "%s\n", text);
-    fflush(out);
+    fprintf(talk->out, "%s\n", text);
+    fflush(talk->out);
 }
 
 static void say_epoch(void *arg, const struct shmtrain_report *r, const struct shmtrain_epoch *epoch) {
-    FILE *out = arg;
+    const struct talk *talk = arg;
     char text[256];
+    if (!talk->out) return;
     shmtrain_report_line(r, epoch, text, sizeof text);
-    fprintf(out, "%s\n", text);
-    fflush(out);
+    fprintf(talk->out, "%s\n", text);
+    fflush(talk->out);
 }
 
 static void say_note(void *arg, const char *line) {
     (void)arg;
     fprintf(stderr, "shmtrain: %s\n", line);
-}
-
-static void listen_to(struct shmtrain_store *store, const struct arguments *a) {
-    struct shmtrain_listener listener = {.arg = a->json ? stderr : stdout, .note = say_note};
-    if (!a->quiet) {
-        listener.begin = say_begin;
-        listener.epoch = say_epoch;
-    }
-    shmtrain_store_listen(store, &listener);
 }
 
 static int fail(const struct shmtrain_store *store, int status) {
@@ -130,7 +130,9 @@ static int say_result(struct shmtrain_store *store, const struct arguments *a) {
 static int train(struct shmtrain_store *store, const struct arguments *a) {
     int status;
     if (a->output && (status = check_output(a->output)) != 0) return status;
-    listen_to(store, a);
+    struct talk talk = {.out = a->quiet ? NULL : a->json ? stderr : stdout, .store = store};
+    const struct shmtrain_listener listener = {.arg = &talk, .begin = on_begin, .epoch = say_epoch, .note = say_note};
+    shmtrain_store_listen(store, &listener);
     running = store;
     catch_signals();
     int rc = shmtrain_store_train(store, a->data ? a->data : DEFAULT_DATA);
@@ -140,8 +142,9 @@ static int train(struct shmtrain_store *store, const struct arguments *a) {
     return caught ? 128 + caught : status;
 }
 
-/* A program that was started with stdin, stdout or stderr closed gets their numbers for what it opens first, and would then print
- * into its own shared memory. So each closed one is opened, in the direction in which it cannot be used: writing fails, as it should. */
+/* A program that was started with stdin, stdout or stderr closed gets their numbers for what it opens first, and would then
+ * print into its own shared memory. So each closed one is opened, in the direction in which it cannot be used: writing fails,
+ * as it should. */
 static int reserve_standard_descriptors(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return -1;
