@@ -180,6 +180,31 @@ static void a_worker_that_fails_ends_the_run_with_its_own_sentence(void **state)
     }
 }
 
+static int stopped_by_itself_in_rank_1(shmtrain_session *s, void *arg) {
+    return shmtrain_rank(s) == 1 ? SHMTRAIN_E_STOPPED : count(s, arg);
+}
+static int stopped_within_work(shmtrain_session *s, void *arg) {
+    struct shmtrain_work w;
+    const int rc = shmtrain_next(s, &w);
+    (void)arg;
+    return rc == 1 ? SHMTRAIN_E_STOPPED : rc;
+}
+
+/* Nobody was told to end, so the others would wait for it for ever. */
+static void a_worker_that_stops_by_itself_ends_the_run_with_a_sentence(void **state) {
+    static const char *const MODES[] = {"sync", "async"};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct shmtrain_store *store = make(SPAWNS[i / 2], "3", "1000", 6400);
+        WELL(store, shmtrain_store_set(store, "mode", MODES[i % 2]));
+        refused(store, shmtrain_store_run(store, stopped_by_itself_in_rank_1, NULL), SHMTRAIN_E_USAGE,
+                "returned SHMTRAIN_E_STOPPED though no session call had");
+        refused(store, shmtrain_store_run(store, stopped_within_work, NULL), SHMTRAIN_E_USAGE,
+                "returned SHMTRAIN_E_STOPPED though no session call had");
+        shmtrain_store_destroy(store);
+    }
+}
+
 /* ---- listening ---- */
 
 struct heard {
@@ -228,6 +253,32 @@ static void a_listener_hears_the_beginning_then_each_epoch_in_order(void **state
         shmtrain_store_listen(store, NULL);
         WELL(store, shmtrain_store_run(store, count, NULL));
         assert_true(h.begins == 1 && h.epochs == 5);
+        shmtrain_store_destroy(store);
+    }
+}
+
+static void set_what_is_not_there(void *arg) {
+    refused(arg, shmtrain_store_set(arg, "no-such-option", "1"), SHMTRAIN_E_USAGE, "no-such-option");
+}
+static void fail_at_begin(void *arg, const struct shmtrain_report *r) {
+    (void)r;
+    set_what_is_not_there(arg);
+}
+static void fail_at_epoch(void *arg, const struct shmtrain_report *r, const struct shmtrain_epoch *epoch) {
+    (void)r;
+    (void)epoch;
+    set_what_is_not_there(arg);
+}
+
+static void a_call_that_fails_in_a_listener_is_not_the_runs_failure(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct shmtrain_store *store = make(SPAWNS[i / 2], "2", "3", 640);
+        const struct shmtrain_listener listener = {
+            .arg = store, .begin = i % 2 ? fail_at_begin : NULL, .epoch = i % 2 ? NULL : fail_at_epoch};
+        shmtrain_store_listen(store, &listener);
+        WELL(store, shmtrain_store_run(store, count, NULL));
+        assert_string_equal(shmtrain_store_message(store), "");
         shmtrain_store_destroy(store);
     }
 }
@@ -384,7 +435,9 @@ int main(void) {
         TEST(a_run_without_tables_examples_or_memory_is_refused),
         TEST(backends_with_one_worker_refuse_two),
         TEST(a_worker_that_fails_ends_the_run_with_its_own_sentence),
+        TEST(a_worker_that_stops_by_itself_ends_the_run_with_a_sentence),
         TEST(a_listener_hears_the_beginning_then_each_epoch_in_order),
+        TEST(a_call_that_fails_in_a_listener_is_not_the_runs_failure),
         TEST(another_thread_may_stop_a_run),
         TEST(a_signal_handler_may_stop_a_run),
         TEST(a_limit_of_steps_ends_a_run_early),

@@ -237,6 +237,62 @@ static int misuse(struct run *run, shmtrain_session *s) {
     return rc;
 }
 
+#define REFUSED_FOR_LENT(call)                                                                                \
+    do {                                                                                                      \
+        if ((call) != SHMTRAIN_E_USAGE || (!strstr(s->error.text, "lent") && !strstr(s->error.text, "once"))) \
+            return shmt_fail(&s->error, SHMTRAIN_E_DATA, "%s: \"%.80s\"", #call, s->error.text);              \
+        shmt_error_clear(&s->error);                                                                          \
+    } while (0)
+
+static void slope_of_one(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
+    (void)arg;
+    (void)first;
+    (void)dot;
+    for (uint32_t k = 0; k < n; k++) slope_out[k] = 1;
+}
+
+/* The lent gradient is 0, whatever else is tried is not: what is refused, but done all the same, shows in the parameters. */
+static int misuse_lent(struct run *run, shmtrain_session *s) {
+    struct shmtrain_work w;
+    float one[6] = {1, 1, 1, 1, 1, 1}, *lent, *again;
+    const uint64_t start[2] = {0, 1};
+    const uint32_t id[1] = {0};
+    const struct shmtrain_csr csr = {.n = 1, .start = start, .id = id};
+    int rc;
+    (void)run;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        if ((rc = shmtrain_lend(s, 0, &lent)) < 0) return rc;
+        memset(lent, 0, 6 * sizeof *lent);
+        REFUSED_FOR_LENT(shmtrain_lend(s, 0, &again));
+        REFUSED_FOR_LENT(shmtrain_push(s, 0, 0, 6, one));
+        REFUSED_FOR_LENT(shmtrain_push(s, 0, 0, 3, lent));
+        REFUSED_FOR_LENT(shmtrain_push_sparse(s, 0, &csr, one));
+        REFUSED_FOR_LENT(shmtrain_each(s, 0, &csr, 1, slope_of_one, NULL));
+        REFUSED_FOR_LENT(shmtrain_push_rows(s, 0, id, 1, one));
+        REFUSED_FOR_LENT(shmtrain_clock(s, NULL));
+        if ((rc = shmtrain_push(s, 0, 0, 6, lent)) < 0) return rc;
+        REFUSED_FOR_LENT(shmtrain_push(s, 0, 0, 6, lent));
+        REFUSED_FOR_LENT(shmtrain_lend(s, 0, &again));
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+static void refuses_misuse_of_lent_buffers(const struct kase *k) {
+    float x[6];
+    struct run run;
+    begin(&run, k, spec_of(k, 1000, 6, 1));
+    go_well(&run, misuse_lent);
+    assert_int_equal(k->ops->read(run.store, 0, 0, 6, x), 0);
+    for (int i = 0; i < 6; i++) assert_true(x[i] == 0);
+    end(&run);
+}
+
+static void a_lent_buffer_is_pushed_once_whole_and_first(void **state) {
+    (void)state;
+    each_case(refuses_misuse_of_lent_buffers);
+}
+
 static void refuses_misuse(const struct kase *k) {
     struct run run;
     begin(&run, k, spec_of(k, 1000, 6, 2));
@@ -279,6 +335,7 @@ int main(void) {
         cmocka_unit_test(a_stop_ends_the_run_between_updates),
         cmocka_unit_test(one_workers_failure_ends_the_others_and_is_told),
         cmocka_unit_test(calls_out_of_order_are_refused_with_a_sentence),
+        cmocka_unit_test(a_lent_buffer_is_pushed_once_whole_and_first),
         cmocka_unit_test(impossible_specs_are_refused_before_memory_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

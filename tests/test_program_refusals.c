@@ -188,6 +188,14 @@ static void labels_that_do_not_fit_are_named_with_their_line(void **state) {
     ASSERT_ALL_REFUSED(list);
 }
 
+static void data_without_features_needs_a_bias(void **state) {
+    (void)state;
+    program_write_file("bare", "1\n-1\n1\n");
+    const struct refusal list[] = {{1, "bare has no features at all: learn a bias (--bias 1)", {"--bias", "0", "bare"}}};
+    ASSERT_ALL_REFUSED(list);
+    program_assert_status(RUN("-w", "2", "-q", "bare"), 0);
+}
+
 /* ---- memory ---- */
 
 static void more_than_the_machine_has_is_refused_with_the_figures(void **state) {
@@ -213,6 +221,23 @@ static void a_limited_address_space_is_refused_with_the_figures(void **state) {
     struct program *p = RUN_IN(take_little_address_space, "-w", "2", "builtin:sparse");
     program_assert_refused(p, 1, "48.0 MiB");
     assert_non_null(strstr(p->text[ERR], "ulimit -v"));
+}
+
+static int take_half_a_gibibyte(void) {
+    const struct rlimit limit = {512 << 20, 512 << 20};
+    return setrlimit(RLIMIT_AS, &limit) != 0 ? errno : 0;
+}
+
+static void a_batch_far_larger_than_the_data_takes_no_memory_of_its_size(void **state) {
+    (void)state;
+    if (SANITIZED) {
+        print_message("skipped: sanitizers need address space without limit\n");
+        skip();
+    }
+    write_lines("good", 0, "");
+    const char *const modes[] = {"sync", "async"};
+    for (int m = 0; m < 2; m++)
+        program_assert_status(RUN_IN(take_half_a_gibibyte, "-w", "2", "-q", "--mode", modes[m], "-b", "1073741824", "good"), 0);
 }
 
 /* A control group of version 1 or 2 with 32 MiB. */
@@ -322,8 +347,10 @@ int main(void) {
         PROGRAM_TEST(a_bad_line_is_named_with_its_column),
         PROGRAM_TEST(what_a_terminal_would_obey_is_not_repeated),
         PROGRAM_TEST(labels_that_do_not_fit_are_named_with_their_line),
+        PROGRAM_TEST(data_without_features_needs_a_bias),
         PROGRAM_TEST(more_than_the_machine_has_is_refused_with_the_figures),
         PROGRAM_TEST(a_limited_address_space_is_refused_with_the_figures),
+        PROGRAM_TEST(a_batch_far_larger_than_the_data_takes_no_memory_of_its_size),
         cmocka_unit_test_teardown(a_control_groups_limit_is_refused_with_the_figures_and_nobody_is_killed, remove_group),
         PROGRAM_TEST(a_full_or_closed_stdout_is_a_failure),
         PROGRAM_TEST(without_its_streams_it_trains_the_same),

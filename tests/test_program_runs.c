@@ -122,6 +122,23 @@ static void every_number_of_workers_trains_in_each_mode(void **state) {
         }
 }
 
+/* In `sync` with batches of one example, one worker of eight has all the work, and it need not be the one that is asked. */
+static void workers_without_work_train_nothing_and_take_no_figures_away(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        json_t *o = JSON("--mode", "sync", "-b", "1", "-w", "8", "-e", "1", "--steps", "20", DATA);
+        assert_true(number(o, "first_step_seconds") > 0);
+        json_decref(o);
+    }
+    program_write_file("two", "1 1:1\n-1 2:1\n");
+    const char *const modes[] = {"async", "sync"};
+    for (int m = 0; m < 2; m++) {
+        json_t *o = JSON("-w", "300", "--mode", modes[m], "-e", "3", "two");
+        assert_int_equal(whole(o, "examples"), 3 * 2);
+        json_decref(o);
+    }
+}
+
 static void sync_gives_the_same_bits_however_it_is_run(void **state) {
     (void)state;
     char reference[17], hash[17];
@@ -398,6 +415,7 @@ int main(void) {
         PROGRAM_TEST(json_leaves_the_lines_for_people_to_stderr),
         PROGRAM_TEST(without_data_it_trains_on_the_default_data),
         PROGRAM_TEST(every_number_of_workers_trains_in_each_mode),
+        PROGRAM_TEST(workers_without_work_train_nothing_and_take_no_figures_away),
         PROGRAM_TEST(sync_gives_the_same_bits_however_it_is_run),
         PROGRAM_TEST(whatever_changes_the_training_changes_the_bits),
         PROGRAM_TEST(async_with_one_worker_is_repeatable_and_equals_the_plain_backend),
