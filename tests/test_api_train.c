@@ -343,6 +343,87 @@ static void a_saved_model_holds_the_parameters_and_what_prediction_needs(void **
     shmtrain_store_destroy(store);
 }
 
+static void read_model(char *text, size_t bytes) {
+    FILE *f = fopen("model", "rb");
+    assert_non_null(f);
+    const size_t n = fread(text, 1, bytes - 1, f);
+    fclose(f);
+    assert_true(n > 8);
+    for (size_t i = 0; i < n; i++)
+        if (text[i] == '\0') text[i] = ' ';
+    text[n] = '\0';
+}
+
+static void the_notes_of_a_model_are_those_of_its_run_not_of_later_options(void **state) {
+    static char text[10000];
+    struct shmtrain_store *store = make("2", "async", "none");
+    (void)state;
+    write_data("train.svm", 1, false);
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    WELL(store, shmtrain_store_set(store, "bias", "0"));
+    WELL(store, shmtrain_store_save(store, "model"));
+    read_model(text, sizeof text);
+    assert_non_null(strstr(text, "\"shmtrain.bias\":\"1\""));
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    WELL(store, shmtrain_store_save(store, "model"));
+    read_model(text, sizeof text);
+    assert_non_null(strstr(text, "\"shmtrain.bias\":\"0\""));
+    shmtrain_store_destroy(store);
+}
+
+static void a_train_that_fails_at_its_data_leaves_the_parameters_and_their_notes(void **state) {
+    static char before[10000], after[10000];
+    struct shmtrain_store *store = make("2", "async", "none");
+    float weight[2][41];
+    (void)state;
+    write_data("train.svm", 1, false);
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    WELL(store, shmtrain_store_read(store, 0, 0, 41, weight[0]));
+    WELL(store, shmtrain_store_save(store, "model"));
+    read_model(before, sizeof before);
+    refused(store, shmtrain_store_train(store, "no-such-file"), SHMTRAIN_E_SYSTEM, "no-such-file");
+    refused(store, shmtrain_store_table(store, "late", 1, 1), SHMTRAIN_E_USAGE, "before the first run");
+    WELL(store, shmtrain_store_read(store, 0, 0, 41, weight[1]));
+    assert_memory_equal(weight[1], weight[0], sizeof weight[0]);
+    assert_int_equal(unlink("model"), 0);
+    WELL(store, shmtrain_store_save(store, "model"));
+    read_model(after, sizeof after);
+    assert_string_equal(after, before);
+    shmtrain_store_destroy(store);
+}
+
+/* ---- the automatic rate ---- */
+
+static void keep_note(void *arg, const char *line) { snprintf(arg, 200, "%s", line); }
+
+/* The examples of write_data have a mean |x|^2 of 3 or so; times 0.01 it is 10,000 times smaller, and the bias sets the pace. */
+static void small_features_get_no_huge_rate_but_a_word(void **state) {
+    (void)state;
+    for (int sync = 0; sync < 2; sync++) {
+        char note[200] = "";
+        const struct shmtrain_listener listener = {.arg = note, .note = keep_note};
+        struct shmtrain_store *store = make("2", sync ? "sync" : "async", "valid.svm");
+        for (int valid = 0; valid < 2; valid++) {
+            FILE *f = fopen(valid ? "valid.svm" : "train.svm", "w");
+            assert_non_null(f);
+            for (uint64_t i = 0; i < 2000; i++) {
+                const double x = shmt_unit(shmt_hash64(5 + (uint64_t)valid, i, 0, 0)) * 2 - 1;
+                fprintf(f, "%d 1:%.6f 2:%.6f\n", x > 0 ? 1 : -1, x / 100, 0.01);
+            }
+            assert_int_equal(fclose(f), 0);
+        }
+        shmtrain_store_listen(store, &listener);
+        WELL(store, shmtrain_store_train(store, "train.svm"));
+        const struct shmtrain_report *r = shmtrain_store_report(store);
+        assert_true(r->rate > 0 && r->rate <= (sync ? 8 : 1));
+        assert_non_null(strstr(note, "scale them up"));
+        /* The weights point the right way. How many are on the right side is not asked: at this scale the bias alone decides that,
+         * which is what the note is about. */
+        assert_true(r->epoch[2].valid_auc > 0.95);
+        shmtrain_store_destroy(store);
+    }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
@@ -356,6 +437,9 @@ int main(void) {
         TEST(parameters_that_are_no_numbers_are_told),
         TEST(a_features_share_of_l2_is_how_rarely_it_comes),
         TEST(a_saved_model_holds_the_parameters_and_what_prediction_needs),
+        TEST(the_notes_of_a_model_are_those_of_its_run_not_of_later_options),
+        TEST(a_train_that_fails_at_its_data_leaves_the_parameters_and_their_notes),
+        TEST(small_features_get_no_huge_rate_but_a_word),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
