@@ -153,6 +153,10 @@ static void a_link_stays_a_link(void **state) {
     assert_saved(RUN("-w", "1", "-q", "-e", "1", "-o", "link.model", DATA), "target.model");
     assert_int_equal(lstat("link.model", &there), 0);
     assert_true(S_ISLNK(there.st_mode));
+    assert_int_equal(symlink("later.model", "early.model"), 0);
+    assert_saved(RUN("-w", "1", "-q", "-e", "1", "-o", "early.model", DATA), "later.model");
+    assert_int_equal(lstat("early.model", &there), 0);
+    assert_true(S_ISLNK(there.st_mode));
 }
 
 static void nothing_but_the_model_is_left_in_its_folder(void **state) {
@@ -182,6 +186,8 @@ static void where_nothing_can_be_written_is_refused_before_training(void **state
     program_write_file("file", "");
     program_assert_refused(RUN("-o", "folder", "no-data"), 1, "--output folder: Is a directory");
     program_assert_refused(RUN("-o", "new/", "no-data"), 1, "--output new/: ");
+    assert_int_equal(symlink("missing/m", "dangling"), 0);
+    program_assert_refused(RUN("-o", "dangling", "no-data"), 1, "--output dangling: No such file or directory");
     program_assert_refused(RUN("-o", "missing/m", "no-data"), 1, "--output missing/m: No such file or directory");
     program_assert_refused(RUN("-o", "file/m", "no-data"), 1, "--output file/m: Not a directory");
 }
