@@ -87,7 +87,7 @@ int shmt_planted_init(struct shmt_planted *out, struct shmt_error *e) {
     uint32_t *id = malloc(n * sizeof *id);
     double *weight = malloc(n * sizeof *weight);
     out->slot = malloc(n * sizeof *out->slot);
-    out->feature = malloc(n * sizeof *out->feature);
+    out->feature = calloc(n, sizeof *out->feature);
     int status = 0;
     if (!id || !weight || !out->slot || !out->feature) {
         status = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the tables of %u generated features", n);

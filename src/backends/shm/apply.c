@@ -54,6 +54,7 @@ static const float *sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32
         if (!is_touched(shmt_shm_map(store, node.seat, node.slot), at, n)) return NULL;
         return shmt_shm_buffer(store, node.seat, node.slot) + at;
     }
+    if (level == 0) return NULL; /* does not happen: every chunk is somebody's */
     const float *left = sum_of(p, level - 1, 2 * index, at, n, scratch + 1);
     if (left == scratch[1]) left = memcpy(scratch[0], left, n * sizeof(float));
     const float *right = sum_of(p, level - 1, 2 * index + 1, at, n, scratch + 1);

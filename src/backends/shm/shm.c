@@ -19,7 +19,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     struct shmt_shm_layout layout;
     int rc = shmt_spec_check(spec, e);
     if (rc == 0) rc = shmt_shm_layout_plan(spec, &layout, e);
-    if (rc < 0) return rc;
+    if (rc != 0) return rc;
     out->parameter_bytes = layout.flat.n * sizeof(float) * (spec->l2_shares ? 2 : 1);
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
     out->total_bytes = layout.bytes + SHMT_SEGMENT_HEADER_BYTES;
