@@ -68,8 +68,8 @@ static int write_contents(int fd, const char *header, const struct shmt_tensor *
     return fsync(fd);
 }
 
-/* The rename itself must survive a crash of the machine, too. A folder that cannot be synced (some file systems) is no failure.
- * */
+/* The rename itself must survive a crash of the machine, too. A folder that cannot be synced (some file systems) is no
+ * failure. */
 static void sync_folder(const char *path) {
     char *copy = strdup(path);
     if (!copy) return;

@@ -2,8 +2,8 @@
  *
  *     8 bytes: length of the header, little-endian | header: JSON | data
  *
- * The header names each tensor's dtype, shape and data_offsets (from the end of the header), and has "__metadata__", strings only.
- * Format: https://github.com/huggingface/safetensors. Padded with spaces so that the data begins at a multiple of 8. */
+ * The header names each tensor's dtype, shape and data_offsets (from the end of the header), and has "__metadata__", strings
+ * only. Format: https://github.com/huggingface/safetensors. Padded with spaces so that the data begins at a multiple of 8. */
 #ifndef SHMT_TRAIN_MODEL_FILE_H
 #define SHMT_TRAIN_MODEL_FILE_H
 
@@ -21,8 +21,8 @@ struct shmt_note {
     const char *key, *value;
 };
 
-/* Writes the file atomically: into a temporary one beside it, fsync, rename, fsync of the folder. On an error `path` is as it was and
- * the temporary file is gone. Errors: _SYSTEM (no folder, no permission, disk full), _MEMORY. */
+/* Writes the file atomically: into a temporary one beside it, fsync, rename, fsync of the folder. On an error `path` is as it
+ * was and the temporary file is gone. Errors: _SYSTEM (no folder, no permission, disk full), _MEMORY. */
 int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, uint32_t n_tensors, const struct shmt_note *note,
                           uint32_t n_notes, struct shmt_error *e);
 
