@@ -1,5 +1,5 @@
-/* The conformance suite's frame: every backend, in every mode, with every number of seats and kind of worker that it can have. It knows
- * no backend by name: it takes them from the list, and the first one is as good as the last. */
+/* The conformance suite's frame: every backend, in every mode, with every number of seats and kind of worker that it can have.
+ * It knows no backend by name: it takes them from the list, and the first one is as good as the last. */
 #ifndef TESTS_CONFORMANCE_H
 #define TESTS_CONFORMANCE_H
 

@@ -286,7 +286,8 @@ int program_make_folder(void **state) {
     return chdir(folder);
 }
 
-/* Also called when program_make_folder has failed: removes only what lies in a folder that it has made, by that folder's name. */
+/* Also called when program_make_folder has failed: removes only what lies in a folder that it has made, by that folder's
+ * name. */
 int program_remove_folder(void **state) {
     (void)state;
     if (folder[0] == '\0') return 0;

@@ -1,5 +1,5 @@
-/* For tests of the program from outside: starts $TEST_BUILDDIR/shmtrain in a process group of its own, keeps what it says, and finds
- * its processes. Every wait has a deadline, after which the test fails and everything is killed.
+/* For tests of the program from outside: starts $TEST_BUILDDIR/shmtrain in a process group of its own, keeps what it says, and
+ * finds its processes. Every wait has a deadline, after which the test fails and everything is killed.
  *
  * The testing process adopts orphans (a subreaper), so whatever the program leaves behind is seen: program_finish fails when a
  * process of the group outlives the program by more than a moment. */
@@ -56,7 +56,8 @@ struct program *program_run(program_prepare *prepare, const char *const *argv);
 /* Collects what is left of the group, until nobody is there; fails when that takes more than `seconds`. */
 void program_assert_gone_within(struct program *p, int seconds);
 
-/* Its processes: the supervisor is its child, the workers are the supervisor's. program_worker waits until worker `rank` is there. */
+/* Its processes: the supervisor is its child, the workers are the supervisor's. program_worker waits until worker `rank` is
+ * there. */
 pid_t program_supervisor(struct program *p);
 pid_t program_worker(struct program *p, unsigned rank);
 char program_state(pid_t pid); /* as in /proc: R, S, T, ...; '-': there is no such process */

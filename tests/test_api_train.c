@@ -396,7 +396,8 @@ static void a_train_that_fails_at_its_data_leaves_the_parameters_and_their_notes
 
 static void keep_note(void *arg, const char *line) { snprintf(arg, 200, "%s", line); }
 
-/* The examples of write_data have a mean |x|^2 of 3 or so; times 0.01 it is 10,000 times smaller, and the bias sets the pace. */
+/* The examples of write_data have a mean |x|^2 of 3 or so; times 0.01 it is 10,000 times smaller, and the bias sets the
+ * pace. */
 static void small_features_get_no_huge_rate_but_a_word(void **state) {
     (void)state;
     for (int sync = 0; sync < 2; sync++) {
@@ -417,8 +418,8 @@ static void small_features_get_no_huge_rate_but_a_word(void **state) {
         const struct shmtrain_report *r = shmtrain_store_report(store);
         assert_true(r->rate > 0 && r->rate <= (sync ? 8 : 1));
         assert_non_null(strstr(note, "scale them up"));
-        /* The weights point the right way. How many are on the right side is not asked: at this scale the bias alone decides that,
-         * which is what the note is about. */
+        /* The weights point the right way. How many are on the right side is not asked: at this scale the bias alone decides
+         * that, which is what the note is about. */
         assert_true(r->epoch[2].valid_auc > 0.95);
         shmtrain_store_destroy(store);
     }

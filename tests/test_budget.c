@@ -1,4 +1,5 @@
-/* Tests of budgets: what folders that stand for / tell, the sentences of a refusal, and a real memory limit where we may set one. */
+/* Tests of budgets: what folders that stand for / tell, the sentences of a refusal, and a real memory limit where we may set
+ * one. */
 #include "segment/budget.h"
 #include "segment/segment.h"
 #include "topo/cgroup.h"

@@ -102,8 +102,8 @@ static void every_chunk_has_one_worker(void **state) {
         }
 }
 
-/* Each worker's stack must hold complete, aligned subtrees that cover its range exactly, in at most log2 C + 1 buffers for a share
- * that begins at 0, and twice that for any. */
+/* Each worker's stack must hold complete, aligned subtrees that cover its range exactly, in at most log2 C + 1 buffers for a
+ * share that begins at 0, and twice that for any. */
 static void a_stack_covers_its_range_with_complete_subtrees(void **state) {
     (void)state;
     for (uint32_t from = 0; from <= 64; from++)

@@ -17,8 +17,8 @@ static void assert_loads(struct loaded *l, const char *name, uint64_t seed, bool
 
 /* ---- the same everywhere ---- */
 
-/* The bytes on a little-endian machine. When the generator is changed on purpose, print the new ones; results of earlier versions
- * can then not be compared with later ones, which NEWS must say. */
+/* The bytes on a little-endian machine. When the generator is changed on purpose, print the new ones; results of earlier
+ * versions can then not be compared with later ones, which NEWS must say. */
 static void the_bytes_are_frozen(void **state) {
     (void)state;
     static const struct {

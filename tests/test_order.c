@@ -108,8 +108,8 @@ static void runs_of_eight_stay_together_and_end_up_far_apart(void **state) {
         jumps += distance(example[i], example[i - RUN]);
         neighbours += distance(example[i], example[i - RUN]) == RUN;
     }
-    /* Two random examples are n / 3 apart on average; within a window a run is next to another once in some 250 times. The short
-     * block in their midst breaks some runs in two. */
+    /* Two random examples are n / 3 apart on average; within a window a run is next to another once in some 250 times. The
+     * short block in their midst breaks some runs in two. */
     assert_true(jumps / (whole / RUN) > n / 4 && jumps / (whole / RUN) < n / 2);
     assert_true(neighbours < whole / RUN / 100);
     assert_true(broken < whole / RUN / 4);

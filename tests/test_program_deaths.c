@@ -1,5 +1,5 @@
-/* The real program from outside: signals, and the deaths of its processes in each mode. Nothing may hang, and nothing may be left:
- * program_finish and program_assert_gone_within fail when a process of the run outlives it. */
+/* The real program from outside: signals, and the deaths of its processes in each mode. Nothing may hang, and nothing may be
+ * left: program_finish and program_assert_gone_within fail when a process of the run outlives it. */
 #include "run_program.h"
 
 #include <dirent.h>
@@ -83,8 +83,8 @@ static void a_stopped_run_still_reports_in_json(void **state) {
 }
 
 /* In sync mode all wait for the worker that is held, so the first signal cannot end the run. */
-/* Whenever it comes: killed by it, before the program answers signals, or ended well. A signal that is lost lets it run on, beyond the
- * time that a test has. */
+/* Whenever it comes: killed by it, before the program answers signals, or ended well. A signal that is lost lets it run on,
+ * beyond the time that a test has. */
 static void a_signal_is_not_lost_at_any_moment_of_the_start(void **state) {
     (void)state;
     for (unsigned i = 0; i < 60; i++) {
@@ -110,8 +110,8 @@ static void a_second_signal_ends_it_at_once(void **state) {
     assert_int_not_equal(access("second.model", F_OK), 0);
 }
 
-/* Loading has several passes, with workers of their own, and the short ones may end before they are held. A worker that is held cannot
- * finish its pass, so loading is surely still going on. */
+/* Loading has several passes, with workers of their own, and the short ones may end before they are held. A worker that is held
+ * cannot finish its pass, so loading is surely still going on. */
 static struct program *start_loading(pid_t *held_out) {
     struct program *p = START("-w", "2", "-o", "loading.model", LONG_TO_LOAD);
     char held = '-';

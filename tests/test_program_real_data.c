@@ -1,4 +1,5 @@
-/* The real program from outside, on real data: a9a and a9a.t (LIBSVM's copies of UCI Adult), in the folder SHMTRAIN_DATA_DIR. */
+/* The real program from outside, on real data: a9a and a9a.t (LIBSVM's copies of UCI Adult), in the folder
+ * SHMTRAIN_DATA_DIR. */
 #include "run_program.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The real program from outside: everything that it refuses, in one line that says what, where and what to do. Exit status 2 for
- * wrong usage, 1 for failure, and nothing on stdout. */
+/* The real program from outside: everything that it refuses, in one line that says what, where and what to do. Exit status 2
+ * for wrong usage, 1 for failure, and nothing on stdout. */
 #include "run_program.h"
 
 #include <errno.h>
@@ -313,8 +313,8 @@ static void a_full_or_closed_stdout_is_a_failure(void **state) {
     }
 }
 
-/* What is opened first would get the numbers of closed streams, and the lines of the epochs would go into shared memory: 500 of them
- * are more than the header of a segment, behind which the data begins. */
+/* What is opened first would get the numbers of closed streams, and the lines of the epochs would go into shared memory: 500 of
+ * them are more than the header of a segment, behind which the data begins. */
 static void without_its_streams_it_trains_the_same(void **state) {
     (void)state;
 #define LONG_RUN "--mode", "sync", "-w", "2", "-e", "500", DATA, "-o"

@@ -1,5 +1,5 @@
-/* Tests of making segments, also while the system fails at each step. Their memory comes from the real kernel; failures come from
- * the wrapped system calls below. */
+/* Tests of making segments, also while the system fails at each step. Their memory comes from the real kernel; failures come
+ * from the wrapped system calls below. */
 #include "segment_help.h"
 
 #include <errno.h>

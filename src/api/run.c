@@ -118,9 +118,8 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
 static void note_idle_workers(const struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     if (shmt_policy_is_live(&spec->policy) || spec->n_seats <= spec->n_chunks) return;
-    shmt_log(&store->log,
-             "a batch of %u examples has %u chunks, so %u of %u workers have none: take more --chunks or a larger --batch",
-             spec->batch, spec->n_chunks, spec->n_seats - spec->n_chunks, spec->n_seats);
+    shmt_log(&store->log, "a batch of %u has work for %u of %u workers: for the others take more --chunks or a larger --batch",
+             spec->batch, spec->n_chunks, spec->n_seats);
 }
 
 /* ---- workers ---- */

@@ -146,7 +146,8 @@ static int make_tables(struct session *s) {
  * slope, so rate * mean |x|^2 = 1 is a full step for a mean example. The mean gradient of a batch is less noisy than one
  * example's, and takes SYNC_FACTOR times as much; more than that oscillates on data with many dense features
  * (docs/performance.md). A bias is a feature of length 1: where the others are shorter, it sets the pace: a logistic slope
- * changes by 1/4 of the dot product at most, so that a rate above 8 makes the bias jump to and fro. */
+ * changes by 1/4 of the dot product at most, so that a rate above 8 makes the bias jump to and fro, and one of 8 is noisy where
+ * nothing else is learned as fast. */
 #define SYNC_FACTOR 8
 static float automatic_rate(const struct session *s) {
     const bool bias = s->store->job.settings.bias, live = shmt_policy_is_live(&s->store->spec.policy);
@@ -155,7 +156,8 @@ static float automatic_rate(const struct session *s) {
         shmt_log(&s->store->log,
                  "the features are small (mean |x|^2 is %.2g, beside a bias of 1) and will be learned slowly: scale them up",
                  square);
-    return (float)((live ? 1 : SYNC_FACTOR) / fmax(square, bias ? 1 : 1e-6));
+    const bool bias_leads = bias && square < 0.5;
+    return (float)((live ? 1 : bias_leads ? SYNC_FACTOR / 4 : SYNC_FACTOR) / fmax(square, bias ? 1 : 1e-6));
 }
 
 /* How many training examples each column occurs in. */
