@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "bench.h"
 #include "data/order.h"
 #include "data/source.h"
 #include "math/logistic.h"
@@ -41,13 +42,6 @@ struct examples {
 static void give_up(const char *what) {
     fprintf(stderr, "bench_kernels: %s\n", what);
     exit(1);
-}
-
-/* The thread's own time, so that programs that take the core in between do not count. */
-static uint64_t cpu_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Small pages shared with children, as the segment's are. */
@@ -94,45 +88,10 @@ static void make_examples(const struct options *o, struct examples *out) {
     shmt_order_fill(&order, 0, 0, (uint32_t)out->n, out->order);
 }
 
-/* ---- the floor: loops that only read ---- */
-
-typedef uint64_t wide __attribute__((vector_size(64)));
-
-static inline __attribute__((always_inline)) uint64_t read_wide(const void *from, uint64_t bytes) {
-    const wide *at = from;
-    wide sum[4] = {{0}};
-    for (uint64_t i = 0; i + 4 <= bytes / sizeof(wide); i += 4)
-        for (int k = 0; k < 4; k++) sum[k] ^= at[i + (uint64_t)k];
-    return (sum[0] ^ sum[1] ^ sum[2] ^ sum[3])[0];
-}
-
-static uint64_t read_portable(const void *from, uint64_t bytes) { return read_wide(from, bytes); }
-
-/* One word per cache line: all lines travel, the CPU does hardly anything. */
-static uint64_t read_lines(const void *from, uint64_t bytes) {
-    const uint64_t *at = from;
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < bytes / 8; i += 8) sum ^= at[i];
-    return sum;
-}
-
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static uint64_t read_avx2(const void *from, uint64_t bytes) { return read_wide(from, bytes); }
-#endif
-
-static double time_of_reading(uint64_t (*read)(const void *, uint64_t), const struct examples *x) {
-    const uint64_t bytes = x->n_nonzeros * 4, from = cpu_ns();
-    volatile uint64_t sink = read(x->arrays.id, bytes) ^ read(x->arrays.value, bytes);
-    (void)sink;
-    return (double)(cpu_ns() - from);
-}
-
 static double floor_ns(const struct examples *x) {
-    double best = fmin(time_of_reading(read_portable, x), time_of_reading(read_lines, x));
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) best = fmin(best, time_of_reading(read_avx2, x));
-#endif
-    return best;
+    const uint64_t bytes = x->n_nonzeros * 4;
+    const struct bench_bytes read = {.at = {x->arrays.id, x->arrays.value}, .bytes = {bytes, bytes}};
+    return bench_floor_ns(&read);
 }
 
 /* ---- the pass ---- */
@@ -159,7 +118,7 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
 static double pass_ns(const struct options *o, const struct examples *x, const struct shmt_span *span, uint32_t group,
                       double *loss_out) {
     const struct shmt_kernels *kernels = shmt_kernels_find(o->write, true, false);
-    const uint64_t from = cpu_ns();
+    const uint64_t from = bench_thread_ns();
     struct slopes s = {.x = x};
     for (uint64_t at = 0; at < x->n; at += ITEM) {
         const struct shmtrain_csr item = {.n = (uint32_t)(x->n - at < ITEM ? x->n - at : ITEM),
@@ -173,7 +132,7 @@ static double pass_ns(const struct options *o, const struct examples *x, const s
         kernels->each(span, &item, group, slope, &s, o->rate, 0);
     }
     *loss_out = s.loss / (double)x->n;
-    return (double)(cpu_ns() - from);
+    return (double)(bench_thread_ns() - from);
 }
 
 static struct shmt_span make_span(const struct options *o) {
