@@ -1,4 +1,4 @@
-/* Training data as models see it: examples in compressed sparse rows. */
+/* Training data as models see it: examples in compressed sparse rows, or as rows of a dense matrix. */
 #ifndef SHMTRAIN_DATA_H
 #define SHMTRAIN_DATA_H
 
@@ -8,19 +8,25 @@
 extern "C" {
 #endif
 
-/* n_examples rows over n_features columns. Example i owns the nonzeros start[i] .. start[i + 1] - 1; their columns ascend.
- * All arrays are read-only and shared by all workers. */
+#define SHMTRAIN_MAX_CLASSES 1024 /* distinct labels that are kept track of */
+
+/* n_examples rows over n_features columns, in one of two layouts, as the model asks for (struct shmtrain_model, `dense`).
+ * Sparse: example i owns the nonzeros start[i] .. start[i + 1] - 1; their columns ascend. Dense: example i is the row
+ * dense[i * n_features ..], and start, id and value are NULL. All arrays are read-only and shared by all workers. */
 struct shmtrain_data {
-    uint64_t n_examples, n_nonzeros;
-    uint32_t n_features;         /* columns are below this */
-    uint32_t n_labels;           /* distinct labels: 1, 2, or 3 for "more than two" */
-    const uint64_t *start;       /* (n_examples + 1) */
-    const uint32_t *id;          /* (n_nonzeros) column */
-    const float *value;          /* (n_nonzeros); NULL when every value is 1 */
-    const float *label;          /* (n_examples) as in the source */
-    float label_low, label_high; /* the smallest and the largest label */
-    double mean_square;          /* mean over the examples of the sum of squared values */
-    double best_loss;            /* mean logistic loss of the model that made the data; NaN where nobody knows */
+    uint64_t n_examples, n_nonzeros; /* n_nonzeros: values other than 0, in either layout */
+    uint32_t n_features;             /* columns are below this */
+    uint32_t n_labels;               /* distinct labels; SHMTRAIN_MAX_CLASSES + 1 for more than SHMTRAIN_MAX_CLASSES */
+    const uint64_t *start;           /* (n_examples + 1) */
+    const uint32_t *id;              /* (n_nonzeros) column */
+    const float *value;              /* (n_nonzeros); NULL when every value is 1 */
+    const float *dense;              /* (n_examples, n_features); NULL: the layout is sparse */
+    const float *label;              /* (n_examples) as in the source */
+    const float *weight;             /* (n_examples) factor of the example's loss and gradient; NULL: all 1 */
+    const float *classes;            /* (n_labels) the distinct labels, ascending; NULL for more than SHMTRAIN_MAX_CLASSES */
+    float label_low, label_high;     /* the smallest and the largest label */
+    double mean_square;              /* mean over the examples of the sum of squared values */
+    double best_loss;                /* mean loss of the model that made the data; NaN where nobody knows */
 };
 
 #ifdef __cplusplus

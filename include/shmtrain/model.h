@@ -15,8 +15,12 @@ extern "C" {
 
 /* Settings of a run that concern models. */
 struct shmtrain_settings {
-    uint32_t bias;  /* 1: learn a bias */
-    uint32_t group; /* live modes: examples whose dot products are taken at once (see shmtrain_each); aggregate: 64 */
+    uint32_t bias;        /* 1: learn a bias */
+    uint32_t group;       /* live modes: examples whose dot products are taken at once (see shmtrain_each); aggregate: 64 */
+    uint32_t threads;     /* dense models: threads that a worker's loops may use (-t) */
+    uint32_t n_classes;   /* distinct labels of the training data, as in shmtrain_data.n_labels */
+    const float *classes; /* (n_classes) ascending; NULL where there are more than SHMTRAIN_MAX_CLASSES. Validation and other
+                             data may lack some of them, so models take classes from here */
 };
 
 /* A parameter table. `width` 1: sparse calls work on it. Rows from l2_rows on (a bias) are not regularised. */
@@ -36,27 +40,45 @@ struct shmtrain_batch {
 #define SHMTRAIN_MODEL_TABLES 8
 #define SHMTRAIN_MODEL_GROUP  64 /* the largest batch that `score` is given */
 
+/* What a model's scores mean. */
+enum shmtrain_task {
+    SHMTRAIN_BINARY,     /* one output: above `threshold` it means the larger of two labels */
+    SHMTRAIN_REGRESSION, /* one output: the predicted label */
+    SHMTRAIN_CLASSES     /* one output per class, in the order of settings.classes: the largest one is the prediction */
+};
+
 struct shmtrain_model {
     const char *name, *about;
+    enum shmtrain_task task;
+    uint32_t dense;   /* 1: wants data in the dense layout; 0: in sparse rows */
+    const char *loss; /* what its loss is called: "log loss" */
+    float curvature;  /* the largest second derivative of the loss by the score, for the automatic rate: 0.25 for logistic */
+    float threshold;  /* SHMTRAIN_BINARY only */
 
     /* Can this data be learned from? NULL: yes; else what is wrong with it, as an end to "the data has ...". May be NULL. */
     const char *(*check)(const struct shmtrain_data *data);
 
-    /* The tables to make: (n <= SHMTRAIN_MODEL_TABLES) into `out`; returns n. Pure. */
+    /* The tables to make: (n <= SHMTRAIN_MODEL_TABLES) into `out`; returns n. Pure. Of `data`, only the numbers count. */
     uint32_t (*tables)(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out);
 
     /* One work item: compute gradients of the examples and push them. *loss_out: their loss before the update, summed. */
     int (*step)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                 double *loss_out);
 
-    /* At most SHMTRAIN_MODEL_GROUP examples: a score each (higher: more likely the larger label; a regression's prediction),
-     * into score_out, and the sum of their losses. Pushes nothing. */
+    /* At most SHMTRAIN_MODEL_GROUP examples: their outputs, row-major (n, outputs; see shmtrain_model_outputs), into
+     * score_out, and the sum of their losses. Pushes nothing. */
     int (*score)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                  float *score_out, double *loss_out);
 
-    /* A classifier's score above this means the larger label; NaN for models that do not classify. */
-    float threshold;
+    /* Turns outputs into probabilities of the larger label (binary) or of each class, (n, outputs), in place; NULL: the model
+     * has none. */
+    void (*probabilities)(uint32_t n, uint32_t outputs, float *score);
 };
+
+/* Outputs for each example: the number of classes, or 1. */
+static inline uint32_t shmtrain_model_outputs(const struct shmtrain_model *model, const struct shmtrain_settings *with) {
+    return model->task == SHMTRAIN_CLASSES ? with->n_classes : 1;
+}
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ struct shmtrain_report {
     uint32_t workers, threads, n_epochs, stopped; /* stopped: 1 when shmtrain_store_stop, or a limit of steps, ended it early */
     uint32_t batch, item;                         /* examples per update (aggregate), per work item (live) */
     uint64_t seed;
-    double rate, l2;
+    double rate, l1, l2;
     struct {
         const char *name;
         uint64_t examples, features, nonzeros;
@@ -40,9 +40,54 @@ struct shmtrain_report {
     uint64_t examples, updates; /* trained on, in all; applied to the parameters */
     double examples_per_second; /* examples / train_seconds */
     double wait_fraction;       /* of the workers' training time */
+    double lost_updates;        /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
+                                   asked for (option count-lost) */
+    uint32_t guests;            /* places for workers that join by name */
+    uint32_t numa_nodes;        /* that the run's memory is spread over; 1: no policy was needed */
+    const char *numa;           /* the policy: "off", "interleave", "bind" */
+    uint64_t page_bytes;        /* of the store's memory */
+    const char *blas;           /* the BLAS and its kernel, "OpenBLAS 0.3.21 Zen"; "": none was used */
     uint64_t parameter_bytes;
     uint64_t parameters_xxh64; /* XXH64, seed 0, of the final parameters: tables in order, rows in order, little-endian f32 */
 };
+
+/* What one worker does, seen from outside. */
+struct shmtrain_worker_progress {
+    uint64_t examples;                      /* trained on so far, in the run */
+    double examples_per_second;             /* since the look before */
+    double compute_fraction, wait_fraction; /* of the time since the look before; what is missing is evaluation */
+    uint32_t joined;                        /* 1: it joined by name */
+    uint32_t here;                          /* 0: a place for a guest that nobody has taken, or one that left */
+};
+
+/* A run that goes on, at one moment: see shmtrain_listener.progress and shmtrain_store_look. */
+struct shmtrain_progress {
+    uint32_t epoch, epochs;          /* the epoch that is going on, from 1 (0: none has begun); of how many */
+    uint64_t examples, all_examples; /* trained on so far in this epoch; in an epoch */
+    double seconds;                  /* since training began, evaluation included */
+    double examples_per_second;      /* of all workers, since the look before */
+    double loss;                     /* mean over the examples of this epoch so far; NaN: none yet */
+    double seconds_left;             /* by the speed so far; NaN: unknown */
+    uint32_t n_workers;
+    const struct shmtrain_worker_progress *worker; /* (n_workers) */
+};
+
+/* What a model is worth on some data. Numbers that make no sense for the model are NaN. */
+struct shmtrain_evaluation {
+    uint64_t examples;
+    double loss;                   /* mean, weighted where the examples have weights */
+    double accuracy;               /* share of right predictions (classifiers) */
+    double auc;                    /* area under the ROC curve (two classes) */
+    double root_mean_square_error; /* regression */
+    const char *model, *loss_name;
+    uint32_t n_classes;        /* 0: no classifier */
+    const float *classes;      /* (n_classes) labels, ascending */
+    const uint64_t *confusion; /* (n_classes, n_classes): [true class][predicted class] examples */
+};
+
+/* Several lines: loss, accuracy, AUC, confusion matrix; at most 80 columns wide for up to 10 classes. To be freed. */
+SHMTRAIN_API char *shmtrain_evaluation_text(const struct shmtrain_evaluation *evaluation);
+SHMTRAIN_API char *shmtrain_evaluation_json(const struct shmtrain_evaluation *evaluation);
 
 /* One JSON object, in one line, with a line break at its end; to be freed. NULL: no memory. */
 SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);

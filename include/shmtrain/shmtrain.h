@@ -4,6 +4,7 @@
 
 #include <shmtrain/data.h>
 #include <shmtrain/model.h>
+#include <shmtrain/plan.h>
 #include <shmtrain/report.h>
 #include <shmtrain/session.h>
 #include <shmtrain/status.h>

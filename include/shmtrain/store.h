@@ -10,6 +10,7 @@
 #define SHMTRAIN_STORE_H
 
 #include <shmtrain/model.h>
+#include <shmtrain/plan.h>
 #include <shmtrain/report.h>
 #include <shmtrain/session.h>
 #include <shmtrain/status.h>
@@ -33,6 +34,9 @@ struct shmtrain_listener {
     void (*epoch)(void *arg, const struct shmtrain_report *so_far,
                   const struct shmtrain_epoch *epoch); /* one more epoch is done */
     void (*note)(void *arg, const char *line);         /* what deserves a line without being an error; no line break */
+    void (*progress)(void *arg, const struct shmtrain_report *so_far,
+                     const struct shmtrain_progress *now); /* about ten times a second while workers train; `now` is valid
+                                                              during the call */
 };
 
 /* Makes a store with every option at its default. Errors: _MEMORY. */
@@ -84,6 +88,58 @@ SHMTRAIN_API int shmtrain_store_examples(struct shmtrain_store *store, uint64_t 
  * _STOPPED is none: a run that shmtrain_store_stop ended returns 0. Blocks; listeners are called meanwhile. */
 SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg);
 
+/* ---- runs for event loops ----
+ *
+ * Instead of a call that blocks: start, a descriptor to poll, a step that never blocks. Listeners are called from step, on the
+ * thread that calls it. Until step has returned 0 or less, the store takes these calls only: _step, _fd, _stop, _read, _report,
+ * _look and _message, from the thread that started it (_stop: from anywhere). */
+
+/* As shmtrain_store_run and shmtrain_store_train, but returns at once. Errors: _USAGE (a run is going on), _SYSTEM. */
+SHMTRAIN_API int shmtrain_store_start(struct shmtrain_store *store, shmtrain_worker *worker, void *arg);
+SHMTRAIN_API int shmtrain_store_start_training(struct shmtrain_store *store, const char *data);
+
+/* A descriptor that is readable whenever step has something to do (poll, epoll, select). Owned by the store, valid from start
+ * until step has returned 0 or less; -1 when nothing runs. */
+SHMTRAIN_API int shmtrain_store_fd(const struct shmtrain_store *store);
+
+/* Never blocks: calls listeners for what has happened. 1: the run goes on; 0: it has ended well (or there was none); negative:
+ * it has ended with this status, the sentence is in shmtrain_store_message. */
+SHMTRAIN_API int shmtrain_store_step(struct shmtrain_store *store);
+
+/* ---- stores with a name ----
+ *
+ * With option `name`, the parameters of a run lie in /dev/shm under that name, and other processes of the same user may join
+ * while the run goes on: as workers, on places that option `guests` keeps free, or as observers. The named store stays when the
+ * run is over, until shmtrain_named_remove. Whoever joins uses a store of its own, made by shmtrain_store_create. */
+
+/* Joins a named store, to look only: _read, _look, _report and _table_at work from then on. Errors: _USAGE (no such store, not
+ * ours, another version, damaged), _SYSTEM. */
+SHMTRAIN_API int shmtrain_store_observe(struct shmtrain_store *store, const char *name);
+
+/* Joins a named store as option `workers` workers, which begin at the next epoch; returns when the run is over or has been left
+ * (shmtrain_store_stop). `worker` NULL: the run's own model and data. Errors: _USAGE (as above; no free place; the run needs a
+ * worker function, or has ended), _DIED, _SYSTEM, and a worker's own. */
+SHMTRAIN_API int shmtrain_store_join(struct shmtrain_store *store, const char *name, shmtrain_worker *worker, void *arg);
+
+/* A named store of this user. */
+struct shmtrain_named {
+    char name[64];
+    char model[32]; /* "": own worker functions */
+    uint64_t bytes;
+    int64_t made_at; /* seconds since 1970 */
+    int32_t pid;     /* of who made it */
+    uint32_t in_use; /* 1: somebody has it open (told by a lock, not by the process number) */
+    uint32_t intact; /* 0: no store of this version; it can be removed all the same */
+    uint32_t workers, guests;
+};
+
+/* All of this user's named stores, by name: (n) into *out, to be freed. Returns n, or _SYSTEM, _MEMORY. */
+SHMTRAIN_API int shmtrain_named_list(struct shmtrain_named **out);
+
+/* Removes a named store. One that is in use is refused unless `force`; who has it open keeps its memory. The sentence of an
+ * error goes into `message` (`bytes` large). Errors: _USAGE, _SYSTEM. */
+SHMTRAIN_API int shmtrain_named_remove(const char *name, int force, char *message, size_t bytes);
+
 /* ---- models and data ---- */
 
 /* Offers a model of your own, to be chosen by option `model`; it must outlive the store. Errors: _USAGE (no name, name
@@ -101,7 +157,36 @@ SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */
 SHMTRAIN_API int shmtrain_store_save(struct shmtrain_store *store, const char *path);
 
+/* Reads a model file that shmtrain_store_save has written: its tables, parameters and model. Errors: _DATA (no model file,
+ * damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
+SHMTRAIN_API int shmtrain_store_load(struct shmtrain_store *store, const char *path);
+
+/* How good the model (after _train or _load) is on `data`, by all workers. *out is valid until the next call on the store. */
+SHMTRAIN_API int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data,
+                                         const struct shmtrain_evaluation **out);
+
+/* What one example is predicted to be: the label (regression: the value), and `n` outputs (option `outputs`: scores or
+ * probabilities): one for two classes or a regression, else one for each class. */
+typedef int shmtrain_predicted(void *arg, uint64_t example, float label, const float *output, uint32_t n);
+
+/* Predicts every example of `data`, in its order; computed by all workers, `each` is called on this thread. A result of `each`
+ * other than 0 ends it and is returned. */
+SHMTRAIN_API int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities,
+                                        shmtrain_predicted *each, void *arg);
+
+/* What a run on `data` (NULL: only workers and machine) would do with this machine, without training. *out is valid until the
+ * next call on the store. Errors: as shmtrain_store_train, but for a lack of memory, which the plan shows. */
+SHMTRAIN_API int shmtrain_store_plan(struct shmtrain_store *store, const char *data, const struct shmtrain_plan **out);
+
 /* ---- looking and stopping ---- */
+
+/* Table t: name, rows, width; NULL pointers are skipped. Errors: _USAGE (there is none). */
+SHMTRAIN_API int shmtrain_store_table_at(const struct shmtrain_store *store, int t, const char **name, uint64_t *rows,
+                                         uint64_t *width);
+
+/* The run as it is at this moment, also one that is observed. *out is valid until the next call of _look or _step. Returns 1
+ * while the run goes on, 0 when it is over (report and parameters are final), or a negative status. */
+SHMTRAIN_API int shmtrain_store_look(struct shmtrain_store *store, const struct shmtrain_progress **out);
 
 /* What the last run did, or so far. Owned by the store, valid until its next run. */
 SHMTRAIN_API const struct shmtrain_report *shmtrain_store_report(const struct shmtrain_store *store);

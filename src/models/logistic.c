@@ -91,5 +91,8 @@ const struct shmtrain_model SHMT_MODEL_LOGISTIC = {
     .tables = tables,
     .step = step,
     .score = score,
+    .task = SHMTRAIN_BINARY,
+    .loss = "log loss",
+    .curvature = 0.25f,
     .threshold = 0.0f,
 };
