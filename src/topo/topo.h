@@ -1,4 +1,4 @@
-/* The machine: which processors this process may use, and where workers go.
+/* The machine: which processors and NUMA nodes this process may use, where workers go, and where memory is put.
  *
  * hwloc tells the processors, cores and NUMA nodes; the affinity mask (taskset), the cpuset and the CPU quota of the control
  * groups narrow that to what one may use. A plan is computed first and then carried out by each worker for itself. A topology
@@ -21,12 +21,25 @@ struct shmt_place {
     uint32_t shared; /* 1: another worker of the plan is on the same processor */
 };
 
+/* A NUMA node of the machine, also one that this process may not use. */
+struct shmt_node {
+    uint32_t node;         /* the operating system's number */
+    uint32_t usable;       /* 1: it has memory, and the cpuset lets this process have it */
+    uint32_t cores, cpus;  /* that this process may use */
+    uint64_t memory_bytes; /* 0: unknown */
+    uint64_t free_bytes;   /* free, or page cache of files; 0 of 0: unknown */
+    uint64_t huge_free;    /* free 2 MiB pages */
+};
+
+enum shmt_memory_policy { SHMT_MEMORY_DEFAULT, SHMT_MEMORY_BIND, SHMT_MEMORY_INTERLEAVE };
+
 /* Loads the topology, with the affinity mask that the calling thread has now: a millisecond or two. One per process that asks;
  * read-only afterwards, by any thread and also in forked children. Starts no thread, changes no binding. Errors: _SYSTEM,
  * _MEMORY. */
 int shmt_topo_open(struct shmt_topo **out, struct shmt_error *e);
 
-/* The same for tests: control groups are those below the folder `root`, and count also for a machine that is not this one. */
+/* The same for tests: control groups and the nodes' memory are those below the folder `root`, and count also for a machine that
+ * is not this one. */
 int shmt_topo_open_at(const char *root, struct shmt_topo **out, struct shmt_error *e);
 
 /* NULL is allowed. */
@@ -45,8 +58,43 @@ uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level);
  * from the start again. The first places do not depend on n, except for `shared`. */
 void shmt_topo_plan(const struct shmt_topo *topo, uint32_t n, struct shmt_place *out);
 
+/* The same for n groups of `each` threads, out (n * each), group by group: groups are spread over the nodes in turn, the threads of
+ * one stay on one node as long as a node has room for them. With groups of one, the plan above. Errors: _MEMORY. */
+int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t each, struct shmt_place *out,
+                          struct shmt_error *e);
+
 /* Binds the calling thread to its place. Errors: _SYSTEM or _MEMORY where the kernel refuses (then it runs unbound, which is
  * harmless). */
 int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
+
+/* The same to the processors of n places together (for a thread that starts others), or to all processors of the place's node
+ * that this process may use. */
+int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *place, uint32_t n, struct shmt_error *e);
+int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
+
+/* ---- memory: node.c, memory.c ---- */
+
+/* All nodes of the machine, in its order, which is that of their numbers. At least 1. */
+uint32_t shmt_topo_all_nodes(const struct shmt_topo *topo);
+
+/* Node number i of those; free memory is that of the moment. A node of a machine that is not this one is all free. */
+void shmt_topo_node(const struct shmt_topo *topo, uint32_t i, struct shmt_node *out);
+
+/* 1: the system makes transparent huge pages for shared memory that asks for them (shmem_enabled). */
+int shmt_topo_transparent(const struct shmt_topo *topo);
+
+/* Where pages of this range shall be placed: on the nodes `node` (the system's numbers), filled one after the other (BIND) or page
+ * by page in turn (INTERLEAVE). To be called before any of them is placed: pages never move. A full node is no error and kills
+ * nobody, its pages go elsewhere (shmt_topo_where tells). For shared memory it holds whichever process touches a page first,
+ * except in reserved huge pages, where it is this mapping's own. Errors: _SYSTEM where the kernel refuses (containers, nodes that
+ * the cpuset leaves out), _MEMORY. */
+int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes, enum shmt_memory_policy policy,
+                          const uint32_t *node, uint32_t n_nodes, struct shmt_error *e);
+
+/* Where the pages of this range are: bytes_on_node (shmt_topo_all_nodes) by the index of shmt_topo_node. Each page looked at is
+ * read once, so it must be there or may come to be. Exact for up to 4096 pages, else an estimate from 4096 of them, evenly spread.
+ * Errors: _SYSTEM where the kernel does not tell. */
+int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes, uint64_t page_bytes, uint64_t *bytes_on_node,
+                    struct shmt_error *e);
 
 #endif
