@@ -1,34 +1,21 @@
-/* The machine by hwloc: see topo.h.
+/* The machine by hwloc: see topo.h. Plans and binding of threads are place.c's matter, nodes node.c's, their memory memory.c's.
  *
  * Everything that a plan needs is worked out once, at open: an array of the usable processors in the order in which workers
  * take them. The hwloc topology stays open for binding and for cache sizes only. */
 #include "topo/topo.h"
 
-#include <hwloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "topo/cgroup.h"
+#include "topo/topo_priv.h"
 
-/* One usable processor, and what its turn depends on. */
-struct seat {
-    struct shmt_place place;
-    uint32_t thread;    /* it is its core's thread 0, 1, ..., counting usable ones */
-    uint32_t core_turn; /* its core is its node's core 0, 1, ..., counting usable ones */
-    uint32_t node_turn; /* its node in the order of the nodes */
-};
-
-struct shmt_topo {
-    hwloc_topology_t hwloc;
-    uint32_t cpus, cores, nodes;
-    struct seat *seats; /* (cpus) */
-};
-
-/* hwloc's default filters: no devices, but all of the tree's levels, because NUMA nodes hang on them and vanish with them.
- * Nothing that needs binding threads to look around, which would disturb an application's threads; and where hwloc knows how
+/* hwloc's default filters: no devices, but all of the tree's levels, because NUMA nodes hang on them and vanish with them;
+ * also what a cpuset forbids, so that a plan can show the whole machine. Nothing that needs binding threads to look around, which would disturb an application's threads; and where hwloc knows how
  * (2.8), without the tables that nobody reads here. */
 static int load(hwloc_topology_t hwloc) {
-    unsigned long flags = HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
+    unsigned long flags = HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020800
     flags |= HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS | HWLOC_TOPOLOGY_FLAG_NO_DISTANCES;
 #endif
@@ -36,7 +23,7 @@ static int load(hwloc_topology_t hwloc) {
     return hwloc_topology_load(hwloc);
 }
 
-/* The processors that the caller may use. hwloc leaves out what the cpuset forbids; the affinity mask comes on top (for a
+/* The processors that the caller may use. hwloc tells what the cpuset allows; the affinity mask comes on top (for a
  * machine that is not this one hwloc answers with all of it). */
 static hwloc_bitmap_t usable_set(hwloc_topology_t hwloc) {
     hwloc_bitmap_t mask = hwloc_bitmap_alloc();
@@ -58,7 +45,7 @@ static hwloc_obj_t node_of(hwloc_topology_t hwloc, hwloc_obj_t pu) {
 }
 
 /* Who sits where: place, and the numbers of node and core. Machines without core objects have one core per processor. */
-static void fill_seat(hwloc_topology_t hwloc, hwloc_obj_t pu, struct seat *seat) {
+static void fill_seat(hwloc_topology_t hwloc, hwloc_obj_t pu, struct shmt_topo_seat *seat) {
     hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_CORE, pu);
     hwloc_obj_t node = node_of(hwloc, pu);
     seat->place.cpu = pu->os_index;
@@ -69,7 +56,7 @@ static void fill_seat(hwloc_topology_t hwloc, hwloc_obj_t pu, struct seat *seat)
 }
 
 static int by_turn(const void *a, const void *b) {
-    const struct seat *x = a, *y = b;
+    const struct shmt_topo_seat *x = a, *y = b;
     if (x->thread != y->thread) return x->thread < y->thread ? -1 : 1;
     if (x->core_turn != y->core_turn) return x->core_turn < y->core_turn ? -1 : 1;
     return (x->node_turn > y->node_turn) - (x->node_turn < y->node_turn);
@@ -79,8 +66,8 @@ static int by_turn(const void *a, const void *b) {
  * a node's cores need not be, hence `cores_of` (one counter per node). */
 static void count_turns(struct shmt_topo *topo, uint32_t *cores_of) {
     for (uint32_t i = 0; i < topo->cpus; i++) {
-        struct seat *seat = &topo->seats[i];
-        const struct seat *before = i > 0 ? seat - 1 : NULL;
+        struct shmt_topo_seat *seat = &topo->seats[i];
+        const struct shmt_topo_seat *before = i > 0 ? seat - 1 : NULL;
         if (before && before->place.core == seat->place.core) {
             seat->thread = before->thread + 1;
             seat->core_turn = before->core_turn;
@@ -116,47 +103,50 @@ static int make_seats(struct shmt_topo *topo, hwloc_const_bitmap_t usable, struc
     return 0;
 }
 
-/* `root` is NULL where no quota counts. */
-static void apply_quota(struct shmt_topo *topo, const char *root) {
-    const uint64_t millis = root ? shmt_cgroup_cpu_millis(root) : 0;
+static void apply_quota(struct shmt_topo *topo) {
+    const uint64_t millis = topo->root ? shmt_cgroup_cpu_millis(topo->root) : 0;
     if (millis > 0) topo->cores = (uint32_t)shmt_min_u64(topo->cores, shmt_ceil_div(millis, 1000));
 }
 
-/* `root` is NULL for the groups of this machine. */
-static int open_topo(const char *root, struct shmt_topo **out, struct shmt_error *e) {
+/* `root` is NULL for /proc and /sys of this machine. */
+static int fill(struct shmt_topo *topo, const char *root, struct shmt_error *e) {
+    if (load(topo->hwloc) != 0) return shmt_fail_errno(e, "hwloc cannot read the processors of this machine");
+    if (!root && hwloc_topology_is_thissystem(topo->hwloc)) root = "";
+    if (root && !(topo->root = strdup(root)))
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the topology of the machine");
+    hwloc_bitmap_t usable = usable_set(topo->hwloc);
+    if (!usable) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the set of usable processors");
+    int rc = make_seats(topo, usable, e);
+    hwloc_bitmap_free(usable);
+    if (rc == 0) rc = shmt_topo_find_nodes(topo, e);
+    if (rc == 0) apply_quota(topo);
+    return rc;
+}
+
+int shmt_topo_open_at(const char *root, struct shmt_topo **out, struct shmt_error *e) {
     struct shmt_topo *topo = calloc(1, sizeof *topo);
     if (!topo) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the topology of the machine");
     if (hwloc_topology_init(&topo->hwloc) != 0) {
         free(topo);
         return shmt_fail_errno(e, "hwloc does not start");
     }
-    int rc = 0;
-    hwloc_bitmap_t usable = NULL;
-    if (load(topo->hwloc) != 0) {
-        rc = shmt_fail_errno(e, "hwloc cannot read the processors of this machine");
-    } else if (!(usable = usable_set(topo->hwloc))) {
-        rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the set of usable processors");
-    } else {
-        rc = make_seats(topo, usable, e);
-    }
-    hwloc_bitmap_free(usable);
+    const int rc = fill(topo, root, e);
     if (rc != 0) {
         shmt_topo_close(topo);
         return rc;
     }
-    apply_quota(topo, root ? root : hwloc_topology_is_thissystem(topo->hwloc) ? "" : NULL);
     *out = topo;
     return 0;
 }
 
-int shmt_topo_open(struct shmt_topo **out, struct shmt_error *e) { return open_topo(NULL, out, e); }
-
-int shmt_topo_open_at(const char *root, struct shmt_topo **out, struct shmt_error *e) { return open_topo(root, out, e); }
+int shmt_topo_open(struct shmt_topo **out, struct shmt_error *e) { return shmt_topo_open_at(NULL, out, e); }
 
 void shmt_topo_close(struct shmt_topo *topo) {
     if (!topo) return;
     hwloc_topology_destroy(topo->hwloc);
     free(topo->seats);
+    free(topo->node);
+    free(topo->root);
     free(topo);
 }
 
@@ -171,22 +161,4 @@ uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level) {
         if (obj->attr->cache.depth == level) return obj->attr->cache.size;
     }
     return 0;
-}
-
-void shmt_topo_plan(const struct shmt_topo *topo, uint32_t n, struct shmt_place *out) {
-    for (uint32_t i = 0; i < n; i++) {
-        out[i] = topo->seats[i % topo->cpus].place;
-        out[i].shared = i >= topo->cpus || n - i > topo->cpus;
-    }
-}
-
-int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e) {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    if (!set) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for binding to processor %u", place->cpu);
-    int rc = 0;
-    if (hwloc_bitmap_only(set, place->cpu) != 0 || hwloc_set_cpubind(topo->hwloc, set, HWLOC_CPUBIND_THREAD) != 0) {
-        rc = shmt_fail_errno(e, "a worker cannot be bound to processor %u and runs unbound", place->cpu);
-    }
-    hwloc_bitmap_free(set);
-    return rc;
 }

@@ -74,7 +74,7 @@ int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *p
 
 /* ---- memory: node.c, memory.c ---- */
 
-/* All nodes of the machine, in its order, which is that of their numbers. At least 1. */
+/* All nodes of the machine, in hwloc's order. At least 1. */
 uint32_t shmt_topo_all_nodes(const struct shmt_topo *topo);
 
 /* Node number i of those; free memory is that of the moment. A node of a machine that is not this one is all free. */

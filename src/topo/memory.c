@@ -1,0 +1,79 @@
+/* Putting memory on NUMA nodes, and seeing where it is: see topo.h. */
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/checked.h"
+#include "topo/topo_priv.h"
+
+#define SAMPLES   4096u
+#define AT_A_TIME 512u
+
+static int bind_area(const struct shmt_topo *topo, void *at, uint64_t bytes, enum shmt_memory_policy policy,
+                     hwloc_const_bitmap_t set, struct shmt_error *e) {
+    static const hwloc_membind_policy_t POLICY[] = {[SHMT_MEMORY_DEFAULT] = HWLOC_MEMBIND_DEFAULT,
+                                                    [SHMT_MEMORY_BIND] = HWLOC_MEMBIND_BIND,
+                                                    [SHMT_MEMORY_INTERLEAVE] = HWLOC_MEMBIND_INTERLEAVE};
+    /* Without HWLOC_MEMBIND_STRICT: with it, the process is killed when a node is full. */
+    if (hwloc_set_area_membind(topo->hwloc, at, bytes, set, POLICY[policy], HWLOC_MEMBIND_BYNODESET) == 0) return 0;
+    return shmt_fail_errno(e, "the system refuses to put memory on NUMA nodes (mbind)");
+}
+
+int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes, enum shmt_memory_policy policy,
+                          const uint32_t *node, uint32_t n_nodes, struct shmt_error *e) {
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    int rc = 0;
+    if (!set) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a set of nodes");
+    for (uint32_t i = 0; i < n_nodes && rc == 0; i++)
+        if (hwloc_bitmap_set(set, node[i]) != 0) rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a set of nodes");
+    if (rc == 0 && policy == SHMT_MEMORY_DEFAULT) rc = hwloc_bitmap_copy(set, hwloc_topology_get_topology_nodeset(topo->hwloc));
+    if (rc == 0) rc = bind_area(topo, at, bytes, policy, set, e);
+    hwloc_bitmap_free(set);
+    return rc;
+}
+
+/* Nodes of the pages at `page` (n), into status_out (n): the system's number, or a negative errno. */
+static int ask(void **page, uint64_t n, int *status_out, struct shmt_error *e) {
+    /* Pages that are in this process's page table only: the reader sees to that. */
+    if (syscall(SYS_move_pages, 0, n, page, NULL, status_out, 0) >= 0) return 0;
+    return shmt_fail_errno(e, "the system does not tell on which NUMA node memory lies (move_pages)");
+}
+
+static uint32_t index_of(const struct shmt_topo *topo, int node) {
+    uint32_t i = 0;
+    while (i < topo->all_nodes && (int)topo->node[i].node != node) i++;
+    return i;
+}
+
+int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes, uint64_t page_bytes, uint64_t *bytes_on_node,
+                    struct shmt_error *e) {
+    const uintptr_t first = (uintptr_t)at & ~(uintptr_t)(page_bytes - 1);
+    const uint64_t pages = shmt_ceil_div((uintptr_t)at + bytes - first, page_bytes), looks = shmt_min_u64(pages, SAMPLES);
+    uint64_t seen = 0;
+    memset(bytes_on_node, 0, topo->all_nodes * sizeof *bytes_on_node);
+    for (uint64_t done = 0; done < looks;) {
+        void *page[AT_A_TIME];
+        int status[AT_A_TIME];
+        const uint64_t n = shmt_min_u64(AT_A_TIME, looks - done);
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t number = (uint64_t)((unsigned __int128)(done + i) * pages / looks);
+            page[i] = (void *)(first + number * page_bytes); /* NOLINT(performance-no-int-to-ptr) */
+            /* Enters the page into this process's page table. Others may be writing: atomically, in no order with anything. */
+            (void)load_relaxed((_Atomic unsigned char *)page[i]);
+        }
+        const int rc = ask(page, n, status, e);
+        if (rc != 0) return rc;
+        for (uint64_t i = 0; i < n; i++) {
+            const uint32_t node = index_of(topo, status[i]);
+            if (node == topo->all_nodes) continue;
+            bytes_on_node[node]++;
+            seen++;
+        }
+        done += n;
+    }
+    for (uint32_t i = 0; i < topo->all_nodes && seen > 0; i++)
+        bytes_on_node[i] = (uint64_t)((unsigned __int128)bytes * bytes_on_node[i] / looks);
+    return 0;
+}
