@@ -117,8 +117,9 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
 
 static double pass_ns(const struct options *o, const struct examples *x, const struct shmt_span *span, uint32_t group,
                       double *loss_out) {
-    const struct shmt_kernels *kernels = shmt_kernels_find(o->write, true, false);
+    const struct shmt_kernels *kernels = shmt_kernels_find(o->write, SHMT_RULE_SGD, true, false);
     const uint64_t from = bench_thread_ns();
+    const struct shmt_update update = {.rate = o->rate, .scale = 1};
     struct slopes s = {.x = x};
     for (uint64_t at = 0; at < x->n; at += ITEM) {
         const struct shmtrain_csr item = {.n = (uint32_t)(x->n - at < ITEM ? x->n - at : ITEM),
@@ -129,7 +130,7 @@ static double pass_ns(const struct options *o, const struct examples *x, const s
                                           .order = x->order + at};
         s.order = item.order;
         s.n = item.n;
-        kernels->each(span, &item, group, slope, &s, o->rate, 0);
+        kernels->each(span, &item, group, slope, &s, &update);
     }
     *loss_out = s.loss / (double)x->n;
     return (double)(bench_thread_ns() - from);

@@ -61,7 +61,7 @@ static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct sh
 void begin(struct run *run, const struct kase *k, struct shmt_spec spec) {
     struct shmt_error e = {0};
     *run = (struct run){.k = k, .spec = spec};
-    if (k->ops->create(&run->spec, &run->store, &e) != 0) fail_msg("create: %s", e.text);
+    if (k->ops->create(&run->spec, NULL, &run->store, &e) != 0) fail_msg("create: %s", e.text);
     run->board = k->ops->board(run->store);
 }
 

@@ -86,7 +86,7 @@ static int learn(struct run *run, shmtrain_session *s) {
 static void learn_problem(const struct kase *k, float l2, float *weight_out) {
     struct run run;
     struct shmt_spec spec = spec_of(k, N, FEATURES + 1, 1);
-    spec.l2 = l2;
+    spec.rule.l2 = l2;
     spec.l2_rows[0] = FEATURES;
     begin(&run, k, spec);
     go_well(&run, learn);

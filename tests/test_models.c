@@ -62,7 +62,7 @@ static void train(struct training *t, float *w) {
                              .item = t->batch,
                              .order = {.n_examples = t->data->n_examples},
                              .rate = {.base = t->rate, .kind = SHMT_RATE_CONSTANT},
-                             .l2 = t->l2};
+                             .rule = {.l2 = t->l2}};
     struct shmt_store *store;
     struct shmt_error e = {0};
     shmtrain_session s;
@@ -72,7 +72,7 @@ static void train(struct training *t, float *w) {
     spec.table[0].rows = shape[0].rows;
     spec.table[0].width = (uint32_t)shape[0].width;
     spec.l2_rows[0] = shape[0].l2_rows;
-    if (ops->create(&spec, &store, &e) != 0) fail_msg("%s", e.text);
+    if (ops->create(&spec, NULL, &store, &e) != 0) fail_msg("%s", e.text);
     ops->write(store, 0, 0, shape[0].rows, w);
     assert_int_equal(shmt_session_enter(&s, ops, store, &spec, 0, 0, &e), 0);
     t->loss = 0;
@@ -359,7 +359,7 @@ static int score_all(const struct shmtrain_data *data, const float *w, uint32_t 
     const struct shmtrain_batch batch = {.data = data, .example = example, .n = (uint32_t)data->n_examples};
     struct shmt_store *store;
     shmtrain_session s;
-    assert_int_equal(ops->create(&spec, &store, NULL), 0);
+    assert_int_equal(ops->create(&spec, NULL, &store, NULL), 0);
     ops->write(store, 0, 0, spec.table[0].rows, w);
     assert_int_equal(shmt_session_enter(&s, ops, store, &spec, 0, 0, NULL), 0);
     const int rc = SHMT_MODEL_LOGISTIC.score(&s, &batch, &with, score, loss);

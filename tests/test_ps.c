@@ -149,7 +149,7 @@ static struct shmt_spec three_tables(void) {
         spec.table[t] = (struct shmt_table_spec){.rows = ROWS[t], .width = WIDTH[t], .name = "t"};
         spec.l2_rows[t] = RULED[t];
     }
-    spec.l2 = 0.25f;
+    spec.rule.l2 = 0.25f;
     return spec;
 }
 
@@ -177,7 +177,7 @@ static void apply_plainly(const struct shmt_spec *spec, const struct shmt_flat *
         for (uint64_t row = 0; row < spec->table[t].rows; row++)
             for (uint32_t column = 0; column < spec->table[t].width; column++) {
                 const uint64_t i = flat->start[t] + row * spec->table[t].width + column;
-                const float a = rate * (grad[i] * scale), d = row < spec->l2_rows[t] ? rate * spec->l2 : 0;
+                const float a = rate * (grad[i] * scale), d = row < spec->l2_rows[t] ? rate * spec->rule.l2 : 0;
                 w[i] = d == 0 ? w[i] - a : w[i] - (a + d * w[i]) / (1 + d);
             }
 }
@@ -198,7 +198,8 @@ static void an_update_has_the_same_bits_for_any_cut(void **state) {
         memcpy(w, before, sizeof w);
         for (uint64_t from = 0, to; from < flat.n; from = to) { /* also cuts inside lines, rows and the parts of L2 */
             to = shmt_min_u64(flat.n, from + 1 + shmt_below(shmt_hash64(seed, from, 0, 0), seed == 0 ? 1 : 200));
-            shmt_flat_apply(&spec, &flat, w, grad + from, from, to, 1 / 64.0f, 0.5f);
+            shmt_flat_apply(&spec, &flat, w, NULL, grad + from, from, to,
+                            &(struct shmt_update){.rate = 0.5f, .scale = 1 / 64.0f, .l2 = spec.rule.l2});
         }
         assert_memory_equal(w, expected, flat.n * sizeof *w); /* the gaps between tables included: nobody writes there */
     }
@@ -212,8 +213,10 @@ static void no_gradient_is_a_gradient_of_zero(void **state) {
     (void)state;
     shmt_flat_plan(&spec, &flat);
     for (uint64_t i = 0; i < flat.n; i++) w[i] = expected[i] = some(i, 0);
-    shmt_flat_apply(&spec, &flat, expected, zero, 0, flat.n, 0.1f, 0.5f);
-    shmt_flat_apply(&spec, &flat, w, NULL, 0, flat.n, 0.1f, 0.5f);
+    shmt_flat_apply(&spec, &flat, expected, NULL, zero, 0, flat.n,
+                    &(struct shmt_update){.rate = 0.5f, .scale = 0.1f, .l2 = spec.rule.l2});
+    shmt_flat_apply(&spec, &flat, w, NULL, NULL, 0, flat.n,
+                    &(struct shmt_update){.rate = 0.5f, .scale = 0.1f, .l2 = spec.rule.l2});
     assert_memory_equal(w, expected, flat.n * sizeof *w);
     assert_true(w[0] != some(0, 0) && w[flat.start[0] + 76] == some(76, 0)); /* L2 draws all rows but the bias */
 }
@@ -395,7 +398,7 @@ static void a_dense_push_takes_the_mean_and_regularises_the_rows_that_l2_means(v
     (void)state;
     enter(&s, &store, 1, 1);
     shmt_session_leave(&s);
-    store.spec.l2 = 0.1f;
+    store.spec.rule.l2 = 0.1f;
     store.spec.l2_rows[0] = 2;
     assert_int_equal(shmt_session_enter(&s, &FAKE, &store, &store.spec, 0, 0, &e), 0); /* kernels are chosen when entering */
     for (int i = 0; i < 4; i++) store.weight[i] = 1;

@@ -53,7 +53,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 1);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 2);
     assert_int_equal(sizeof(struct shmt_shm_control), 384);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -64,7 +64,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_gate, phase), 8);
     assert_int_equal(offsetof(struct shmt_gate, asleep), 128);
     assert_int_equal(offsetof(struct shmt_gate, until), 136);
-    assert_int_equal(sizeof(struct shmt_counters), 40);
+    assert_int_equal(sizeof(struct shmt_counters), 48);
     assert_int_equal(sizeof(struct shmt_shm_slot), 4736);
     assert_int_equal(offsetof(struct shmt_shm_slot, gate), 0);
     assert_int_equal(offsetof(struct shmt_shm_slot, alive), 256);
@@ -141,7 +141,7 @@ static void *claim_all(void *arg) {
     for (uint32_t epoch = 0; epoch < t->epochs; epoch++) {
         struct shmt_claims claims;
         uint64_t piece;
-        shmt_claims_begin(&claims, t->n, t->self, t->n_seats);
+        shmt_claims_begin(&claims, t->n, t->self, t->self, t->n_seats);
         pthread_barrier_wait(t->start);
         if (t->late) usleep(200);
         while (shmt_ledger_claim(t->ledger, &claims, epoch, 0, &piece)) {
@@ -202,7 +202,7 @@ static void the_owner_word_says_who_has_the_piece_in_which_life(void **state) {
     struct shmt_claims claims;
     uint64_t piece;
     (void)state;
-    shmt_claims_begin(&claims, 4, 1, 2);
+    shmt_claims_begin(&claims, 4, 1, 1, 2);
     assert_true(shmt_ledger_claim(ledger, &claims, 5, 3, &piece));
     assert_int_equal(piece, 2); /* the first one of its own region */
     assert_int_equal(load_relaxed(&ledger[2].owner), (uint64_t)6 << 32 | 3 << 16 | 2);
@@ -271,7 +271,7 @@ static void run_seats(const struct shmt_spec *spec, struct shmt_store *const *st
 static struct shmt_store *create(const struct shmt_spec *spec) {
     struct shmt_store *store;
     struct shmt_error e = {0};
-    if (SHMT_BACKEND_SHM.create(spec, &store, &e) != 0) fail_msg("%s", e.text);
+    if (SHMT_BACKEND_SHM.create(spec, NULL, &store, &e) != 0) fail_msg("%s", e.text);
     return store;
 }
 

@@ -18,6 +18,15 @@
 #include "store/rate.h"
 #include "store/table.h"
 
+/* What a push is made with, for literals. */
+#define UPDATE(r, l) (&(const struct shmt_update){.rate = (r), .scale = 1, .l2 = (l)})
+
+/* The apply phase of sgd. */
+static void sgd_apply(float *w, const float *grad, uint64_t n, float scale, float rate, float l2) {
+    const struct shmt_update u = {.rate = rate, .scale = scale, .l2 = l2};
+    shmt_rule_apply(SHMT_RULE_SGD, w, NULL, 0, grad, n, &u);
+}
+
 enum { ROWS = 203, EXAMPLES = 90, LONGEST = 40, LINES = (ROWS + SHMT_TOUCH_FLOATS - 1) / SHMT_TOUCH_FLOATS };
 
 /* A stream of random numbers; the seed stands in the test's name or text. */
@@ -121,14 +130,14 @@ static struct shmtrain_csr csr_of(const struct examples *x, const struct variant
 static void run_all(const struct shmt_kernels *kernels, const struct variant *v, const struct shmtrain_csr *x, struct table *t,
                     float *dot_out) {
     const struct shmt_span span = span_of(t, v->write, v->map, v->share);
-    const float rate = 0.07f, l2 = 0.02f;
+    const struct shmt_update u = {.rate = 0.07f, .scale = 1, .l2 = 0.02f};
     uint32_t next = 0;
     kernels->need(&span, x);
-    kernels->each(&span, x, v->group, some_slope, &next, rate, l2);
+    kernels->each(&span, x, v->group, some_slope, &next, &u);
     assert_int_equal(next, x->n);
     kernels->dot(&span, x, dot_out);
-    kernels->push_sparse(&span, x, dot_out, rate, l2);
-    kernels->push_dense(&span, 9, 50, t->share, rate, l2);
+    kernels->push_sparse(&span, x, dot_out, &u);
+    kernels->push_dense(&span, 9, 50, t->share, &u);
 }
 
 static void fast_kernels_give_the_bits_of_plain_loops(void **state) {
@@ -143,8 +152,8 @@ static void fast_kernels_give_the_bits_of_plain_loops(void **state) {
         plain = fast;
         const struct variant v = variant_of(&d);
         const struct shmtrain_csr csr = csr_of(&x, &v);
-        run_all(shmt_kernels_find(v.write, v.values, v.l2), &v, &csr, &fast, fast_dot);
-        run_all(shmt_kernels_reference(v.write, v.values, v.l2), &v, &csr, &plain, plain_dot);
+        run_all(shmt_kernels_find(v.write, SHMT_RULE_SGD, v.values, v.l2), &v, &csr, &fast, fast_dot);
+        run_all(shmt_kernels_reference(v.write, SHMT_RULE_SGD, v.values, v.l2), &v, &csr, &plain, plain_dot);
         assert_memory_equal(fast_dot, plain_dot, sizeof plain_dot);
         assert_memory_equal(&fast, &plain, sizeof plain);
         free_examples(&x);
@@ -160,10 +169,10 @@ static void plain_loops_compute_what_the_header_says(void **state) {
     const struct shmtrain_csr x = {.n = 1, .bias = 1, .start = start, .id = id, .value = value};
     float weight[4] = {1, 7, 8, 0.25f}, share[4] = {1, 1, 4, 1}, dot;
     struct shmt_span span = {.weight = weight, .sink = weight, .l2_share = share, .rows = 4, .width = 1};
-    const struct shmt_kernels *l2 = shmt_kernels_reference(SHMT_WRITE_RACY, true, true);
+    const struct shmt_kernels *l2 = shmt_kernels_reference(SHMT_WRITE_RACY, SHMT_RULE_SGD, true, true);
     l2->dot(&span, &x, &dot);
     assert_true(dot == 0.5f * 8 + 4.0f * 1 + 0.25f);
-    l2->push_sparse(&span, &x, &slope, 0.5f, 2.0f); /* rate * slope = -1; d = 1, and 4 for row 2 */
+    l2->push_sparse(&span, &x, &slope, UPDATE(0.5f, 2.0f)); /* rate * slope = -1; d = 1, and 4 for row 2 */
     assert_true(weight[0] == (1 + 4.0f) / 2);
     assert_true(weight[1] == 7);
     assert_true(fabsf(weight[2] - (8 + 0.5f) / 5) < 1e-6f);
@@ -172,7 +181,8 @@ static void plain_loops_compute_what_the_header_says(void **state) {
     float grad[4] = {0};
     uint8_t touched[1] = {0};
     span = (struct shmt_span){.weight = weight, .sink = grad, .touched = touched, .rows = 4, .width = 1};
-    shmt_kernels_reference(SHMT_WRITE_AGGREGATE, true, false)->push_sparse(&span, &x, &slope, 0.5f, 2.0f);
+    shmt_kernels_reference(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false)
+        ->push_sparse(&span, &x, &slope, UPDATE(0.5f, 2.0f));
     const float want[4] = {-8, 0, -1, -2};
     assert_memory_equal(grad, want, sizeof want);
     assert_int_equal(touched[0], 1);
@@ -187,7 +197,7 @@ static void dot_products_are_summed_in_eight_lanes(void **state) {
     float weight[16] = {big, 0, 0, 0, 1, 0, 0, 0, -big, 0, 0, 0, 1, 0, 0, 0}, dot;
     const struct shmtrain_csr x = {.n = 1, .start = start, .id = id};
     const struct shmt_span span = {.weight = weight, .sink = weight, .rows = 16, .width = 1};
-    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, false, false);
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, SHMT_RULE_SGD, false, false);
     kernels->dot(&span, &x, &dot);
     assert_true(dot == 2); /* lane 0: big - big; lane 4: 1 + 1 */
     const float other[16] = {big, 1, 0, -big};
@@ -202,11 +212,11 @@ static void touched_maps_mark_the_lines_of_a_push_and_no_others(void **state) {
     const uint32_t id[] = {15, 16, 100};
     struct table t = {{0}, {0}, {0}, {0}};
     const struct shmt_span span = span_of(&t, SHMT_WRITE_AGGREGATE, true, false);
-    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, false, false);
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false);
     const float slope = 1, grad[20] = {0};
-    kernels->push_sparse(&span, &(struct shmtrain_csr){.n = 1, .bias = 1, .start = start, .id = id}, &slope, 1, 0);
-    kernels->push_dense(&span, 47, 17, grad, 1, 0); /* lines 2 and 3 */
-    kernels->push_dense(&span, 128, 0, grad, 1, 0);
+    kernels->push_sparse(&span, &(struct shmtrain_csr){.n = 1, .bias = 1, .start = start, .id = id}, &slope, UPDATE(1, 0));
+    kernels->push_dense(&span, 47, 17, grad, UPDATE(1, 0)); /* lines 2 and 3 */
+    kernels->push_dense(&span, 128, 0, grad, UPDATE(1, 0));
     const uint8_t want[LINES] = {1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1};
     assert_memory_equal(t.touched, want, sizeof want);
 }
@@ -273,18 +283,18 @@ static void every_push_is_counted_once_through_folds_and_apply(void **state) {
     make_examples(&x, &d);
     for (uint32_t k = 0; k < EXAMPLES; k++) ones[k] = -1;
     memset(part, 0, sizeof part);
-    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, false, false);
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false);
     for (uint32_t k = 0; k < EXAMPLES; k++) { /* each example by another of four workers */
         const struct shmt_span span = span_of(&part[k % 4], SHMT_WRITE_AGGREGATE, true, false);
         const struct shmtrain_csr one = {.n = 1, .bias = 1, .start = x.start, .id = x.id, .order = &x.order[k]};
-        kernels->push_sparse(&span, &one, ones, 0, 0);
+        kernels->push_sparse(&span, &one, ones, UPDATE(0, 0));
         want[ROWS - 1]++;
     }
     for (uint64_t j = 0; j < x.start[EXAMPLES]; j++) want[x.id[j]]++;
     shmt_fold(part[0].grad, part[0].touched, part[1].grad, part[1].touched, ROWS);
     shmt_fold(part[2].grad, part[2].touched, part[3].grad, part[3].touched, ROWS);
     shmt_fold(part[0].grad, part[0].touched, part[2].grad, part[2].touched, ROWS);
-    shmt_sgd_apply(weight, part[0].grad, ROWS, 1.0f / EXAMPLES, EXAMPLES * 1.0f, 0);
+    sgd_apply(weight, part[0].grad, ROWS, 1.0f / EXAMPLES, EXAMPLES * 1.0f, 0);
     for (uint32_t i = 0; i < ROWS; i++) assert_true(roundf(weight[i]) == want[i] && fabsf(weight[i] - want[i]) < 1e-4f);
     for (uint32_t i = 0; i < ROWS; i++) assert_true(part[0].grad[i] == -want[i]);
     free_examples(&x);
@@ -301,13 +311,13 @@ static void apply_does_not_depend_on_how_a_table_is_cut(void **state) {
         make_table(&whole, &d);
         for (uint32_t i = 0; i < ROWS; i++) whole.grad[i] = roll(&d, 3) ? draw(&d) : 0;
         cut = whole;
-        shmt_sgd_apply(whole.weight, whole.grad, ROWS, 0.01f, 0.3f, l2);
+        sgd_apply(whole.weight, whole.grad, ROWS, 0.01f, 0.3f, l2);
         for (uint32_t p = 0; p < parts; p++) {
             uint64_t from, to;
             shmt_slice(ROWS, p, parts, &from, &to);
             for (uint64_t i = from; i < to; i++) { /* a block without gradient is applied without one */
                 const float *grad = cut.grad[i] == 0 ? NULL : &cut.grad[i];
-                if (grad || l2 > 0) shmt_sgd_apply(&cut.weight[i], grad, 1, 0.01f, 0.3f, l2);
+                if (grad || l2 > 0) sgd_apply(&cut.weight[i], grad, 1, 0.01f, 0.3f, l2);
             }
         }
         assert_memory_equal(whole.weight, cut.weight, sizeof cut.weight);
@@ -323,8 +333,8 @@ static void small_l2_is_not_lost_in_rounding(void **state) {
         float w = 1, v = 1;
         for (int step = 0; step < 10000; step++) {
             const float grad = draw(&d);
-            shmt_sgd_apply(&w, &grad, 1, 1, 1e-4f, 3e-4f);
-            shmt_sgd_apply(&v, &grad, 1, 1, 1e-4f, 0);
+            sgd_apply(&w, &grad, 1, 1, 1e-4f, 3e-4f);
+            sgd_apply(&v, &grad, 1, 1, 1e-4f, 0);
         }
         with += (double)w, without += (double)v;
     }
@@ -336,7 +346,7 @@ static void l2_is_stable_for_every_rate(void **state) {
     (void)state;
     float w[3] = {1, -2, 3};
     const float grad[3] = {1, 1, 1};
-    for (int step = 0; step < 100; step++) shmt_sgd_apply(w, grad, 3, 1, 1e6f, 10);
+    for (int step = 0; step < 100; step++) sgd_apply(w, grad, 3, 1, 1e6f, 10);
     for (int i = 0; i < 3; i++) assert_true(fabsf(w[i] + 0.1f) < 1e-3f); /* the minimum of w + 10 w^2 / 2 */
 }
 
@@ -354,13 +364,13 @@ static void hinge_like_slope(void *arg, uint32_t first, uint32_t n, const float 
 
 static void *race(void *arg) {
     const struct racer *r = arg;
-    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, true, true);
+    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, SHMT_RULE_SGD, true, true);
     const float grad[8] = {0};
     float dot[EXAMPLES];
     for (int round = 0; round < 50; round++) {
-        kernels->each(&r->span, r->x, 4, hinge_like_slope, NULL, 0.1f, 1e-3f);
+        kernels->each(&r->span, r->x, 4, hinge_like_slope, NULL, UPDATE(0.1f, 1e-3f));
         kernels->dot(&r->span, r->x, dot);
-        kernels->push_dense(&r->span, 0, 8, grad, 0.1f, 1e-3f);
+        kernels->push_dense(&r->span, 0, 8, grad, UPDATE(0.1f, 1e-3f));
     }
     return NULL;
 }

@@ -128,7 +128,7 @@ static void rouse(void *arg) { ((struct shmt_job *)arg)->ops->rouse(((struct shm
 
 /* The store stays, for whoever looks at its board; destroy it afterwards. */
 static int run_job(struct run *r, struct shmt_error *e) {
-    assert_int_equal(r->job.ops->create(&r->spec, &r->job.store, e), 0);
+    assert_int_equal(r->job.ops->create(&r->spec, NULL, &r->job.store, e), 0);
     const struct shmt_team_spec team = {.kind = SHMT_TEAM_THREADS,
                                         .n = r->spec.n_seats,
                                         .body = seat,

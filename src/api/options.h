@@ -16,10 +16,13 @@ struct shmt_config {
     uint64_t chunks; /* 0: by the size of the batch */
     double rate;     /* NaN: from the data and the mode */
     double power;    /* NaN: by the mode */
-    double l2;
+    double l1, l2;
+    double momentum, beta2, epsilon, beta; /* constants of the optimizers */
+    double warmup, decay_every, decay_by;  /* epochs, epochs, factor: of the schedule */
+    uint64_t count_lost;
     uint64_t bias, shuffle;
     char *mode, *write, *staleness; /* "": as the mode says */
-    char *model, *schedule, *valid, *backend, *spawn, *bind;
+    char *model, *optimizer, *schedule, *valid, *backend, *spawn, *bind;
 };
 
 /* Every option at its default. Errors: _MEMORY. */

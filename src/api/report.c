@@ -17,8 +17,8 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     r->write = shmt_write_name(spec->policy.write);
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";
-    r->optimizer = "sgd";
-    r->schedule = spec->rate.kind == SHMT_RATE_CONSTANT ? "constant" : "inverse";
+    r->optimizer = shmt_rule_name(spec->rule.kind);
+    r->schedule = shmt_rate_name(&spec->rate);
     r->staleness = spec->policy.staleness;
     r->replicas = "one";
     r->workers = r->quorum = crew->n_workers;
@@ -27,7 +27,14 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     r->item = spec->item;
     r->seed = spec->order.seed;
     r->rate = (double)spec->rate.base;
-    r->l2 = (double)spec->l2;
+    r->l1 = (double)spec->rule.l1;
+    r->l2 = (double)spec->rule.l2;
+    r->guests = spec->n_guests;
+    r->numa_nodes = 1;
+    r->numa = "off";
+    r->page_bytes = 4096;
+    r->blas = "";
+    r->lost_updates = NAN;
     r->load_seconds = seconds_since(store->began_ns);
     r->first_step_seconds = NAN;
     if (store->listener.begin) store->listener.begin(store->listener.arg, r);
@@ -54,13 +61,16 @@ void shmt_report_progress(struct shmtrain_store *store) {
 
 static void add_counters(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
-    uint64_t waited_ns = 0;
+    uint64_t waited_ns = 0, touched = 0, counted;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
         /* relaxed: the workers have ended, and been waited for */
         r->updates += load_relaxed(&c->updates);
+        touched += load_relaxed(&c->touched);
         waited_ns += load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns);
     }
+    if (store->ops->lost(store->job.store, &counted) && touched > 0)
+        r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;
     const double all = r->train_seconds * (double)store->spec.n_seats;
     r->wait_fraction = all > 0 ? fmin(1, (double)waited_ns * 1e-9 / all) : 0;
 }

@@ -61,14 +61,50 @@ static uint32_t chunks_of_config(const struct shmt_config *c) {
     return chunks;
 }
 
+static const struct {
+    const char *name;
+    int kind;
+} SCHEDULES[] = {
+    {"constant", SHMT_RATE_CONSTANT}, {"inverse", SHMT_RATE_INVERSE}, {"step", SHMT_RATE_STEP}, {"cosine", SHMT_RATE_COSINE}};
+
+/* Rules that scale each parameter's rate by themselves want a constant one; ftrl knows no other. */
+static int schedule_of_config(const struct shmt_config *c, enum shmt_rule_kind rule) {
+    for (size_t i = 0; i < sizeof SCHEDULES / sizeof *SCHEDULES; i++)
+        if (strcmp(SCHEDULES[i].name, c->schedule) == 0) return SCHEDULES[i].kind;
+    return rule == SHMT_RULE_SGD || rule == SHMT_RULE_MOMENTUM ? SHMT_RATE_INVERSE : SHMT_RATE_CONSTANT;
+}
+
 /* An automatic rate is 1 here; models that know their data set a better one. Single examples' gradients are noisy to the end,
  * so the live modes' rate goes down faster. */
-static struct shmt_rate rate_of_config(const struct shmt_config *c, bool live) {
+static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_rule_kind rule, bool live) {
     return (struct shmt_rate){.base = isnan(c->rate) ? 1 : (float)c->rate,
-                              .kind = strcmp(c->schedule, "constant") == 0 ? SHMT_RATE_CONSTANT : SHMT_RATE_INVERSE,
+                              .kind = schedule_of_config(c, rule),
                               .power = !isnan(c->power) ? (float)c->power
                                        : live           ? 2
-                                                        : 0.5f};
+                                                        : 0.5f,
+                              .every = c->decay_every,
+                              .factor = c->decay_by,
+                              .warmup = c->warmup,
+                              .epochs = (double)c->epochs};
+}
+
+static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) {
+    const struct shmt_config *c = &store->config;
+    enum shmt_rule_kind kind;
+    const int rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
+    if (rc < 0) return rc;
+    spec->rule = (struct shmt_rule){.kind = kind,
+                                    .l1 = (float)c->l1,
+                                    .l2 = (float)c->l2,
+                                    .momentum = (float)c->momentum,
+                                    .beta2 = (float)c->beta2,
+                                    .epsilon = (float)c->epsilon,
+                                    .beta = (float)c->beta};
+    spec->rate = rate_of_config(c, kind, shmt_policy_is_live(&spec->policy));
+    if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "ftrl works out each parameter's rate from its gradients: take --schedule constant without warm-up");
+    return shmt_rule_check(&spec->rule, spec->policy.write, &store->error);
 }
 
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples,
@@ -83,7 +119,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_chunks = chunks_of_config(c),
                               .item = item_of_config(c, n_examples, crew->n_seats),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
-                              .l2 = (float)c->l2};
+                              .count_lost = c->count_lost != 0};
     out->spin_ns = crew->n_workers * crew->n_threads <= shmt_topo_cpus(crew->topo) ? SPIN_NS : 0;
     for (uint32_t t = 0; t < store->n_tables; t++) {
         out->table[t] = store->table[t].table;
@@ -91,9 +127,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
     }
     out->n_tables = store->n_tables;
     const int rc = policy_of_config(store, &out->policy);
-    if (rc < 0) return rc;
-    out->rate = rate_of_config(c, shmt_policy_is_live(&out->policy));
-    return 0;
+    return rc < 0 ? rc : rule_of_config(store, out);
 }
 
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
@@ -104,9 +138,9 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
     const int rc = ops->plan(spec, &need, &store->error);
     if (rc < 0) return rc;
     shmt_bytes_text(need.parameter_bytes, text[0], sizeof text[0]);
-    shmt_bytes_text(need.gradient_bytes + need.other_bytes, text[1], sizeof text[1]);
+    shmt_bytes_text(need.state_bytes + need.gradient_bytes + need.other_bytes, text[1], sizeof text[1]);
     shmt_bytes_text(data_bytes, text[2], sizeof text[2]);
-    snprintf(parts, sizeof parts, "parameters %s, gradients and work %s, data %s", text[0], text[1], text[2]);
+    snprintf(parts, sizeof parts, "parameters %s, state, gradients and work %s, data %s", text[0], text[1], text[2]);
     shmt_budget_read("", &budget);
     uint64_t bytes;
     if (!shmt_add_u64(need.total_bytes, data_bytes, &bytes)) bytes = UINT64_MAX;
@@ -177,7 +211,7 @@ static int worker_body(void *arg, uint32_t rank, struct shmt_team *team, struct 
 
 static int make_backend(struct shmtrain_store *store, const float *l2_shares) {
     struct shmt_store *made;
-    int rc = store->ops->create(&store->spec, &made, &store->error);
+    int rc = store->ops->create(&store->spec, NULL, &made, &store->error);
     if (rc < 0) return rc;
     for (uint32_t t = 0; t < store->n_tables; t++) {
         struct shmt_declared *d = &store->table[t];

@@ -196,7 +196,8 @@ static int make_spec(struct session *s) {
     store->spec.board_bytes = store->job.board.bytes;
     if (isnan(store->config.rate)) store->spec.rate.base = automatic_rate(s);
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
-    store->spec.l2_shares = store->spec.l2 > 0 && shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1;
+    store->spec.l2_shares = shmt_rule_regularises(&store->spec.rule) && store->spec.rule.kind != SHMT_RULE_FTRL &&
+                            shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1;
     return 0;
 }
 

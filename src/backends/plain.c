@@ -29,9 +29,12 @@ struct shmt_store {
     struct shmt_spec spec;
     struct shmt_flat flat;
     bool copies;
-    float *weight;   /* (flat.n) */
-    float *grad;     /* aggregate: (n_chunks, flat.n) */
-    float *l2_share; /* (flat.n), or NULL */
+    float *weight;     /* (flat.n) */
+    float *grad;       /* aggregate: (n_chunks, flat.n) */
+    float *l2_share;   /* (flat.n), or NULL */
+    float *state;      /* (planes, flat.n), or NULL */
+    uint32_t *counted; /* (flat.n), or NULL */
+    void *head;
     void *board;
     double *loss;      /* (pieces) of this epoch */
     uint64_t *handled; /* (pieces) examples */
@@ -53,9 +56,10 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     shmt_flat_plan(spec, &flat);
     const uint64_t table_bytes = flat.n * sizeof(float);
     out->parameter_bytes = table_bytes * (spec->l2_shares ? 2 : 1);
+    out->state_bytes = table_bytes * (shmt_flat_planes(spec) + spec->count_lost);
     out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * spec->n_chunks;
-    out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes;
-    out->total_bytes = out->parameter_bytes + out->gradient_bytes + out->other_bytes;
+    out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes;
+    out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
     return 0;
 }
 
@@ -70,6 +74,9 @@ static void destroy(struct shmt_store *store) {
     free(store->weight);
     free(store->grad);
     free(store->l2_share);
+    free(store->state);
+    free(store->counted);
+    free(store->head);
     free(store->board);
     free(store->loss);
     free(store->handled);
@@ -89,10 +96,15 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     store->weight = zeros(floats * sizeof(float));
     store->grad = zeros(floats * sizeof(float) * (is_live(store) ? 1 : spec->n_chunks));
     store->l2_share = zeros(spec->l2_shares ? floats * sizeof(float) : 1);
+    const uint32_t planes = shmt_flat_planes(spec);
+    if (planes > 0) store->state = zeros(planes * floats * sizeof(float));
+    if (spec->count_lost) store->counted = zeros(floats * sizeof *store->counted);
+    store->head = zeros(spec->head_bytes);
     store->board = zeros(spec->board_bytes);
     store->loss = zeros(pieces * sizeof(double));
     store->handled = zeros(pieces * sizeof(uint64_t));
-    if (!store->weight || !store->grad || !store->l2_share || !store->board || !store->loss || !store->handled) {
+    if (!store->weight || !store->grad || !store->l2_share || !store->head || !store->board || !store->loss ||
+        !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted)) {
         destroy(store);
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store of %llu bytes", (unsigned long long)need.total_bytes);
     }
@@ -100,10 +112,14 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     return 0;
 }
 
-static int create_plain(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e) {
+static int create_plain(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out,
+                        struct shmt_error *e) {
+    (void)home;
     return create(spec, false, out, e);
 }
-static int create_copy(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e) {
+static int create_copy(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out,
+                       struct shmt_error *e) {
+    (void)home;
     return create(spec, true, out, e);
 }
 
@@ -112,6 +128,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     struct plain_seat *p = zeros(sizeof *p);
     if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a seat");
     p->seat.life = life;
+    p->seat.n_present = 1;
     p->seat.counters = &store->counters;
     p->store = store;
     p->scratch = is_live(store) ? store->grad : NULL;
@@ -184,6 +201,9 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
     *out = (struct shmt_span){.weight = weight,
                               .sink = is_live(store) ? weight : grad_of(store, p->work.chunk) + at,
                               .l2_share = store->spec.l2_shares ? store->l2_share + at : NULL,
+                              .state = is_live(store) && store->state ? store->state + at : NULL,
+                              .plane = store->flat.n,
+                              .counted = store->counted ? store->counted + at : NULL,
                               .rows = table->rows,
                               .width = table->width};
     *live_out = is_live(store);
@@ -227,8 +247,10 @@ static void apply(struct plain_seat *p, uint64_t examples) {
     while ((1u << level) < spec->n_chunks) level++;
     add_tree(store, 0, level);
     const uint64_t step = p->work.step - p->epoch * shmt_spec_steps(spec);
-    const float rate = shmt_spec_rate(spec, p->epoch, step);
-    shmt_flat_apply(spec, &store->flat, store->weight, store->grad, 0, store->flat.n, 1.0f / (float)examples, rate);
+    struct shmt_update u;
+    shmt_spec_update(spec, p->epoch, step, &u);
+    u.scale = 1.0f / (float)examples;
+    shmt_flat_apply(spec, &store->flat, store->weight, store->state, store->grad, 0, store->flat.n, &u);
     shmt_clear(store->grad, NULL, store->flat.n);
     bump_relaxed(&store->counters.updates, 1);
 }
@@ -283,8 +305,21 @@ static int read_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, 
 static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in) {
     const uint64_t width = store->spec.table[t].width;
     memcpy(store->weight + store->flat.start[t] + row * width, in, n * width * sizeof(float));
+    shmt_flat_begin(&store->spec, &store->flat, store->weight, store->state, t, row, n);
     return 0;
 }
+
+static float *state(struct shmt_store *store, int t, uint32_t plane) {
+    return plane < shmt_flat_planes(&store->spec) ? store->state + plane * store->flat.n + store->flat.start[t] : NULL;
+}
+
+static int lost(struct shmt_store *store, uint64_t *counted_out) {
+    *counted_out = 0;
+    for (uint64_t i = 0; store->counted && i < store->flat.n; i++) *counted_out += store->counted[i];
+    return store->counted != NULL;
+}
+
+static void *head(struct shmt_store *store) { return store->head; }
 
 static float *l2_share(struct shmt_store *store, int t) {
     return store->spec.l2_shares ? store->l2_share + store->flat.start[t] : NULL;
@@ -301,7 +336,8 @@ static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits 
 #define PLAIN_ENTRIES                                                                                                         \
     .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
     .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
-    .l2_share = l2_share, .board = board, .counters = counters, .stop = stop, .abort_word = abort_word, .rouse = rouse
+    .l2_share = l2_share, .state = state, .lost = lost, .head = head, .board = board, .counters = counters, .stop = stop,     \
+    .abort_word = abort_word, .rouse = rouse
 
 const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
     .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};

@@ -11,7 +11,18 @@ static const struct {
     {"sync", {SHMT_WRITE_AGGREGATE, 0}},
 };
 
-static const char *const WRITE_NAMES[] = {[SHMT_WRITE_RACY] = "racy", [SHMT_WRITE_AGGREGATE] = "aggregate"};
+static const char *const WRITE_NAMES[] = {[SHMT_WRITE_RACY] = "racy",
+                                          [SHMT_WRITE_ATOMIC] = "atomic",
+                                          [SHMT_WRITE_LOCKED] = "locked",
+                                          [SHMT_WRITE_AGGREGATE] = "aggregate"};
+
+/* Points without a name of their own: [write][staleness is 0]. */
+static const char *const OTHER_NAMES[][2] = {
+    [SHMT_WRITE_RACY] = {"async", "racy, staleness 0"},
+    [SHMT_WRITE_ATOMIC] = {"atomic, staleness inf", "atomic, staleness 0"},
+    [SHMT_WRITE_LOCKED] = {"locked, staleness inf", "locked, staleness 0"},
+    [SHMT_WRITE_AGGREGATE] = {"aggregate, staleness inf", "sync"},
+};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -29,7 +40,7 @@ const char *shmt_policy_name(const struct shmt_policy *policy) {
         const struct shmt_policy *p = &PRESETS[i].policy;
         if (p->write == policy->write && p->staleness == policy->staleness) return PRESETS[i].name;
     }
-    return "racy, staleness 0";
+    return OTHER_NAMES[policy->write][policy->staleness == 0];
 }
 
 int shmt_policy_check(const struct shmt_policy *policy, struct shmt_error *e) {
@@ -50,7 +61,7 @@ int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *
         *out = (enum shmt_write)i;
         return 0;
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no write mode \"%s\": take racy or aggregate", name);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no write mode \"%s\": take racy, atomic, locked or aggregate", name);
 }
 
 uint64_t shmt_policy_wait_for(const struct shmt_policy *policy, uint64_t mine) {

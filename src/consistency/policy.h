@@ -15,6 +15,8 @@
 
 enum shmt_write {
     SHMT_WRITE_RACY,     /* live: plain loads and stores; a concurrent update may be lost (Hogwild!, Niu et al. 2011) */
+    SHMT_WRITE_ATOMIC,   /* live: each word changes by compare-and-swap; nothing is lost, words of one row are of any moment */
+    SHMT_WRITE_LOCKED,   /* live: each row (dense tables: each block of 1,024 floats) changes under a lock */
     SHMT_WRITE_AGGREGATE /* gradients are summed per batch, one update for all: bulk synchronous (BSP) at staleness 0 */
 };
 

@@ -6,6 +6,8 @@
  *     plan -> create -> [write] -> workers -> read -> destroy
  *     each worker: enter -> { claim, (bind, lend), publish } as often as there is work -> meet -> tally -> turn -> ... -> leave
  *
+ * A run may have seats for guests, which are empty at first: other processes take them by name while it goes on.
+ *
  * Every entry is called at most a few times per work item, never per example: kernels run on the spans that `bind` fills.
  * A seat belongs to one thread. "May wait": until others arrive; returns SHMTRAIN_E_STOPPED when the abort word is set while it
  * waits. All other entries return at once. int results: 0, a positive answer, or a status with its sentence in seat or `e`. */
@@ -28,17 +30,19 @@ struct shmt_seat {
     struct shmt_error error; /* the sentence of the first failure */
     struct shmt_counters *counters;
     uint32_t rank, life;
+    uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
 };
 
 enum shmt_caps {
     SHMT_CAP_MANY = 1,      /* more than one seat */
     SHMT_CAP_PROCESSES = 2, /* seats may be taken in forked processes */
-    SHMT_CAP_STEADY = 4     /* live views are copies: nothing changes in them */
+    SHMT_CAP_STEADY = 4,    /* live views are copies: nothing changes in them */
+    SHMT_CAP_JOIN = 8       /* other processes may take seats of it while it runs (guests) */
 };
 
 /* Bytes that a store will need. */
 struct shmt_need {
-    uint64_t parameter_bytes, gradient_bytes, other_bytes, total_bytes;
+    uint64_t parameter_bytes, state_bytes, gradient_bytes, other_bytes, total_bytes;
 };
 
 /* Sums over an epoch, taken at its end. */
@@ -50,7 +54,18 @@ struct shmt_tally {
 /* What a seat has done since it was taken; written by it alone, read by anyone (each number whole, not all of one moment). */
 struct shmt_counters {
     _Atomic uint64_t examples, updates;
+    _Atomic uint64_t touched; /* count_lost: updates of single floats */
     _Atomic uint64_t wait_clock_ns, wait_epoch_ns, busy_ns;
+};
+
+/* Where a store is to live; NULL in its place, or all zeros: wherever there is room. */
+struct shmt_home {
+    const struct shmt_topo *topo; /* NULL: pages lie where the system puts them, whatever spec.placement says */
+    const struct shmt_log *log;   /* for what the machine refuses and can be done without; may be NULL */
+    const char *name;             /* for /proc/PID/maps; NULL: "store" */
+    int fd;                       /* with has_fd: an empty file of shared memory that the store takes over (named stores) */
+    uint32_t has_fd;
+    uint32_t transparent; /* 1: transparent huge pages are welcome (reserved ones: spec.placement.page_bytes) */
 };
 
 struct shmt_backend_ops {
@@ -60,13 +75,28 @@ struct shmt_backend_ops {
     /* Pure: what `create` will need. Refuses a spec that this backend cannot serve. */
     int (*plan)(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);
 
-    /* Makes the store, parameters zero; before workers exist. `spec` is copied. Errors: _MEMORY, _SYSTEM, and those of plan. */
-    int (*create)(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e);
+    /* Makes the store, parameters zero; before workers exist. `spec` is copied; `home` may be NULL. Errors: _MEMORY, _SYSTEM, and
+     * those of plan. */
+    int (*create)(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e);
     void (*destroy)(struct shmt_store *store);
 
     /* In the worker, after the fork: takes seat `rank`; every seat is taken once per life. Waits for nobody. */
     int (*enter)(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e);
     void (*leave)(struct shmt_seat *seat);
+
+    /* Guests (SHMT_CAP_JOIN; else NULL). `reserve` takes guest's seat `rank` for this process: 1, or 0 when it is not free;
+     * _USAGE when the run is over. After `enter`, `admit` waits until the chief lets the guest in, which it does between two
+     * epochs: 1: go on with `claim`; 0: the run has ended meanwhile. `part` asks to be let go at the end of the epoch: `turn`
+     * (or `admit`) returns 0 then, for the guest alone; signal-safe.
+     *
+     * By the application that made the store: `occupied`: the process that has the seat, 0: none. `mourn`: that process has
+     * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is missing. To be
+     * called until the seat is not occupied. */
+    int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
+    int (*admit)(struct shmt_seat *seat);
+    void (*part)(struct shmt_store *store, uint32_t rank);
+    uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
+    int (*mourn)(struct shmt_store *store, uint32_t rank);
 
     /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end). May wait
      * (aggregate: a worker without a chunk of the batch still takes part in its update). */
@@ -101,7 +131,13 @@ struct shmt_backend_ops {
     int (*read)(struct shmt_store *store, int t, uint64_t row, uint64_t n, float *out);       /* as it is at the moment */
     int (*write)(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in); /* while nobody trains */
     float *(*l2_share)(struct shmt_store *store, int t); /* (rows), to be filled before workers enter; NULL: not asked for */
-    void *(*board)(struct shmt_store *store);            /* spec->board_bytes of shared zeros, aligned to a page */
+    float *(*state)(struct shmt_store *store, int t,
+                    uint32_t plane);                              /* (rows * width) of the rule's state; NULL: there is none.
+                                                                         While nobody trains */
+    int (*lost)(struct shmt_store *store, uint64_t *counted_out); /* count_lost: the sum of all counts of updates, of which
+                                                                     counters.touched were made; 0: not counted */
+    void *(*head)(struct shmt_store *store);  /* spec->head_bytes of shared zeros, before all else in the segment */
+    void *(*board)(struct shmt_store *store); /* spec->board_bytes of shared zeros, aligned to a page */
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
     void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
     _Atomic uint32_t *(*abort_word)(struct shmt_store *store); /* nonzero: give up at once; shared, to be set by a supervisor */

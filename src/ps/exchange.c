@@ -57,16 +57,18 @@ static void count_updates(struct shmtrain_session *s, uint64_t n) {
     if (is_live(s)) bump_relaxed(&s->seat->counters->updates, n);
 }
 
-/* Rows row .. row + n - 1 (n > 0) by the rule. The gradient is a sum over the item's examples, the update takes their mean; L2
- * belongs to the update, and to no row from l2_rows on. */
+/* Rows row .. row + n - 1 (n > 0) by the rule. The gradient is a sum over the item's examples, the update takes their mean; L1
+ * and L2 belong to the update, and to no row from l2_rows on. */
 static void push_dense(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t row, uint64_t n,
                        const float *grad) {
     const uint64_t width = b->span.width, ruled = s->spec->l2_rows[t];
-    const float m = (float)s->work.n, rate = s->rate / m, l2 = s->spec->l2 * m;
     const uint64_t n_ruled = row >= ruled ? 0 : shmt_min_u64(n, ruled - row);
     const struct shmt_kernels *k = s->with_values;
-    if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, rate, l2);
-    if (n_ruled < n) k->push_dense(&b->span, (row + n_ruled) * width, (n - n_ruled) * width, grad + n_ruled * width, rate, 0);
+    struct shmt_update u = s->update;
+    u.scale = 1 / (float)s->work.n;
+    if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, &u);
+    u.l1 = u.l2 = 0;
+    if (n_ruled < n) k->push_dense(&b->span, (row + n_ruled) * width, (n - n_ruled) * width, grad + n_ruled * width, &u);
 }
 
 int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
@@ -147,7 +149,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, x, &b);
     if (rc == 0) rc = check_lent(s, "shmtrain_push_sparse", b, NULL, 0);
     if (rc < 0) return rc;
-    kernels_for(s, x)->push_sparse(&b->span, x, slope, s->rate, s->spec->l2);
+    kernels_for(s, x)->push_sparse(&b->span, x, slope, &s->update);
     b->pushed = true;
     count_updates(s, x->n);
     return 0;
@@ -160,7 +162,7 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     if (rc == 0) rc = check_lent(s, "shmtrain_each", b, NULL, 0);
     if (rc < 0) return rc;
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group is 1 to 64 examples");
-    kernels_for(s, x)->each(&b->span, x, group, slope, arg, s->rate, s->spec->l2);
+    kernels_for(s, x)->each(&b->span, x, group, slope, arg, &s->update);
     b->pushed = true;
     count_updates(s, x->n);
     return 0;

@@ -6,26 +6,65 @@
 #include "base/line.h"
 #include "store/kernels.h"
 
+/* Tables begin on lines; where shards are bound to nodes, on pages, which are what can be bound. */
+static uint64_t alignment(const struct shmt_spec *spec) {
+    const struct shmt_placement *p = &spec->placement;
+    if (p->policy != SHMT_PLACE_BIND || p->n_nodes < 2) return SHMT_LINE / sizeof(float);
+    return (p->page_bytes ? p->page_bytes : 4096) / sizeof(float);
+}
+
 void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out) {
-    const uint64_t line = SHMT_LINE / sizeof(float);
+    const uint64_t each = alignment(spec);
     uint64_t at = 0;
     for (uint32_t t = 0; t < spec->n_tables; t++) {
         out->start[t] = at;
-        at += shmt_ceil_div(shmt_table_floats(&spec->table[t]), line) * line;
+        at += shmt_ceil_div(shmt_table_floats(&spec->table[t]), each) * each;
     }
     out->n = at;
 }
 
-void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, const float *grad,
-                     uint64_t from, uint64_t to, float scale, float rate) {
-    for (uint32_t t = 0; t < spec->n_tables; t++) {
-        const uint64_t start = flat->start[t], width = spec->table[t].width;
-        /* two parts: the rows that L2 draws to zero, and those (a bias) that it leaves alone */
-        const uint64_t cut[3] = {start, start + spec->l2_rows[t] * width, start + spec->table[t].rows * width};
-        const float l2[2] = {spec->l2, 0};
-        for (int part = 0; part < 2; part++) {
-            const uint64_t a = shmt_max_u64(from, cut[part]), b = shmt_min_u64(to, cut[part + 1]);
-            if (a < b) shmt_sgd_apply(weight + a, grad ? grad + (a - from) : NULL, b - a, scale, rate, l2[part]);
-        }
+/* A part of a table that is all regularised, or (a bias at its end) not at all. */
+struct part {
+    uint64_t from, to; /* floats of the flat array */
+    bool ruled;
+};
+
+/* The part of table t and kind `ruled` that lies within from .. to. */
+static struct part part_of(const struct shmt_spec *spec, const struct shmt_flat *flat, uint32_t t, bool ruled, uint64_t from,
+                           uint64_t to) {
+    const uint64_t start = flat->start[t], width = spec->table[t].width;
+    const uint64_t cut = start + spec->l2_rows[t] * width, end = start + spec->table[t].rows * width;
+    return (struct part){
+        .from = shmt_max_u64(from, ruled ? start : cut), .to = shmt_min_u64(to, ruled ? cut : end), .ruled = ruled};
+}
+
+static struct shmt_update update_of(const struct part *part, const struct shmt_update *u) {
+    struct shmt_update update = *u;
+    if (!part->ruled) update.l1 = update.l2 = 0;
+    return update;
+}
+
+void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, const float *grad,
+                     uint64_t from, uint64_t to, const struct shmt_update *u) {
+    for (uint32_t i = 0; i < 2 * spec->n_tables; i++) {
+        const struct part part = part_of(spec, flat, i / 2, i % 2 == 0, from, to);
+        if (part.from >= part.to) continue;
+        const struct shmt_update update = update_of(&part, u);
+        shmt_rule_apply(spec->rule.kind, weight + part.from, state ? state + part.from : NULL, flat->n,
+                        grad ? grad + (part.from - from) : NULL, part.to - part.from, &update);
+    }
+}
+
+void shmt_flat_begin(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, int t,
+                     uint64_t row, uint64_t n) {
+    const uint64_t width = spec->table[t].width, from = flat->start[t] + row * width;
+    struct shmt_update u;
+    if (!state) return;
+    shmt_spec_update(spec, 0, 0, &u);
+    for (int ruled = 0; ruled < 2; ruled++) {
+        const struct part part = part_of(spec, flat, (uint32_t)t, ruled, from, from + n * width);
+        if (part.from >= part.to) continue;
+        const struct shmt_update update = update_of(&part, &u);
+        shmt_rule_begin(spec->rule.kind, &update, weight + part.from, state + part.from, flat->n, part.to - part.from);
     }
 }

@@ -1,5 +1,5 @@
 /* All tables of a store as one flat array of floats, each starting on a line of its own: what gradients are folded and applied
- * over. */
+ * over. The rule's state is as many further arrays of the same shape (planes). */
 #ifndef SHMT_PS_FLAT_H
 #define SHMT_PS_FLAT_H
 
@@ -12,10 +12,19 @@ struct shmt_flat {
 };
 void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out);
 
+/* State words of each float, in planes of flat->n floats. */
+static inline uint32_t shmt_flat_planes(const struct shmt_spec *spec) {
+    return shmt_rule_planes(&spec->rule, shmt_policy_is_live(&spec->policy));
+}
+
 /* The apply phase of `aggregate` on the floats from .. to - 1: the update rule with their gradient sums in grad[0 .. to - from)
- * (NULL: zero), scale = 1 / examples. Rows that are not regularised are left out of L2. Runs in any worker; slices must not
- * overlap. */
-void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, const float *grad,
-                     uint64_t from, uint64_t to, float scale, float rate);
+ * (NULL: zero). weight and state begin at float 0. Rows that are not regularised are left out of L1 and L2. Runs in any worker;
+ * slices must not overlap. */
+void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, const float *grad,
+                     uint64_t from, uint64_t to, const struct shmt_update *u);
+
+/* After rows row .. row + n - 1 of table t were set from outside: gives them state that fits. While nobody trains. */
+void shmt_flat_begin(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, int t,
+                     uint64_t row, uint64_t n);
 
 #endif

@@ -7,18 +7,20 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "ps/strata.h"
 
 int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
                        const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e) {
     memset(s, 0, sizeof *s);
-    const bool l2 = spec->l2 > 0;
+    const bool regularised = shmt_rule_regularises(&spec->rule);
     s->ops = ops;
     s->store = store;
     s->spec = spec;
-    s->with_values = shmt_kernels_find(spec->policy.write, true, l2);
-    s->all_ones = shmt_kernels_find(spec->policy.write, false, l2);
+    s->with_values = shmt_kernels_find(spec->policy.write, spec->rule.kind, true, regularised);
+    s->all_ones = shmt_kernels_find(spec->policy.write, spec->rule.kind, false, regularised);
     if (!s->with_values || !s->all_ones)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no kernel for write %s", shmt_write_name(spec->policy.write));
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no kernel for %s with write %s", shmt_rule_name(spec->rule.kind),
+                         shmt_write_name(spec->policy.write));
     return ops->enter(store, rank, life, &s->seat, e);
 }
 
@@ -64,7 +66,7 @@ static int end_epoch(struct shmtrain_session *s) {
 
 static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
     const uint64_t steps = shmt_spec_steps(s->spec);
-    s->rate = shmt_spec_rate(s->spec, s->work.epoch, s->work.step - s->work.epoch * steps);
+    shmt_spec_update(s->spec, s->work.epoch, s->work.step - s->work.epoch * steps, &s->update);
     memset(s->table, 0, sizeof s->table); /* what was bound for looking between items has no place to push to */
     s->in_work = true;
     *out = s->work;
@@ -118,7 +120,7 @@ int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32
     if (work->n > n || work->first > n - work->n)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_order: places beyond the last of %llu examples",
                          (unsigned long long)n);
-    shmt_order_fill(&s->spec->order, work->epoch, work->first, (uint32_t)work->n, example_out);
+    shmt_strata_order(s->spec, work->epoch, work->first, work->n, example_out);
     return 0;
 }
 

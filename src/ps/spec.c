@@ -25,12 +25,20 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->n_examples > UINT32_MAX) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most 4294967295 examples are possible");
     if (spec->epochs == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one epoch");
     if (spec->batch == 0 || spec->item == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a batch needs at least one example");
+    if (spec->n_guests >= spec->n_seats)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs a worker of its own beside %u guests", spec->n_guests);
+    if (spec->placement.n_nodes > SHMT_MAX_NODES)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "memory can be spread over %d NUMA nodes at most", SHMT_MAX_NODES);
+    if (spec->count_lost && spec->policy.write != SHMT_WRITE_RACY)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "write %s loses no updates that could be counted: count-lost is for racy",
+                         shmt_write_name(spec->policy.write));
     return 0;
 }
 
 int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
     int rc = shmt_policy_check(&spec->policy, e);
     if (rc == 0) rc = check_work(spec, e);
+    if (rc == 0) rc = shmt_rule_check(&spec->rule, spec->policy.write, e);
     if (rc == 0) rc = check_tables(spec, e);
     return rc;
 }

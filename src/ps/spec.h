@@ -11,14 +11,32 @@
 #include "consistency/policy.h"
 #include "data/order.h"
 #include "store/rate.h"
+#include "store/rule.h"
 #include "store/table.h"
 
 #define SHMT_MAX_TABLES 8
 #define SHMT_MAX_SEATS  4096 /* far beyond any machine; the ledger's owner words have 16 bits for a seat */
 #define SHMT_NO_LIMIT   UINT64_MAX
 
+#define SHMT_MAX_NODES 64 /* NUMA nodes that memory is spread over; of more, the first ones are used */
+
+enum shmt_placing { SHMT_PLACE_OFF, SHMT_PLACE_INTERLEAVE, SHMT_PLACE_BIND };
+enum shmt_strategy { SHMT_SHARDS_ROUND_ROBIN, SHMT_SHARDS_GREEDY };
+
+/* Which memory lies on which NUMA node. All zeros: one node, nothing to say. */
+struct shmt_placement {
+    uint32_t policy;               /* enum shmt_placing: of the tables. What one seat alone uses lies on its node, unless off */
+    uint32_t strategy;             /* enum shmt_strategy */
+    uint32_t parts;                /* shards of each table; 0: one */
+    uint32_t n_nodes;              /* that the workers are on; 0 counts as 1 */
+    uint32_t page_bytes;           /* 4096 (or 0), or 2 MiB */
+    uint32_t node[SHMT_MAX_NODES]; /* (n_nodes) the operating system's numbers */
+    uint8_t seat_node[SHMT_MAX_SEATS]; /* (n_seats) index into node[] */
+};
+
 struct shmt_spec {
-    uint32_t n_seats; /* places at the store: one for each thread that trains */
+    uint32_t n_seats;  /* places at the store: one for each thread that trains */
+    uint32_t n_guests; /* the last ones of them: free at first, for workers that join by name */
     uint32_t
         n_workers; /* what a user calls workers: n_seats / threads of each, where a model's threads have seats of their own */
     uint64_t n_examples;
@@ -29,13 +47,16 @@ struct shmt_spec {
     uint32_t item;            /* live modes: examples per work item, which is a clock */
     struct shmt_order order;  /* seed, shuffling */
     struct shmt_rate rate;
-    float l2;
+    struct shmt_rule rule;
+    bool count_lost; /* racy: how often each float is updated is counted in the same racy way */
     uint32_t n_tables;
     struct shmt_table_spec table[SHMT_MAX_TABLES];
     uint64_t l2_rows[SHMT_MAX_TABLES]; /* rows below this are regularised: all, or all but a bias row at the end */
     bool l2_shares;                    /* room for one l2 share per row (live modes; see span.h) */
     uint32_t spin_ns;                  /* how long waiters spin before they sleep */
     uint64_t board_bytes;              /* shared memory for whoever drives the run (evaluation) */
+    uint64_t head_bytes;               /* likewise, for whoever gives the store a name: what those who join need to know */
+    struct shmt_placement placement;
 };
 
 /* An epoch is cut into steps: batches in `aggregate`, items in the live modes. */
@@ -69,6 +90,11 @@ static inline uint64_t shmt_spec_largest_piece(const struct shmt_spec *spec) {
 static inline float shmt_spec_rate(const struct shmt_spec *spec, uint32_t epoch, uint64_t step) {
     const double done = (double)(step * shmt_spec_step_examples(spec)) / (double)spec->n_examples;
     return shmt_rate_at(&spec->rate, (double)epoch + done);
+}
+
+/* What step `step` of epoch `epoch` is made with. */
+static inline void shmt_spec_update(const struct shmt_spec *spec, uint32_t epoch, uint64_t step, struct shmt_update *out) {
+    shmt_update_make(&spec->rule, shmt_spec_rate(spec, epoch, step), epoch * shmt_spec_steps(spec) + step, out);
 }
 
 /* Whether step `step` of epoch `epoch` lies within max_steps. */

@@ -67,3 +67,15 @@ uint64_t shmt_layout_add(struct shmt_layout *layout, uint64_t count, uint64_t ea
 uint64_t shmt_layout_add_pages(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes) {
     return add_aligned(layout, count, each_bytes, LAYOUT_PAGE_BYTES);
 }
+
+uint64_t shmt_layout_add_at(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes, uint64_t alignment) {
+    uint64_t in_mapping;
+    /* offsets count from behind the header, alignment from the start of the mapping */
+    if (!shmt_add_u64(layout->bytes, SHMT_SEGMENT_HEADER_BYTES, &in_mapping) ||
+        !shmt_round_up_u64(in_mapping, alignment, &in_mapping)) {
+        layout->failed = 1;
+        return 0;
+    }
+    layout->bytes = in_mapping - SHMT_SEGMENT_HEADER_BYTES;
+    return add_aligned(layout, count, each_bytes, 1);
+}

@@ -58,4 +58,7 @@ uint64_t shmt_layout_add(struct shmt_layout *layout, uint64_t count,
                          uint64_t each_bytes); /* aligned to SHMT_LINE; the offset */
 uint64_t shmt_layout_add_pages(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes); /* aligned to 4096 */
 
+/* Aligned to `alignment` (a power of two, 4096 at least) in the mapping, where ranges of memory are bound. */
+uint64_t shmt_layout_add_at(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes, uint64_t alignment);
+
 #endif

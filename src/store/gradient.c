@@ -1,10 +1,9 @@
-/* Gradient buffers of `aggregate`, between the push kernels and the update: adding two of them, clearing one, and applying
- * one to the weights. Called by backends, each buffer by one worker at a time; see kernels.h. */
+/* Gradient buffers of `aggregate`, between the push kernels and the update (apply.c): adding two of them, and clearing one.
+ * Called by backends, each buffer by one worker at a time; see kernels.h. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "store/kernels.h"
-#include "store/live.h"
 
 /* A line has a fixed number of floats, so that compilers make straight vector code of these two. */
 static inline void add_line(float *restrict a, float *restrict b) {
@@ -69,25 +68,4 @@ void shmt_clear(float *a, uint8_t *touched, uint64_t n) {
     if (n_lines == whole || !touched[whole]) return;
     memset(a + whole * SHMT_TOUCH_FLOATS, 0, (n % SHMT_TOUCH_FLOATS) * sizeof *a);
     touched[whole] = 0;
-}
-
-/* RACE(look): one worker alone updates a float here, but the application may read it meanwhile (shmtrain_store_read in a
- * listener) and gets it as it was before or after. Plain stores, because vector code stores aligned floats whole as well;
- * ThreadSanitizer is told that the race is meant, as in live.h. */
-static inline void put(float *at, float value) {
-#ifdef SHMT_LIVE_ATOMIC
-    shmt_live_store(at, value);
-#else
-    *at = value;
-#endif
-}
-
-void shmt_sgd_apply(float *w, const float *grad, uint64_t n, float scale, float rate, float l2) {
-    const float d = rate * l2;
-    if (!grad)
-        for (uint64_t i = 0; i < n; i++) put(w + i, w[i] - (0.0f + d * w[i]) / (1 + d));
-    else if (d == 0)
-        for (uint64_t i = 0; i < n; i++) put(w + i, w[i] - rate * (grad[i] * scale));
-    else
-        for (uint64_t i = 0; i < n; i++) put(w + i, w[i] - (rate * (grad[i] * scale) + d * w[i]) / (1 + d));
 }

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "consistency/policy.h"
+#include "store/rule.h"
 #include "store/span.h"
 
 #define SHMT_MAX_GROUP 64
@@ -35,18 +36,19 @@ struct shmt_kernels {
     /* Fetches the examples and their weights into the caches; changes nothing. */
     void (*need)(const struct shmt_span *, const struct shmtrain_csr *);
     void (*dot)(const struct shmt_span *, const struct shmtrain_csr *, float *dot_out);
-    void (*push_sparse)(const struct shmt_span *, const struct shmtrain_csr *, const float *slope, float rate, float l2);
+    void (*push_sparse)(const struct shmt_span *, const struct shmtrain_csr *, const float *slope, const struct shmt_update *u);
     /* For groups of `group` examples (1 .. SHMT_MAX_GROUP; the last one may be smaller), in order: all dot products, then
      * `slope` once, then all pushes. */
     void (*each)(const struct shmt_span *, const struct shmtrain_csr *, uint32_t group, shmtrain_slope *slope, void *arg,
-                 float rate, float l2);
+                 const struct shmt_update *u);
     /* floats at .. at + n - 1 of the table; racy: w' as above with a = rate * grad and d = rate * l2 (for a sum over m
      * examples the caller divides the rate by m and multiplies l2 by m); aggregate: sink += grad */
-    void (*push_dense)(const struct shmt_span *, uint64_t at, uint64_t n, const float *grad, float rate, float l2);
+    void (*push_dense)(const struct shmt_span *, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u);
 };
 
-/* The kernels for a write mode, with values or all ones, with L2 or not; never NULL. */
-const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, bool values, bool l2);
+/* The kernels for a write mode and rule, with values or all ones, with L1 or L2 or not (then u->l1 and u->l2 are 0). NULL where
+ * the rule cannot bear the write mode (shmt_rule_check). In `aggregate` the rule does not count. */
+const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised);
 
 /* a += b over gradient buffers of n floats, line by line, and b and its map become zero; lines that b has not touched are
  * not looked at. A line that is marked 0 holds zeros. With NULL maps (both): all of it. The caller alone uses both buffers. */
@@ -54,9 +56,5 @@ void shmt_fold(float *a, uint8_t *a_touched, float *b, uint8_t *b_touched, uint6
 
 /* Clears a gradient buffer of n floats (touched lines only when there is a map) and its map. */
 void shmt_clear(float *a, uint8_t *touched, uint64_t n);
-
-/* One block of the apply phase, n floats: w' as above with a = rate * (grad * scale) and d = rate * l2; `scale` is 1 /
- * examples. grad NULL: gradient 0. Element by element, so the bits do not depend on how a table is cut into blocks. */
-void shmt_sgd_apply(float *w, const float *grad, uint64_t n, float scale, float rate, float l2);
 
 #endif

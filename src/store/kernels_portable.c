@@ -70,27 +70,27 @@ SHMT_INLINE void dot_rows(const struct shmt_span *span, const struct shmtrain_cs
     for (uint32_t k = 0; k < x->n; k++) dot_out[k] = dot_one(span, x, k, how);
 }
 
-SHMT_INLINE void push_rows(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope, float rate, float l2,
-                           struct shmt_how how) {
+SHMT_INLINE void push_rows(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
+                           const struct shmt_update *u, struct shmt_how how) {
     for (uint32_t k = 0; k < x->n; k++) {
         look_ahead(span, x, k, how);
-        push_one(span, x, k, shmt_step_of(slope[k], rate, l2, how), how);
+        push_one(span, x, k, shmt_step_of(slope[k], u, how), how);
     }
 }
 
 SHMT_INLINE void each_group(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope,
-                            void *arg, float rate, float l2, struct shmt_how how) {
+                            void *arg, const struct shmt_update *u, struct shmt_how how) {
     float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
     for (uint32_t first = 0, n; first < x->n; first += n) {
         n = x->n - first < group ? x->n - first : group;
         for (uint32_t k = 0; k < n; k++) dot[k] = dot_one(span, x, first + k, how);
         slope(arg, first, n, dot, slopes);
-        for (uint32_t k = 0; k < n; k++) push_one(span, x, first + k, shmt_step_of(slopes[k], rate, l2, how), how);
+        for (uint32_t k = 0; k < n; k++) push_one(span, x, first + k, shmt_step_of(slopes[k], u, how), how);
     }
 }
 
-SHMT_INLINE void push_floats(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, float rate, float l2,
-                             struct shmt_how how) {
+SHMT_INLINE void push_floats(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
+                             const struct shmt_update *u, struct shmt_how how) {
     float *sink = span->sink + at;
     if (how.write == SHMT_WRITE_AGGREGATE) {
         for (uint64_t i = 0; i < n; i++) sink[i] += grad[i];
@@ -98,9 +98,9 @@ SHMT_INLINE void push_floats(const struct shmt_span *span, uint64_t at, uint64_t
             memset(span->touched + at / SHMT_TOUCH_FLOATS, 1, (at + n - 1) / SHMT_TOUCH_FLOATS - at / SHMT_TOUCH_FLOATS + 1);
         return;
     }
-    const float d = rate * l2;
+    const float d = u->rate * u->l2;
     for (uint64_t i = 0; i < n; i++) {
-        const float w = shmt_live_load(sink + i), a = rate * grad[i];
+        const float w = shmt_live_load(sink + i), a = u->rate * (grad[i] * u->scale);
         shmt_live_store(sink + i, how.l2 ? w - (a + d * w) / (1 + d) : w - a);
     }
 }
@@ -112,17 +112,17 @@ SHMT_INLINE void push_floats(const struct shmt_span *span, uint64_t at, uint64_t
     static void set##_dot(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {                       \
         dot_rows(span, x, dot_out, set##_how);                                                                                \
     }                                                                                                                         \
-    static void set##_push_sparse(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope, float rate, \
-                                  float l2) {                                                                                 \
-        push_rows(span, x, slope, rate, l2, set##_how);                                                                       \
+    static void set##_push_sparse(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,             \
+                                  const struct shmt_update *u) {                                                              \
+        push_rows(span, x, slope, u, set##_how);                                                                              \
     }                                                                                                                         \
     static void set##_each(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, \
-                           void *arg, float rate, float l2) {                                                                 \
-        each_group(span, x, group, slope, arg, rate, l2, set##_how);                                                          \
+                           void *arg, const struct shmt_update *u) {                                                          \
+        each_group(span, x, group, slope, arg, u, set##_how);                                                                 \
     }                                                                                                                         \
-    static void set##_push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, float rate,        \
-                                 float l2) {                                                                                  \
-        push_floats(span, at, n, grad, rate, l2, set##_how);                                                                  \
+    static void set##_push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,                    \
+                                 const struct shmt_update *u) {                                                               \
+        push_floats(span, at, n, grad, u, set##_how);                                                                         \
     }
 
 #define TABLE(set) \
@@ -140,6 +140,7 @@ static const struct shmt_kernels racy[2][2] = {{TABLE(racy_ones), TABLE(racy_one
                                                {TABLE(racy_values), TABLE(racy_values_l2)}};
 static const struct shmt_kernels aggregate[2] = {TABLE(aggregate_ones), TABLE(aggregate_values)};
 
-const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, bool values, bool l2) {
-    return write == SHMT_WRITE_RACY ? &racy[values][l2] : &aggregate[values];
+const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised) {
+    if (write == SHMT_WRITE_AGGREGATE) return &aggregate[values];
+    return write == SHMT_WRITE_RACY && rule == SHMT_RULE_SGD ? &racy[values][regularised] : NULL;
 }

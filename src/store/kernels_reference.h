@@ -8,6 +8,7 @@
 #include "store/kernels.h"
 
 /* The same interface and results as shmt_kernels_find; `need` does nothing. */
-const struct shmt_kernels *shmt_kernels_reference(enum shmt_write write, bool values, bool l2);
+const struct shmt_kernels *shmt_kernels_reference(enum shmt_write write, enum shmt_rule_kind rule, bool values,
+                                                  bool regularised);
 
 #endif

@@ -4,6 +4,14 @@
 #include <math.h>
 #include <stdint.h>
 
+/* x^n for a whole n >= 0. */
+static double whole_power(double x, double n) {
+    double result = 1;
+    for (; n >= 1; n = floor(n / 2), x *= x)
+        if (fmod(n, 2) == 1) result *= x;
+    return result;
+}
+
 /* x^power by square roots and multiplications, which IEEE 754 rounds alike on every machine; libm's pow does not have to.
  * The digits of the power say which of x^8, x^4, ..., x, x^(1/2), x^(1/4), ... are multiplied; a power of 0.5 is one square
  * root. */
@@ -24,7 +32,36 @@ static double power_of(double x, double power) {
     return result;
 }
 
+/* cos(pi x) for x in [0, 1], by additions and multiplications: Taylor's series about the nearest zero of the sine; the last term
+ * is below 2^-53. */
+static double cos_pi(double x) {
+    const double pi = 3.14159265358979323846;
+    const double at = pi * (x - 0.5), square = at * at; /* cos(pi x) = -sin(at), |at| <= pi / 2 */
+    double sum = 0;
+    for (int n = 25; n >= 3; n -= 2) sum = (1 + sum) * -square / (double)(n * (n - 1));
+    return -(at * (1 + sum));
+}
+
+static double decayed(const struct shmt_rate *rate, double epochs_done) {
+    const double base = (double)rate->base;
+    switch (rate->kind) {
+        case SHMT_RATE_INVERSE:
+            return base / power_of(1 + epochs_done, (double)rate->power);
+        case SHMT_RATE_STEP:
+            return base * whole_power(rate->factor, floor(epochs_done / rate->every));
+        case SHMT_RATE_COSINE:
+            return base * (1 + cos_pi(fmin(1, epochs_done / rate->epochs))) / 2;
+        default:
+            return base;
+    }
+}
+
+const char *shmt_rate_name(const struct shmt_rate *rate) {
+    static const char *const NAMES[] = {"constant", "inverse", "step", "cosine"};
+    return NAMES[rate->kind];
+}
+
 float shmt_rate_at(const struct shmt_rate *rate, double epochs_done) {
-    if (rate->kind == SHMT_RATE_CONSTANT) return rate->base;
-    return (float)((double)rate->base / power_of(1 + epochs_done, (double)rate->power));
+    const double now = decayed(rate, epochs_done);
+    return (float)(epochs_done < rate->warmup ? now * (epochs_done / rate->warmup) : now);
 }

@@ -102,9 +102,9 @@ struct shmt_step {
     float decay; /* live modes with L2: rate * l2 */
 };
 
-SHMT_INLINE struct shmt_step shmt_step_of(float slope, float rate, float l2, struct shmt_how how) {
+SHMT_INLINE struct shmt_step shmt_step_of(float slope, const struct shmt_update *u, struct shmt_how how) {
     const bool live = how.write == SHMT_WRITE_RACY;
-    return (struct shmt_step){.slope = live ? rate * slope : slope, .decay = live && how.l2 ? rate * l2 : 0};
+    return (struct shmt_step){.slope = live ? u->rate * slope : slope, .decay = live && how.l2 ? u->rate * u->l2 : 0};
 }
 
 SHMT_INLINE shmt_lanes shmt_updated(shmt_lanes w, shmt_lanes a, shmt_lanes d, struct shmt_how how) {

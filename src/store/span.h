@@ -13,13 +13,33 @@
 
 #include <stdint.h>
 
+#include "base/atomic.h"
+
+/* Row locks of one table: lock words of the shared memory. Unit u of the table (a row of a table of width 1, else a block of
+ * SHMT_LOCK_FLOATS floats) is guarded by word (first + u) & mask. A word is 0 or `owner`: (life << 16 | rank + 1) of the seat that
+ * holds it, so that it says after a death whose it was. Nobody holds two at a time. */
+struct shmt_locks {
+    _Atomic uint32_t *word; /* (mask + 1); NULL: no locks */
+    uint64_t first;
+    uint32_t mask, owner;
+    const _Atomic uint32_t *abort; /* nonzero: whoever waits goes on without the lock, for the run is given up */
+};
+
+#define SHMT_LOCK_FLOATS 1024 /* of a table that is wider than 1 */
+
 #define SHMT_TOUCH_FLOATS 16 /* one byte of the touched map stands for a cache line of 64 bytes */
 
 struct shmt_span {
     const float *weight; /* (rows * width) */
     float *sink;         /* (rows * width): == weight, or a gradient buffer */
     uint8_t *touched;    /* (ceil(rows * width / 16)) of sink: 1 where it may be other than 0; NULL: not kept, all of it may */
-    const float *l2_share; /* (rows) live modes with L2: examples there are for each that touches the row; NULL: 1 */
+    const float *l2_share; /* (rows) live modes with L1 or L2: examples there are for each that touches the row; NULL: 1 */
+    float *state;          /* live modes: word 0 of the rule's state for float 0 of the table; NULL: the rule keeps none, or the
+                              update comes later */
+    uint64_t plane;        /* floats from one state word of a parameter to the next */
+    uint32_t
+        *counted; /* (rows * width) racy: how often each float was updated, counted in the same racy way; NULL: not asked */
+    struct shmt_locks locks; /* write locked */
     uint64_t rows;
     uint32_t width;
     uint32_t reserved;

@@ -9,10 +9,16 @@
 #include "store/kernels.h"
 
 int shmt_shm_aggregate_enter(struct shmt_shm_seat *p) {
-    const struct shmt_spec *spec = &p->store->spec;
-    shmt_chunk_share(spec->n_chunks, p->seat.rank, spec->n_seats, &p->from, &p->to);
+    p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
+    if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", p->store->spec.n_chunks);
+    if (!p->guest) shmt_shm_aggregate_share(p); /* a guest's share is found when it is let in */
+    return 0;
+}
+
+void shmt_shm_aggregate_share(struct shmt_shm_seat *p) {
+    shmt_chunk_share(p->store->spec.n_chunks, p->seat.index, p->seat.n_present, &p->from, &p->to);
     p->chunk = p->from;
-    return shmt_shm_nodes_make(p);
+    shmt_shm_nodes_make(p);
 }
 
 /* Adds the two topmost subtrees of my stack while they are siblings; the buffer that falls free is clear afterwards. */
@@ -52,7 +58,7 @@ static int finish_batch(struct shmt_shm_seat *p) {
     decide_on_stop(p);
     int rc = shmt_shm_meet(p, wait_ns); /* all gradients are in */
     if (rc < 0) return rc;
-    shmt_shm_apply(p, shmt_spec_examples_of_step(spec, p->step), shmt_spec_rate(spec, p->epoch, p->step));
+    shmt_shm_apply(p, shmt_spec_examples_of_step(spec, p->step));
     rc = shmt_shm_meet(p, wait_ns); /* all slices are applied */
     if (rc < 0) return rc;
     if (p->seat.rank == 0) bump_relaxed(&p->slot->counters.updates, 1);

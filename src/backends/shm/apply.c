@@ -3,7 +3,6 @@
  *
  * The gradient buffers of others are read, never written: they were published by the meeting before, and their owners clear
  * them only after the meeting that follows. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
@@ -19,23 +18,23 @@ static uint32_t levels_of(uint32_t n_chunks) {
     return level;
 }
 
-/* Which seat's buffer holds the sum of which subtree. */
-int shmt_shm_nodes_make(struct shmt_shm_seat *p) {
-    const struct shmt_spec *spec = &p->store->spec;
-    p->nodes = malloc(2 * (size_t)spec->n_chunks * sizeof *p->nodes);
-    if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", spec->n_chunks);
-    for (uint32_t i = 0; i < 2 * spec->n_chunks; i++) p->nodes[i].seat = NOBODY;
-    for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
+/* Which seat's buffer holds the sum of which subtree: a function of the configuration and of who takes part in this epoch. */
+void shmt_shm_nodes_make(struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    const uint32_t n_chunks = store->spec.n_chunks;
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < 2 * n_chunks; i++) p->nodes[i].seat = NOBODY;
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         struct shmt_stack stack;
         uint32_t from, to, height;
-        shmt_chunk_share(spec->n_chunks, seat, spec->n_seats, &from, &to);
+        if (!shmt_shm_is_present(store, seat)) continue;
+        shmt_chunk_share(n_chunks, index++, p->seat.n_present, &from, &to);
         shmt_stack_after(from, to, &stack, &height);
         for (uint32_t slot = 0; slot < stack.n; slot++) {
             const struct shmt_subtree sub = stack.at[slot];
-            p->nodes[(spec->n_chunks >> sub.level) + (sub.first >> sub.level)] = (struct shmt_shm_node){seat, slot};
+            p->nodes[(n_chunks >> sub.level) + (sub.first >> sub.level)] = (struct shmt_shm_node){seat, slot};
         }
     }
-    return 0;
 }
 
 static bool is_touched(const uint8_t *map, uint64_t at, uint64_t n) {
@@ -64,17 +63,21 @@ static const float *sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32
     return scratch[0];
 }
 
-void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples, float rate) {
+void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples) {
     const struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
     const struct shmt_flat *flat = &store->layout.flat;
     const uint32_t root = levels_of(spec->n_chunks);
+    const bool moves_all = shmt_rule_moves_all(&spec->rule);
     float scratch[SHMT_MAX_STACK][BLOCK];
+    struct shmt_update u;
     uint64_t from, to;
-    shmt_slice(flat->n, p->seat.rank, spec->n_seats, &from, &to);
+    shmt_spec_update(spec, p->epoch, p->step, &u);
+    u.scale = 1.0f / (float)examples;
+    shmt_slice(flat->n, p->seat.index, p->seat.n_present, &from, &to);
     for (uint64_t at = from; at < to; at += BLOCK) {
         const uint64_t end = shmt_min_u64(at + BLOCK, to);
         const float *grad = sum_of(p, root, 0, at, end - at, scratch);
-        if (grad || spec->l2 > 0) shmt_flat_apply(spec, flat, store->weight, grad, at, end, 1.0f / (float)examples, rate);
+        if (grad || moves_all) shmt_flat_apply(spec, flat, store->weight, store->state, grad, at, end, &u);
     }
 }

@@ -8,38 +8,73 @@
 /* Below this many floats a gradient is folded whole: looking at a map would cost more than it saves. */
 #define MAP_FROM_FLOATS 4096
 
-static uint32_t stack_height(const struct shmt_spec *spec) {
+/* Row locks: a power of two, at most so many. Units whose numbers differ by a multiple of it share one, which costs time where
+ * they meet, and nothing else. */
+#define MOST_LOCKS (1u << 16)
+
+static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
     uint32_t highest = 0;
-    if (shmt_policy_is_live(&spec->policy)) return 0;
-    for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
+    for (uint32_t seat = 0; seat < n_present; seat++) {
         struct shmt_stack stack;
         uint32_t from, to, height;
-        shmt_chunk_share(spec->n_chunks, seat, spec->n_seats, &from, &to);
+        shmt_chunk_share(spec->n_chunks, seat, n_present, &from, &to);
         shmt_stack_after(from, to, &stack, &height);
         if (height > highest) highest = height;
     }
     return highest;
 }
 
-static uint64_t whole_pages(uint64_t bytes) { return shmt_ceil_div(bytes, 4096) * 4096; }
+/* Of every number of seats that may take part: guests come and go. */
+static uint32_t stack_height(const struct shmt_spec *spec) {
+    uint32_t highest = 0;
+    if (shmt_policy_is_live(&spec->policy)) return 0;
+    for (uint32_t n = spec->n_seats - spec->n_guests; n <= spec->n_seats; n++)
+        highest = (uint32_t)shmt_max_u64(highest, height_with(spec, n));
+    return highest;
+}
+
+static uint64_t units_of(const struct shmt_table_spec *table) {
+    return table->width == 1 ? table->rows : shmt_ceil_div(shmt_table_floats(table), SHMT_LOCK_FLOATS);
+}
+
+uint64_t shmt_shm_lock_first(const struct shmt_spec *spec, uint32_t t) {
+    uint64_t first = 0;
+    for (uint32_t before = 0; before < t; before++) first += units_of(&spec->table[before]);
+    return first;
+}
+
+static uint32_t n_locks(const struct shmt_spec *spec) {
+    uint32_t n = 1;
+    if (spec->policy.write != SHMT_WRITE_LOCKED) return 0;
+    while (n < MOST_LOCKS && n < shmt_shm_lock_first(spec, spec->n_tables)) n *= 2;
+    return n;
+}
 
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e) {
     struct shmt_layout plan = {0};
     shmt_flat_plan(spec, &out->flat);
-    const uint64_t floats = out->flat.n, table_bytes = floats * sizeof(float);
+    const uint64_t floats = out->flat.n, table_bytes = floats * sizeof(float), locks = n_locks(spec);
+    const uint64_t page = spec->placement.page_bytes ? spec->placement.page_bytes : 4096;
+    out->page_bytes = page;
+    out->planes = shmt_flat_planes(spec);
+    out->lock_mask = (uint32_t)(locks - 1);
     out->stack = stack_height(spec);
     out->touched = out->stack > 0 && floats >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? floats / SHMT_TOUCH_FLOATS : 0;
-    out->seat_grad_bytes = whole_pages(table_bytes * out->stack);
-    out->seat_map_bytes = whole_pages(out->map_bytes * out->stack);
+    out->seat_grad_bytes = shmt_ceil_div(table_bytes * out->stack, page) * page;
+    out->seat_map_bytes = shmt_ceil_div(out->map_bytes * out->stack, 4096) * 4096;
+    out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
     out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
     out->ledger_off = shmt_layout_add(&plan, shmt_spec_pieces(spec), sizeof(struct shmt_shm_piece));
-    out->weight_off = shmt_layout_add_pages(&plan, floats, sizeof(float));
-    out->l2_share_off = shmt_layout_add_pages(&plan, spec->l2_shares ? floats : 0, sizeof(float));
-    out->grad_off = shmt_layout_add_pages(&plan, spec->n_seats, out->seat_grad_bytes);
-    out->touched_off = shmt_layout_add_pages(&plan, spec->n_seats, out->seat_map_bytes);
-    out->board_off = shmt_layout_add_pages(&plan, 1, spec->board_bytes);
+    out->locks_off = shmt_layout_add(&plan, locks, sizeof(uint32_t));
+    out->weight_off = shmt_layout_add_at(&plan, floats, sizeof(float), page);
+    out->state_off = shmt_layout_add_at(&plan, out->planes, table_bytes, page);
+    out->l2_share_off = shmt_layout_add_at(&plan, spec->l2_shares ? floats : 0, sizeof(float), page);
+    out->counted_off = shmt_layout_add_at(&plan, spec->count_lost ? floats : 0, sizeof(uint32_t), page);
+    out->grad_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_grad_bytes, page);
+    out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
+    out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);
     out->bytes = plan.bytes;
     if (plan.failed) return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
     return 0;

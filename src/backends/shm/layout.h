@@ -1,7 +1,7 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
  *
- *     control | slots (n_seats) | ledger (pieces) | parameters | l2 shares | gradients (n_seats, stack) | touched maps |
- *     board */
+ *     head | control | slots (n_seats) | ledger (pieces) | row locks | parameters | state planes | l2 shares | update counts |
+ *     gradients (n_seats, stack) | touched maps | board */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
 #define SHMT_BACKENDS_SHM_LAYOUT_H
 
@@ -12,7 +12,7 @@
 #include "ps/flat.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 1
+#define SHMT_SHM_LAYOUT_VERSION 2
 #define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
 
 /* Words that concern all; each line has one writer. */
@@ -21,6 +21,7 @@ struct shmt_shm_control {
     alignas(SHMT_LINE) _Atomic uint32_t abort;    /* supervisor: a worker failed, give up */
     alignas(SHMT_LINE) _Atomic uint64_t end_step; /* chief: aggregate ends before this step */
     _Atomic uint32_t over;                        /* chief: no epoch follows */
+    _Atomic uint32_t epoch;                       /* chief: the epoch that is going on; guests begin with it */
 };
 
 /* One worker's words; its owner is the only writer. */
@@ -28,6 +29,8 @@ struct shmt_shm_slot {
     struct shmt_gate gate;
     alignas(SHMT_LINE) _Atomic uint32_t alive; /* counts at meetings (set to 1 before workers exist) */
     _Atomic uint32_t working;                  /* has work in this epoch: counts for the staleness bound */
+    _Atomic uint32_t guest;                    /* a lock word: process id of the guest that has reserved the seat; 0: free */
+    _Atomic uint32_t parting;                  /* owner (a guest): let me go at the end of the epoch */
     alignas(SHMT_LINE) struct shmt_counters counters;
     alignas(SHMT_LINE) _Atomic uint64_t undo_place; /* room for the old bytes of the block that is being changed */
     alignas(SHMT_LINE) float undo[SHMT_UNDO_FLOATS];
@@ -46,10 +49,17 @@ struct shmt_shm_layout {
     uint32_t stack;     /* gradient buffers of each seat; 0 in live modes */
     bool touched;       /* whether touched maps are kept */
     uint64_t map_bytes; /* of one touched map */
-    uint64_t control_off, slots_off, ledger_off, weight_off, l2_share_off, grad_off, touched_off, board_off;
+    uint32_t planes;    /* of the rule's state */
+    uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
+    uint64_t head_off, control_off, slots_off, ledger_off, locks_off, weight_off, state_off, l2_share_off, counted_off,
+        grad_off, touched_off, board_off;
+    uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t bytes;
 };
+
+/* The first lock unit of table t: those of the tables before it come first. */
+uint64_t shmt_shm_lock_first(const struct shmt_spec *spec, uint32_t t);
 
 /* Pure. Errors: _MEMORY when it is beyond all arithmetic. */
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e);

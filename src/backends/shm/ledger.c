@@ -7,9 +7,9 @@ static uint64_t region_start(const struct shmt_claims *claims, uint32_t seat) {
     return (uint64_t)((unsigned __int128)claims->n * seat / claims->n_seats);
 }
 
-void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, uint32_t n_seats) {
-    *claims = (struct shmt_claims){.n = n, .n_seats = n_seats, .self = self};
-    claims->forward = region_start(claims, self);
+void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, uint32_t region, uint32_t n_seats) {
+    *claims = (struct shmt_claims){.n = n, .n_seats = n_seats, .self = self, .region = region};
+    claims->forward = region_start(claims, region);
 }
 
 static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, uint32_t self) {
@@ -26,7 +26,7 @@ static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, ui
  * up. */
 static bool steal(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,
                   uint64_t *piece_out) {
-    const uint32_t victim = (claims->self + claims->victim) % claims->n_seats;
+    const uint32_t victim = (claims->region + claims->victim) % claims->n_seats;
     const uint64_t start = region_start(claims, victim);
     while (claims->back > start) {
         claims->back--;
@@ -39,7 +39,7 @@ static bool steal(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uin
 
 bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,
                        uint64_t *piece_out) {
-    const uint64_t end = region_start(claims, claims->self + 1);
+    const uint64_t end = region_start(claims, claims->region + 1);
     while (claims->forward < end) {
         const uint64_t piece = claims->forward++;
         if (!take(&ledger[piece], epoch, life, claims->self)) {
@@ -52,7 +52,7 @@ bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims
     while (claims->victim < claims->n_seats) {
         if (claims->victim > 0 && steal(ledger, claims, epoch, life, piece_out)) return true;
         claims->victim++;
-        claims->back = region_start(claims, (claims->self + claims->victim) % claims->n_seats + 1);
+        claims->back = region_start(claims, (claims->region + claims->victim) % claims->n_seats + 1);
     }
     return false;
 }

@@ -11,14 +11,15 @@
 
 /* Where a worker looks next; private to it. */
 struct shmt_claims {
-    uint64_t n; /* pieces */
-    uint32_t n_seats, self;
-    uint64_t forward; /* the next piece of my own region */
-    uint32_t victim;  /* how many regions after mine I am taking from the end of */
-    uint64_t back;    /* taking from the victim: pieces from `back` on are known to be taken */
+    uint64_t n;               /* pieces */
+    uint32_t n_seats, region; /* the region that is mine: seats of a NUMA node have neighbouring ones */
+    uint32_t self;            /* my rank */
+    uint64_t forward;         /* the next piece of my own region */
+    uint32_t victim;          /* how many regions after mine I am taking from the end of */
+    uint64_t back;            /* taking from the victim: pieces from `back` on are known to be taken */
 };
 
-void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, uint32_t n_seats);
+void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, uint32_t region, uint32_t n_seats);
 
 /* Claims a piece for (epoch, life, self): true and *piece_out, or false when all are taken. */
 bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,

@@ -2,10 +2,15 @@
  * piece. */
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
+#include "ps/strata.h"
+
+static void begin_claims(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), p->seat.rank, shmt_strata_region(spec, p->seat.rank), spec->n_seats);
+}
 
 int shmt_shm_live_enter(struct shmt_shm_seat *p) {
-    const struct shmt_spec *spec = &p->store->spec;
-    shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), p->seat.rank, spec->n_seats);
+    begin_claims(p);
     return 0;
 }
 
@@ -68,5 +73,5 @@ void shmt_shm_live_align(struct shmt_shm_seat *p) {
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
     /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
     store_relaxed(&p->slot->working, 1);
-    shmt_claims_begin(&p->claims, shmt_spec_pieces(&p->store->spec), p->seat.rank, p->store->spec.n_seats);
+    begin_claims(p);
 }

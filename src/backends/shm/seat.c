@@ -13,10 +13,33 @@ uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t sl
     return store->segment.base + SHMT_SEGMENT_HEADER_BYTES + l->touched_off + seat * l->seat_map_bytes + slot * l->map_bytes;
 }
 
-int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
+bool shmt_shm_count_present(struct shmt_shm_seat *p) {
+    const uint32_t before = p->seat.n_present;
+    p->seat.index = p->seat.n_present = 0;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
+        if (!shmt_shm_is_present(p->store, seat)) continue;
+        if (seat < p->seat.rank) p->seat.index++;
+        p->seat.n_present++;
+    }
+    return p->seat.n_present != before;
+}
+
+int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {
+    /* relaxed: published by the meeting */
+    p->over = load_relaxed(&p->store->control->over) != 0 || !shmt_shm_is_present(p->store, p->seat.rank);
+    if (p->over) return 0;
+    if (shmt_shm_count_present(p) && !shmt_shm_is_live(p->store)) shmt_shm_aggregate_share(p);
+    return 1;
+}
+
+int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
     uint64_t waited = 0;
-    shmt_gate_reach(&p->meeting, SHMT_GATE_PHASE, ++p->phase);
     const int gave_up = shmt_gates_wait(&p->meeting, SHMT_GATE_PHASE, p->phase, &waited, NULL);
     bump_relaxed(wait_ns, waited);
     return gave_up ? SHMTRAIN_E_STOPPED : 0;
+}
+
+int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
+    shmt_gate_reach(&p->meeting, SHMT_GATE_PHASE, ++p->phase);
+    return shmt_shm_wait_for_all(p, wait_ns);
 }

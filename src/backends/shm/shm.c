@@ -21,9 +21,10 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     if (rc == 0) rc = shmt_shm_layout_plan(spec, &layout, e);
     if (rc != 0) return rc;
     out->parameter_bytes = layout.flat.n * sizeof(float) * (spec->l2_shares ? 2 : 1);
+    out->state_bytes = layout.flat.n * sizeof(float) * (layout.planes + spec->count_lost);
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
     out->total_bytes = layout.bytes + SHMT_SEGMENT_HEADER_BYTES;
-    out->other_bytes = out->total_bytes - out->parameter_bytes - out->gradient_bytes;
+    out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
     return 0;
 }
 
@@ -37,10 +38,15 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->control = at(store, l->control_off, sizeof *store->control);
     store->slot = at(store, l->slots_off, spec->n_seats * sizeof *store->slot);
     store->ledger = at(store, l->ledger_off, shmt_spec_pieces(spec) * sizeof *store->ledger);
+    store->head = at(store, l->head_off, spec->head_bytes);
+    store->locks = at(store, l->locks_off, ((uint64_t)l->lock_mask + 1) % (UINT32_MAX + UINT64_C(1)) * sizeof *store->locks);
     store->weight = at(store, l->weight_off, table_bytes);
+    store->state = at(store, l->state_off, l->planes * table_bytes);
+    store->counted = at(store, l->counted_off, spec->count_lost ? table_bytes : 0);
     store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
     store->board = at(store, l->board_off, spec->board_bytes);
-    if (!store->control || !store->slot || !store->ledger || !store->weight || !store->l2_share || !store->board)
+    if (!store->control || !store->slot || !store->ledger || !store->weight || !store->l2_share || !store->board ||
+        !store->head || !store->locks || !store->state || !store->counted)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
@@ -48,7 +54,7 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
 static void begin_words(struct shmt_store *store) {
     /* relaxed: no worker exists yet; the fork, or the start of a thread, publishes them */
     store_relaxed(&store->control->end_step, SHMT_NO_LIMIT);
-    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
+    for (uint32_t seat = 0; seat < store->spec.n_seats - store->spec.n_guests; seat++) {
         store_relaxed(&store->slot[seat].alive, 1);
         store_relaxed(&store->slot[seat].working, 1);
     }
@@ -81,8 +87,9 @@ static int open_store(const struct shmt_spec *spec, int fd, struct shmt_store **
     return 0;
 }
 
-static int create(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e) {
+static int create(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e) {
     struct shmt_store *store;
+    (void)home;
     const int rc = open_store(spec, -1, &store, e);
     if (rc < 0) return rc;
     begin_words(store);
@@ -123,6 +130,7 @@ static void leave(struct shmt_seat *seat) {
     /* Who leaves before the end keeps counting: without its gradients the others must not go on, and the abort word ends them.
      * relaxed: nobody reads anything of mine on the strength of it. */
     if (p->over) store_relaxed(&p->slot->alive, 0);
+    if (p->over && p->guest) shmt_shm_give_back(p);
     free(p->nodes);
     free(p->scratch);
     free(p);
@@ -137,6 +145,8 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.rank = rank;
     p->seat.life = life;
     p->seat.counters = &p->slot->counters;
+    p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
+    (void)shmt_shm_count_present(p);
     p->meeting = gates_of(store, rank, &store->slot[0].alive);
     p->clocks = gates_of(store, rank, &store->slot[0].working);
     populate(p);
@@ -170,6 +180,16 @@ static uint8_t *map_of(const struct shmt_shm_seat *p) {
     return shmt_shm_map(p->store, p->seat.rank, p->stack.n ? p->stack.n - 1 : 0);
 }
 
+static struct shmt_locks locks_of(const struct shmt_shm_seat *p, int t) {
+    const struct shmt_store *store = p->store;
+    if (store->spec.policy.write != SHMT_WRITE_LOCKED) return (struct shmt_locks){0};
+    return (struct shmt_locks){.word = store->locks,
+                               .first = shmt_shm_lock_first(&store->spec, (uint32_t)t),
+                               .mask = store->layout.lock_mask,
+                               .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
+                               .abort = &store->control->abort};
+}
+
 static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_out) {
     const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_store *store = p->store;
@@ -180,6 +200,10 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
                               .sink = sink_of(p) + start,
                               .touched = map ? map + start / SHMT_TOUCH_FLOATS : NULL,
                               .l2_share = store->spec.l2_shares ? store->l2_share + start : NULL,
+                              .state = shmt_shm_is_live(store) && store->layout.planes ? store->state + start : NULL,
+                              .plane = store->layout.flat.n,
+                              .counted = store->spec.count_lost ? store->counted + start : NULL,
+                              .locks = locks_of(p, t),
                               .rows = table->rows,
                               .width = table->width};
     *live_out = shmt_shm_is_live(store);
@@ -255,10 +279,9 @@ static int turn(struct shmt_seat *seat) {
     const bool more = p->epoch < spec->epochs && shmt_spec_has_step(spec, p->epoch, 0);
     /* relaxed: the chief alone decides, and the meeting publishes it */
     if (seat->rank == 0) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
+    if (seat->rank == 0 && !load_relaxed(&control->over)) shmt_shm_admit_all(p);
     const int rc = meet(seat);
-    if (rc < 0) return rc;
-    p->over = load_relaxed(&control->over) != 0;
-    return !p->over;
+    return rc < 0 ? rc : shmt_shm_begin_epoch(p);
 }
 
 /* ---- from the application, or any worker ---- */
@@ -274,8 +297,23 @@ static int read_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, 
 
 static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in) {
     memcpy(rows_at(store, t, row), in, n * store->spec.table[t].width * sizeof(float));
+    shmt_flat_begin(&store->spec, &store->layout.flat, store->weight, store->layout.planes ? store->state : NULL, t, row, n);
     return 0;
 }
+
+static float *state(struct shmt_store *store, int t, uint32_t plane) {
+    const struct shmt_shm_layout *l = &store->layout;
+    return plane < l->planes ? store->state + plane * l->flat.n + l->flat.start[t] : NULL;
+}
+
+static int lost(struct shmt_store *store, uint64_t *counted_out) {
+    *counted_out = 0;
+    if (!store->spec.count_lost) return 0;
+    for (uint64_t i = 0; i < store->layout.flat.n; i++) *counted_out += store->counted[i];
+    return 1;
+}
+
+static void *head(struct shmt_store *store) { return store->head; }
 
 static float *l2_share(struct shmt_store *store, int t) {
     return store->spec.l2_shares ? store->l2_share + store->layout.flat.start[t] : NULL;
@@ -300,7 +338,7 @@ static void rouse(struct shmt_store *store) {
 const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .name = "shm",
     .about = "worker processes (or threads) over one shared memory segment",
-    .caps = SHMT_CAP_MANY | SHMT_CAP_PROCESSES,
+    .caps = SHMT_CAP_MANY | SHMT_CAP_PROCESSES | SHMT_CAP_JOIN,
     .plan = plan,
     .create = create,
     .destroy = destroy,
@@ -316,7 +354,15 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .turn = turn,
     .read = read_rows,
     .write = write_rows,
+    .reserve = shmt_shm_reserve,
+    .admit = shmt_shm_admit,
+    .part = shmt_shm_part,
+    .occupied = shmt_shm_occupied,
+    .mourn = shmt_shm_mourn,
     .l2_share = l2_share,
+    .state = state,
+    .lost = lost,
+    .head = head,
     .board = board,
     .counters = counters,
     .stop = stop,

@@ -14,7 +14,11 @@ struct shmt_store {
     struct shmt_shm_control *control;
     struct shmt_shm_slot *slot;    /* (n_seats) */
     struct shmt_shm_piece *ledger; /* (pieces) */
+    _Atomic uint32_t *locks;       /* (lock_mask + 1) */
     float *weight, *l2_share;      /* (flat.n) */
+    float *state;                  /* (planes, flat.n); NULL: none */
+    uint32_t *counted;             /* (flat.n) */
+    unsigned char *head;
     unsigned char *board;
 };
 
@@ -32,6 +36,7 @@ struct shmt_shm_seat {
     uint64_t phase, clock;             /* mine, as published */
     uint32_t epoch;
     bool over; /* the run has come to its end */
+    bool guest, given_back;
     struct shmtrain_work work;
     uint64_t piece;              /* the one in hand */
     struct shmt_claims claims;   /* live modes: where I look for the next piece */
@@ -45,14 +50,30 @@ struct shmt_shm_seat {
 static inline struct shmt_shm_seat *shmt_shm_seat_of(struct shmt_seat *seat) { return (struct shmt_shm_seat *)(void *)seat; }
 static inline bool shmt_shm_is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
 
+/* Takes part in this epoch. Changes at the beginning of epochs only, but for guests that die, which ends an `aggregate` run.
+ * acquire: what a guest's owner or the chief wrote before it was counted in is there; pairs with their releases. */
+static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t seat) {
+    return load_acquire(&store->slot[seat].alive) != 0;
+}
+
 /* seat.c */
 
 /* The gradient buffer at place `slot` of a seat's stack, and its touched map (NULL: not kept). */
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 
+/* Who takes part in this epoch: sets seat.index and seat.n_present; behind a meeting, before the epoch's first claim. True when
+ * the number has changed. */
+bool shmt_shm_count_present(struct shmt_shm_seat *p);
+
+/* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me. */
+int shmt_shm_begin_epoch(struct shmt_shm_seat *p);
+
 /* My next meeting point: publishes it and waits for all who live. 0, or _STOPPED. The wait counts into *wait_ns. */
 int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
+
+/* The wait alone: until all who live have reached my phase. */
+int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
 
 /* live.c */
 int shmt_shm_live_enter(struct shmt_shm_seat *p);
@@ -60,13 +81,23 @@ int shmt_shm_live_claim(struct shmt_shm_seat *p);
 int shmt_shm_live_publish(struct shmt_shm_seat *p);
 void shmt_shm_live_align(struct shmt_shm_seat *p); /* at the end of an epoch: all clocks become the largest */
 
+/* guests.c: see the entries of the same names in ps/backend_ops.h. */
+int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
+int shmt_shm_admit(struct shmt_seat *seat);
+void shmt_shm_part(struct shmt_store *store, uint32_t rank);
+uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank);
+int shmt_shm_mourn(struct shmt_store *store, uint32_t rank);
+void shmt_shm_give_back(struct shmt_shm_seat *p);     /* a guest leaves */
+void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that begins an epoch */
+
 /* aggregate.c */
 int shmt_shm_aggregate_enter(struct shmt_shm_seat *p);
+void shmt_shm_aggregate_share(struct shmt_shm_seat *p); /* my chunks, by who takes part */
 int shmt_shm_aggregate_claim(struct shmt_shm_seat *p);
 int shmt_shm_aggregate_publish(struct shmt_shm_seat *p);
 
 /* apply.c: my slice of the update of a batch of `examples` */
-void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples, float rate);
-int shmt_shm_nodes_make(struct shmt_shm_seat *p);
+void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples);
+void shmt_shm_nodes_make(struct shmt_shm_seat *p); /* p->nodes, by who takes part */
 
 #endif
