@@ -38,10 +38,15 @@ static inline uint64_t placed_bytes(const struct shmt_segment *segment) {
     return (uint64_t)file.st_blocks * 512;
 }
 
+static inline int create(const char *name, uint64_t bytes, struct shmt_segment *out, struct shmt_error *e) {
+    const struct shmt_segment_wish wish = {.name = name, .fd = -1, .bytes = bytes, .fingerprint = FINGERPRINT};
+    return shmt_segment_create(&wish, out, e);
+}
+
 static inline struct shmt_segment make(uint64_t bytes) {
     struct shmt_segment segment = {0};
     struct shmt_error e = {0};
-    if (shmt_segment_create("test", bytes, FINGERPRINT, &segment, &e) != 0) fail_msg("%s", e.text);
+    if (create("test", bytes, &segment, &e) != 0) fail_msg("%s", e.text);
     return segment;
 }
 

@@ -40,7 +40,7 @@ static void two_mappings_see_each_others_writes(void **state) {
     (void)state;
     struct shmt_segment one = make(MIB), two;
     struct shmt_error e = {0};
-    assert_int_equal(shmt_segment_attach(one.fd, FINGERPRINT, &two, &e), 0);
+    assert_int_equal(shmt_segment_attach(one.fd, FINGERPRINT, 0, &two, &e), 0);
     assert_ptr_not_equal(one.base, two.base);
     assert_int_not_equal(one.fd, two.fd);
     assert_int_equal(one.bytes, two.bytes);
@@ -58,7 +58,7 @@ static void two_mappings_see_each_others_writes(void **state) {
 static int writes_to_a_segment_of_its_own_mapping(void *arg) {
     struct shmt_segment *inherited = arg, mine;
     struct shmt_error e = {0};
-    if (shmt_segment_attach(inherited->fd, FINGERPRINT, &mine, &e) != 0) return 1;
+    if (shmt_segment_attach(inherited->fd, FINGERPRINT, 0, &mine, &e) != 0) return 1;
     shmt_segment_detach(inherited);
     uint64_t *word = shmt_segment_at(&mine, 128, 8);
     if (*word != 7) return 2;
@@ -80,7 +80,7 @@ static void expect_refusal(int fd, uint64_t fingerprint, int status, const char 
     struct shmt_segment segment = {.base = NULL, .bytes = 77, .fd = 77};
     struct shmt_error e = {0};
     const uint32_t before = descriptors();
-    assert_int_equal(shmt_segment_attach(fd, fingerprint, &segment, &e), status);
+    assert_int_equal(shmt_segment_attach(fd, fingerprint, 0, &segment, &e), status);
     if (!strstr(e.text, words)) fail_msg("\"%s\" is not in \"%s\"", words, e.text);
     assert_int_equal(segment.fd, 77);
     assert_int_equal(descriptors(), before);
@@ -118,7 +118,7 @@ static void each_wrong_word_of_the_header_is_refused(void **state) {
         expect_refusal(segment.fd, FINGERPRINT, SHMTRAIN_E_USAGE, cases[i].words);
         word ^= cases[i].xor ;
         memcpy(segment.base + cases[i].off, &word, cases[i].bytes);
-        assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, &other, NULL), 0);
+        assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, 0, &other, NULL), 0);
         shmt_segment_detach(&other);
         shmt_segment_detach(&segment);
     }
@@ -181,7 +181,7 @@ static void what_is_written_into_the_header_after_the_check_is_not_used(void **s
     struct shmt_error e = {0};
     victim = &segment;
     sys.at_seal_check = scribble_over_the_header;
-    assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, &other, &e), 0);
+    assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, 0, &other, &e), 0);
     assert_int_equal(segment.base[0], 0xff);
     assert_int_equal(other.bytes, segment.bytes);
     shmt_segment_detach(&other);

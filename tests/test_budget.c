@@ -287,10 +287,12 @@ static int lives_within(const struct real_group *real) {
     shmt_budget_read("", &budget);
     if (budget.limit_bytes != 64 * MIB || budget.available_bytes > 64 * MIB) return 11;
     if (!strstr(budget.limit, strrchr(real->group.dir, '/'))) return 12;
-    if (shmt_segment_create("large", 256 * MIB, 1, &segment, &e) != SHMTRAIN_E_MEMORY) return 13;
+    const struct shmt_segment_wish large = {.name = "large", .fd = -1, .bytes = 256 * MIB};
+    const struct shmt_segment_wish small = {.name = "small", .fd = -1, .bytes = 32 * MIB};
+    if (shmt_segment_create(&large, &segment, &e) != SHMTRAIN_E_MEMORY) return 13;
     if (!strstr(e.text, "a shared memory segment needs 256 MiB but the memory limit of control group ")) return 14;
     shmt_error_clear(&e);
-    if (shmt_segment_create("small", 32 * MIB, 1, &segment, &e) != 0) return 15;
+    if (shmt_segment_create(&small, &segment, &e) != 0) return 15;
     const uint64_t before = budget.available_bytes;
     shmt_budget_read("", &budget);
     if (budget.available_bytes + 30 * MIB > before) return 16; /* shared memory is no cache that could be dropped */

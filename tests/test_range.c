@@ -79,7 +79,7 @@ static uint64_t entered(const struct shmt_segment *segment, uint64_t off, uint64
 static void expect_populated(int filled, int write) {
     struct shmt_segment segment = make(4 * MIB), other;
     if (filled) memset(shmt_segment_at(&segment, 0, 4 * MIB), 5, 4 * MIB);
-    assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, &other, NULL), 0);
+    assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, 0, &other, NULL), 0);
     assert_int_equal(entered(&other, 0, 4 * MIB), 0);
     shmt_segment_populate(&other, MIB, 2 * MIB, write);
     assert_int_equal(entered(&other, MIB, 2 * MIB), 2 * MIB / PAGE);
@@ -155,7 +155,7 @@ static void a_punched_segment_can_still_be_attached(void **state) {
     (void)state;
     struct shmt_segment segment = make(MIB), other;
     shmt_segment_punch(&segment, 0, MIB);
-    assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, &other, NULL), 0);
+    assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, 0, &other, NULL), 0);
     shmt_segment_detach(&other);
     shmt_segment_detach(&segment);
 }

@@ -99,7 +99,7 @@ static void expect_no_segment(uint64_t bytes, int status, const char *words) {
     struct shmt_segment segment = {.base = NULL, .bytes = 77, .fd = 77};
     struct shmt_error e = {0};
     const uint32_t before = descriptors();
-    assert_int_equal(shmt_segment_create("test", bytes, FINGERPRINT, &segment, &e), status);
+    assert_int_equal(create("test", bytes, &segment, &e), status);
     assert_int_equal(e.status, status);
     if (!strstr(e.text, words)) fail_msg("\"%s\" is not in \"%s\"", words, e.text);
     assert_null(strchr(e.text, '\n'));
@@ -108,7 +108,7 @@ static void expect_no_segment(uint64_t bytes, int status, const char *words) {
     assert_int_equal(mappings_named("shmtrain-test"), 0);
     sys.fallocate_calls = 0;
     /* Without somebody who wants the sentence it ends the same way. */
-    assert_int_equal(shmt_segment_create("test", bytes, FINGERPRINT, &segment, NULL), status);
+    assert_int_equal(create("test", bytes, &segment, NULL), status);
     assert_int_equal(descriptors(), before);
 }
 
@@ -247,7 +247,7 @@ static int meets_address_limit(void *arg) {
     const struct rlimit limit = {pages * PAGE + 64 * MIB, pages * PAGE + 64 * MIB};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 2;
     const uint32_t before = descriptors();
-    if (shmt_segment_create("test", 128 * MIB, FINGERPRINT, &segment, &e) != SHMTRAIN_E_MEMORY) return 3;
+    if (create("test", 128 * MIB, &segment, &e) != SHMTRAIN_E_MEMORY) return 3;
     if (!strstr(e.text, "mapping 128 MiB of shared memory is refused") || !strstr(e.text, "(ulimit -v)")) return 4;
     return descriptors() == before ? 0 : 5;
 }
@@ -263,9 +263,9 @@ static int meets_file_limit(void *arg) {
     struct shmt_error e = {0};
     const struct rlimit limit = {MIB, MIB};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
-    if (shmt_segment_create("test", 8 * MIB, FINGERPRINT, &segment, &e) != SHMTRAIN_E_MEMORY) return 2;
+    if (create("test", 8 * MIB, &segment, &e) != SHMTRAIN_E_MEMORY) return 2;
     if (!strstr(e.text, "files of this process are limited to 1.0 MiB: raise the limit (ulimit -f)")) return 3;
-    return shmt_segment_create("test", 512 * KIB, FINGERPRINT, &segment, &e) == 0 ? 0 : 4;
+    return create("test", 512 * KIB, &segment, &e) == 0 ? 0 : 4;
 }
 
 static void a_limit_for_file_sizes_is_told_and_not_met_by_a_signal(void **state) {

@@ -419,7 +419,9 @@ static void a_strangers_segment_is_refused(void **state) {
     struct shmt_error e = {0};
     int fds[2];
     (void)state;
-    assert_int_equal(shmt_segment_create("other", 1 << 20, shmt_shm_layout_fingerprint() + 1, &other, &e), 0);
+    const struct shmt_segment_wish wish = {
+        .name = "other", .fd = -1, .bytes = 1 << 20, .fingerprint = shmt_shm_layout_fingerprint() + 1};
+    assert_int_equal(shmt_segment_create(&wish, &other, &e), 0);
     assert_not_attached(&spec, other.fd);
     shmt_segment_detach(&other);
     const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

@@ -70,7 +70,8 @@ void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) 
 
 int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {
     const struct shmt_totals *t = &load->totals;
-    int rc = shmt_segment_create("data", load->bytes, 0, &load->segment, &store->error);
+    const struct shmt_segment_wish wish = {.name = "data", .fd = -1, .bytes = load->bytes, .log = &store->log};
+    int rc = shmt_segment_create(&wish, &load->segment, &store->error);
     if (rc < 0) return rc;
     const struct shmt_segment *s = &load->segment;
     const struct shmt_arrays into = {

@@ -2,19 +2,12 @@
 #include "segment/segment.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/checked.h"
 #include "base/line.h"
-
-#ifndef MADV_POPULATE_READ
-#    define MADV_POPULATE_READ  22
-#    define MADV_POPULATE_WRITE 23
-#endif
+#include "segment/segment_priv.h"
 
 #define LAYOUT_PAGE_BYTES 4096
 
@@ -28,7 +21,7 @@ void *shmt_segment_at(const struct shmt_segment *segment, uint64_t off, uint64_t
 void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uint64_t bytes, int write) {
     const unsigned char *start = shmt_segment_at(segment, off, bytes);
     if (!start || bytes == 0) return;
-    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t page_bytes = segment->page_bytes;
     const uint64_t first = (uint64_t)(start - segment->base) & ~(page_bytes - 1);
     const uint64_t end = (uint64_t)(start - segment->base) + bytes;
     const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
@@ -39,14 +32,23 @@ void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uin
 }
 
 void shmt_segment_punch(const struct shmt_segment *segment, uint64_t off, uint64_t bytes) {
-    void *start = shmt_segment_at(segment, off, bytes);
+    unsigned char *start = shmt_segment_at(segment, off, bytes);
     if (!start || bytes == 0) return;
-    int rc;
-    do {
-        rc = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(SHMT_SEGMENT_HEADER_BYTES + off),
-                       (off_t)bytes);
-    } while (rc != 0 && errno == EINTR);
-    if (rc != 0) memset(start, 0, bytes); /* the pages stay, but the contents are as promised */
+    /* Whole pages only: what is left of huge ones at the ends is not cleared by every kernel. */
+    uint64_t from = SHMT_SEGMENT_HEADER_BYTES + off, end = from + bytes;
+    const uint64_t mask = segment->page_bytes - 1, first = (from + mask) & ~mask, last = end & ~mask;
+    int rc = -1;
+    if (first < last) {
+        do {
+            rc = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first, (off_t)(last - first));
+        } while (rc != 0 && errno == EINTR);
+    }
+    if (rc != 0) { /* the pages stay, but the contents are as promised */
+        memset(start, 0, bytes);
+        return;
+    }
+    memset(start, 0, first - from);
+    memset(segment->base + last, 0, end - last);
 }
 
 static uint64_t add_aligned(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes, uint64_t alignment) {

@@ -1,48 +1,32 @@
-/* Making, attaching and leaving segments: see segment.h. What lies inside is range.c's matter.
+/* Making segments: see segment.h. Attaching and leaving is attach.c's matter, NUMA nodes placing.c's, what lies inside range.c's.
  *
- * Both create and attach work on a handle of their own, which undo() takes back in any state; the caller's is set on success
- * only. */
+ * create works on a handle of its own, which undo takes back in any state; the caller's is set on success only. */
 #include "segment/segment.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/checked.h"
 #include "segment/budget.h"
+#include "segment/segment_priv.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #    define MFD_NOEXEC_SEAL 0x0008u
 #endif
+#ifndef MFD_HUGETLB
+#    define MFD_HUGETLB 0x0004u
+#endif
+#define HUGE_2M (21u << 26) /* MFD_HUGE_2MB */
 
-#define LAYOUT_MAGIC   0x6765736e72746873u /* "shtrnseg" as bytes in memory */
-#define LAYOUT_VERSION 1u
-#define SEALS          (F_SEAL_SHRINK | F_SEAL_GROW)
-#define MORE_SEALS     (SEALS | F_SEAL_SEAL) /* nobody adds a seal against writing either */
+#define MORE_SEALS     (SHMT_SEGMENT_SEALS | F_SEAL_SEAL) /* nobody adds a seal against writing either */
 #define STEP_BYTES     ((uint64_t)64 << 20)
 #define MIN_STEP_BYTES ((uint64_t)64 << 10)
-#define REMEDY         "free some memory, raise the limit, or train on less data"
-
-/* The start of the segment; written once, before anybody else can see it. */
-struct header {
-    uint64_t magic;
-    uint32_t version;
-    uint32_t header_bytes;
-    uint64_t bytes;       /* of the whole segment */
-    uint64_t fingerprint; /* of the layout inside */
-};
-
-_Static_assert(sizeof(struct header) == 32 && offsetof(struct header, fingerprint) == 24, "other processes read this header");
-_Static_assert(sizeof(struct header) <= SHMT_SEGMENT_HEADER_BYTES, "the header has its own page");
-
-static const struct shmt_segment DETACHED = {.base = NULL, .bytes = 0, .fd = -1};
 
 /* Beyond the process's limit for file sizes, ftruncate would not fail but end the process by SIGXFSZ, also for files of
  * memory. */
@@ -61,64 +45,80 @@ static int check_file_limit(uint64_t bytes, struct shmt_error *e) {
 static int check_need(uint64_t bytes, const char *what, struct shmt_error *e) {
     struct shmt_budget budget;
     shmt_budget_read("", &budget);
-    return shmt_budget_check(&budget, bytes, what, NULL, REMEDY, e);
+    return shmt_budget_check(&budget, bytes, what, NULL, SHMT_SEGMENT_REMEDY, e);
+}
+
+/* Room of the file system that a given file lies in, which is small in containers; `placed` bytes of the need are there. Refuses
+ * what does not fit, or, when the system has refused it already (`refused`), says so. */
+static int check_room(int fd, uint64_t bytes, uint64_t placed, int refused, struct shmt_error *e) {
+    struct statfs system;
+    char all[32], left[32], need[32];
+    if (fstatfs(fd, &system) != 0 || system.f_blocks == 0) return 0; /* 0: a tmpfs without a limit */
+    const uint64_t block = (uint64_t)system.f_bsize, room = system.f_bavail * block + placed;
+    if (bytes <= room && !refused) return 0;
+    shmt_bytes_text(system.f_blocks * block, all, sizeof all);
+    shmt_bytes_text(room, left, sizeof left);
+    shmt_bytes_text(bytes, need, sizeof need);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY,
+                     "/dev/shm has %s, %s free, and a named store needs %s: enlarge it (mount -o remount,size=... /dev/shm, "
+                     "docker --shm-size), or train without --name",
+                     all, left, need);
 }
 
 /* An empty file of memory. Systems that forbid executable ones want that said; kernels before 6.3 do not know the word. */
-static int make_file(const char *name, struct shmt_segment *segment, struct shmt_error *e) {
+static int make_file(const char *name, unsigned flags, struct shmt_segment *segment, struct shmt_error *e) {
     char full[128];
     snprintf(full, sizeof full, "shmtrain-%s", name);
-    segment->fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (segment->fd < 0 && errno == EINVAL) segment->fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    flags |= MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    segment->fd = memfd_create(full, flags | MFD_NOEXEC_SEAL);
+    if (segment->fd < 0 && errno == EINVAL) segment->fd = memfd_create(full, flags);
     if (segment->fd < 0) return shmt_fail_errno(e, "the system makes no memory file for shared memory (memfd_create)");
     return 0;
 }
 
-static int map(struct shmt_segment *segment, struct shmt_error *e) {
-    void *base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
-    if (base != MAP_FAILED) {
-        segment->base = base;
-        return 0;
-    }
-    const int code = errno;
-    struct rlimit limit;
-    char need[32], most[32];
-    shmt_bytes_text(segment->bytes, need, sizeof need);
-    if (code == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        shmt_bytes_text(limit.rlim_cur, most, sizeof most);
-        return shmt_fail(
-            e, SHMTRAIN_E_MEMORY,
-            "mapping %s of shared memory is refused: this process's address space is limited to %s in all: raise it "
-            "(ulimit -v)",
-            need, most);
-    }
-    errno = code;
-    return shmt_fail_errno(e, "mapping %s of shared memory is refused", need);
+static int resize(const struct shmt_segment *segment, struct shmt_error *e) {
+    int rc;
+    do {
+        rc = ftruncate(segment->fd, (off_t)segment->bytes);
+    } while (rc != 0 && errno == EINTR);
+    if (rc != 0) return shmt_fail_errno(e, "a memory file cannot be made %" PRIu64 " bytes long (ftruncate)", segment->bytes);
+    return 0;
 }
 
+static int seal(const struct shmt_segment *segment, struct shmt_error *e) {
+    if (fcntl(segment->fd, F_ADD_SEALS, MORE_SEALS) == 0) return 0;
+    return shmt_fail_errno(e, "a memory file cannot be sealed against changes of its size (F_ADD_SEALS)");
+}
+
+/* ---- placing ordinary pages ---- */
+
 /* The system gave pages up to `placed` and no more. */
-static int fail_placing(uint64_t placed, uint64_t bytes, int code, struct shmt_error *e) {
+static int fail_placing(const struct shmt_segment_wish *wish, const struct shmt_segment *segment, uint64_t placed, int code,
+                        struct shmt_error *e) {
     char need[32], got[32], left[32] = "an unknown amount";
     struct shmt_budget budget;
+    if (wish->fd >= 0 && code == ENOSPC && check_room(segment->fd, segment->bytes, placed, 1, e) != 0) return SHMTRAIN_E_MEMORY;
     shmt_budget_read("", &budget);
     if (budget.available_bytes != UINT64_MAX) shmt_bytes_text(budget.available_bytes, left, sizeof left);
-    shmt_bytes_text(bytes, need, sizeof need);
+    shmt_bytes_text(segment->bytes, need, sizeof need);
     shmt_bytes_text(placed, got, sizeof got);
     const int memory = code == ENOSPC || code == ENOMEM;
     return shmt_fail(e, memory ? SHMTRAIN_E_MEMORY : SHMTRAIN_E_SYSTEM,
                      "a shared memory segment needs %s but the system gave only %s of it (%s; available: %s): %s", need, got,
-                     strerror(code), left, REMEDY);
+                     strerror(code), left, SHMT_SEGMENT_REMEDY);
 }
 
 /* Places every page. In steps, so that the budget can be looked at again before each: another program may have taken the memory
  * in the meantime, and beyond a control group's limit the kernel kills instead of returning an error. A signal undoes the step
  * in which it comes; the step is halved then, so that a profiler's timer cannot keep us here for ever. */
-static int place(const struct shmt_segment *segment, struct shmt_error *e) {
+static int place(const struct shmt_segment_wish *wish, const struct shmt_segment *segment, struct shmt_error *e) {
     uint64_t step = STEP_BYTES;
     for (uint64_t off = 0; off < segment->bytes;) {
         const uint64_t n = shmt_min_u64(step, segment->bytes - off);
         int rc = off == 0 ? 0 : check_need(segment->bytes - off, "the rest of a shared memory segment", e);
         if (rc != 0) return rc;
+        /* Transparent huge pages come by touching only; what this leaves out gets ordinary ones. */
+        if (segment->transparent) (void)madvise(segment->base + off, n, MADV_POPULATE_WRITE);
         const int code = posix_fallocate(segment->fd, (off_t)off, (off_t)n);
         if (code == 0) {
             off += n;
@@ -126,130 +126,95 @@ static int place(const struct shmt_segment *segment, struct shmt_error *e) {
         } else if (code == EINTR) {
             step = shmt_max_u64(step / 2, MIN_STEP_BYTES);
         } else {
-            return fail_placing(off, segment->bytes, code, e);
+            return fail_placing(wish, segment, off, code, e);
         }
     }
     return 0;
 }
 
-static int resize_and_seal(const struct shmt_segment *segment, struct shmt_error *e) {
-    int rc;
-    do {
-        rc = ftruncate(segment->fd, (off_t)segment->bytes);
-    } while (rc != 0 && errno == EINTR);
-    if (rc != 0) return shmt_fail_errno(e, "a memory file cannot be made %" PRIu64 " bytes long (ftruncate)", segment->bytes);
-    if (fcntl(segment->fd, F_ADD_SEALS, MORE_SEALS) != 0) {
-        return shmt_fail_errno(e, "a memory file cannot be sealed against changes of its size (F_ADD_SEALS)");
+static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segment, struct shmt_error *e) {
+    int rc = check_file_limit(segment->bytes, e);
+    if (rc == 0) rc = check_need(segment->bytes, "a shared memory segment", e);
+    if (rc == 0) rc = wish->fd >= 0 ? check_room(wish->fd, segment->bytes, 0, 0, e) : make_file(wish->name, 0, segment, e);
+    if (rc == 0) rc = resize(segment, e);
+    if (rc == 0 && wish->fd < 0) rc = seal(segment, e);
+    if (rc == 0) rc = shmt_segment_map(segment, PROT_READ | PROT_WRITE, e);
+    if (rc != 0) return rc;
+    shmt_placing_bind(wish, segment);
+    segment->transparent = wish->transparent && madvise(segment->base, segment->bytes, MADV_HUGEPAGE) == 0;
+    return place(wish, segment, e);
+}
+
+/* ---- reserved huge pages ---- */
+
+/* Mapping has reserved as many as the segment needs, and policies are preferences, so touching them meets no lack; a kernel that
+ * knows how places them itself and would say if it did. */
+static int place_huge(const struct shmt_segment *segment, struct shmt_error *e) {
+    for (uint64_t off = 0; off < segment->bytes; off += SHMT_HUGE_BYTES) {
+        if (madvise(segment->base + off, SHMT_HUGE_BYTES, MADV_POPULATE_WRITE) == 0) continue;
+        if (errno != EINVAL) return shmt_fail_errno(e, "a huge page cannot be placed");
+        (void)load_relaxed((_Atomic unsigned char *)(segment->base + off)); /* a kernel before 5.14; nobody else is there yet */
     }
     return 0;
 }
 
-static int make(const char *name, struct shmt_segment *segment, struct shmt_error *e) {
-    int rc = check_file_limit(segment->bytes, e);
-    if (rc == 0) rc = check_need(segment->bytes, "a shared memory segment", e);
-    if (rc == 0) rc = make_file(name, segment, e);
-    if (rc == 0) rc = resize_and_seal(segment, e);
-    if (rc == 0) rc = map(segment, e);
-    if (rc == 0) rc = place(segment, e);
+/* 0; or a status, with a line in the log and nothing left behind: then it goes without them. */
+static int make_huge(const struct shmt_segment_wish *wish, struct shmt_segment *segment) {
+    struct shmt_error e = {0};
+    if (wish->fd >= 0) {
+        shmt_log(wish->log, "files in /dev/shm have no reserved huge pages: the %s gets ordinary pages", wish->name);
+        return SHMTRAIN_E_MEMORY;
+    }
+    if (!shmt_placing_has_huge(wish, segment->bytes)) return SHMTRAIN_E_MEMORY;
+    int rc = check_file_limit(segment->bytes, &e);
+    if (rc == 0) rc = make_file(wish->name, MFD_HUGETLB | HUGE_2M, segment, &e);
+    if (rc == 0) rc = resize(segment, &e);
+    if (rc == 0) rc = seal(segment, &e);
+    if (rc == 0) rc = shmt_segment_map(segment, PROT_READ | PROT_WRITE, &e);
+    if (rc == 0) {
+        shmt_placing_bind(wish, segment);
+        rc = place_huge(segment, &e);
+    }
+    if (rc == 0) return 0;
+    shmt_segment_undo(segment);
+    shmt_log(wish->log, "no huge pages for the %s, it gets ordinary ones: %s", wish->name, e.text);
     return rc;
 }
 
-/* Takes back whatever there is of a segment, half-made ones included. */
-static void undo(struct shmt_segment *segment) {
-    if (segment->base) munmap(segment->base, segment->bytes);
-    if (segment->fd >= 0) close(segment->fd);
-    *segment = DETACHED;
+/* ---- creating ---- */
+
+/* A handle of the size that `bytes` of contents need in pages of `page_bytes`. */
+static int begin(const struct shmt_segment_wish *wish, uint64_t page_bytes, struct shmt_segment *out, struct shmt_error *e) {
+    uint64_t total;
+    *out = (struct shmt_segment){.page_bytes = page_bytes, .fd = wish->fd};
+    if (!shmt_add_u64(wish->bytes, SHMT_SEGMENT_HEADER_BYTES, &total) || !shmt_round_up_u64(total, page_bytes, &out->bytes) ||
+        out->bytes > INT64_MAX) {
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "a shared memory segment cannot have %" PRIu64 " bytes: %s", wish->bytes,
+                         SHMT_SEGMENT_REMEDY);
+    }
+    return 0;
 }
 
-int shmt_segment_create(const char *name, uint64_t bytes, uint64_t fingerprint, struct shmt_segment *out,
-                        struct shmt_error *e) {
-    struct shmt_segment segment = DETACHED;
-    const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t total;
-    if (!shmt_add_u64(bytes, SHMT_SEGMENT_HEADER_BYTES, &total) || !shmt_round_up_u64(total, page_bytes, &segment.bytes) ||
-        segment.bytes > INT64_MAX) {
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "a shared memory segment cannot have %" PRIu64 " bytes: %s", bytes, REMEDY);
+int shmt_segment_create(const struct shmt_segment_wish *wish, struct shmt_segment *out, struct shmt_error *e) {
+    struct shmt_segment segment;
+    const int huge = wish->page_bytes == SHMT_HUGE_BYTES && begin(wish, SHMT_HUGE_BYTES, &segment, NULL) == 0 &&
+                     make_huge(wish, &segment) == 0;
+    if (!huge) {
+        int rc = begin(wish, (uint64_t)sysconf(_SC_PAGESIZE), &segment, e);
+        if (rc == 0) rc = make(wish, &segment, e);
+        if (rc != 0) {
+            if (segment.fd == wish->fd) segment.fd = -1;
+            shmt_segment_undo(&segment);
+            return rc;
+        }
     }
-    int rc = make(name, &segment, e);
-    if (rc != 0) {
-        undo(&segment);
-        return rc;
-    }
-    const struct header header = {.magic = LAYOUT_MAGIC,
-                                  .version = LAYOUT_VERSION,
-                                  .header_bytes = SHMT_SEGMENT_HEADER_BYTES,
-                                  .bytes = segment.bytes,
-                                  .fingerprint = fingerprint};
+    shmt_placing_look(wish, &segment);
+    const struct shmt_segment_header header = {.magic = SHMT_SEGMENT_MAGIC,
+                                               .version = SHMT_SEGMENT_VERSION,
+                                               .header_bytes = SHMT_SEGMENT_HEADER_BYTES,
+                                               .bytes = segment.bytes,
+                                               .fingerprint = wish->fingerprint};
     memcpy(segment.base, &header, sizeof header);
     *out = segment;
     return 0;
-}
-
-/* Reads the header into private memory: nothing that another process changes later can pass the check and then be used. */
-static int read_header(int fd, struct header *out, struct shmt_error *e) {
-    ssize_t n;
-    do {
-        n = pread(fd, out, sizeof *out, 0);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0) return shmt_fail_errno(e, "the header of a shared memory segment cannot be read from descriptor %d", fd);
-    if ((size_t)n < sizeof *out) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "descriptor %d is no shared memory segment of shmtrain: it is only %zd bytes long", fd, n);
-    }
-    return 0;
-}
-
-/* Is it a segment of ours, whole, of this version, and laid out as expected? Looks at the copy only. */
-static int check_header(int fd, const struct header *header, uint64_t fingerprint, struct shmt_error *e) {
-    if (header->magic != LAYOUT_MAGIC) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "descriptor %d is no shared memory segment of shmtrain: it does not begin like one", fd);
-    }
-    if (header->version != LAYOUT_VERSION || header->header_bytes != SHMT_SEGMENT_HEADER_BYTES) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the shared memory segment has version %" PRIu32 " with a header of %" PRIu32
-                         " bytes, not %u with %u: use the same shmtrain in all programs",
-                         header->version, header->header_bytes, LAYOUT_VERSION, SHMT_SEGMENT_HEADER_BYTES);
-    }
-    if (header->fingerprint != fingerprint) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the shared memory segment is laid out for something else (fingerprint %016" PRIx64
-                         ", expected %016" PRIx64 "): use the same shmtrain and the same configuration in all programs",
-                         header->fingerprint, fingerprint);
-    }
-    /* Seals before size: after this check the size stays what it is. */
-    const int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "the shared memory segment could still be resized by somebody: it is not sealed");
-    }
-    struct stat file;
-    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "the size of a shared memory segment cannot be read");
-    if (file.st_size < SHMT_SEGMENT_HEADER_BYTES || header->bytes != (uint64_t)file.st_size) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the shared memory segment is damaged: its header says %" PRIu64 " bytes but it is %jd bytes long",
-                         header->bytes, (intmax_t)file.st_size);
-    }
-    return 0;
-}
-
-int shmt_segment_attach(int fd, uint64_t fingerprint, struct shmt_segment *out, struct shmt_error *e) {
-    struct shmt_segment segment = DETACHED;
-    struct header header;
-    int rc = read_header(fd, &header, e);
-    if (rc == 0) rc = check_header(fd, &header, fingerprint, e);
-    if (rc != 0) return rc;
-    segment.bytes = header.bytes;
-    segment.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (segment.fd < 0) return shmt_fail_errno(e, "the descriptor of a shared memory segment cannot be duplicated");
-    rc = map(&segment, e);
-    if (rc != 0) {
-        undo(&segment);
-        return rc;
-    }
-    *out = segment;
-    return 0;
-}
-
-void shmt_segment_detach(struct shmt_segment *segment) {
-    if (segment->base) undo(segment);
 }

@@ -1,35 +1,69 @@
-/* Shared memory segments: anonymous ones (memfd), inherited by forked workers.
+/* Shared memory segments: memory files without a name (memfd), inherited by forked workers, or files that have one (/dev/shm).
  *
- * Made in this order, because each step protects the next: the need is held against what there is (budget.h), memfd_create,
- * ftruncate, seals against resizing, mmap, (a NUMA policy belongs here, because placed pages do not move), posix_fallocate in
- * steps, which places the pages -- so that a machine without memory is told by an error here and not by a signal later. A
- * header with magic, version, size and fingerprint opens the segment; whoever attaches copies it first, checks the copy, and
- * uses only the copy. Inside, everything is an offset: different processes may have the segment at different addresses. */
+ * Made in this order, because each step protects the next: the need is held against what there is (budget.h, the free room of
+ * /dev/shm, each node's free huge pages), memfd_create, ftruncate, seals against resizing, mmap, the NUMA policy of each range,
+ * because placed pages do not move, posix_fallocate in steps, which places the pages -- so that a machine without memory is told
+ * by an error here and not by a signal later -- and a look at where the pages are. What the machine refuses and can be done
+ * without (a policy, huge pages, room on a node) is said in one line of the log. A header with magic, version, size and
+ * fingerprint opens the segment; whoever attaches copies it first, checks the copy, and uses only the copy. Inside, everything
+ * is an offset: different processes may have the segment at different addresses. */
 #ifndef SHMT_SEGMENT_SEGMENT_H
 #define SHMT_SEGMENT_SEGMENT_H
 
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "topo/topo.h"
 
 #define SHMT_SEGMENT_HEADER_BYTES 4096
+#define SHMT_HUGE_BYTES           ((uint64_t)2 << 20)
+#define SHMT_RANGE_NODES          64
 
 /* One process's handle. A forked child inherits it and may detach for itself. Zero-filled: a detached one. */
 struct shmt_segment {
-    unsigned char *base; /* where this process has it; NULL: it is detached */
-    uint64_t bytes;      /* all of it, header included; a multiple of the page size */
-    int fd;              /* close-on-exec */
+    unsigned char *base;  /* where this process has it; NULL: it is detached */
+    uint64_t bytes;       /* all of it, header included; a multiple of page_bytes */
+    uint64_t page_bytes;  /* what it really has: the system's pages, or SHMT_HUGE_BYTES */
+    uint32_t transparent; /* 1: its pages may be transparent huge ones; page_bytes does not count these */
+    int fd;               /* close-on-exec */
 };
 
-/* `bytes` of contents (offset 0 of the contents is base + SHMT_SEGMENT_HEADER_BYTES), zero-filled. `fingerprint`: of the layout
- * that will lie inside. `name` is shown in /proc/PID/maps ("memfd:shmtrain-NAME"). May take 0.3 s per GiB, since it places
- * every page. Errors: _MEMORY with needed and available figures, _SYSTEM; then nothing is left behind. */
-int shmt_segment_create(const char *name, uint64_t bytes, uint64_t fingerprint, struct shmt_segment *out, struct shmt_error *e);
+/* Where a range of the contents shall lie. A page that two ranges share goes with the later one. */
+struct shmt_memory_range {
+    uint64_t off, bytes;
+    uint32_t policy; /* enum shmt_memory_policy */
+    uint32_t n_nodes;
+    uint32_t node[SHMT_RANGE_NODES]; /* (n_nodes) the system's numbers */
+};
+
+/* What a segment shall be. */
+struct shmt_segment_wish {
+    const char *name;            /* "store": in /proc/PID/maps ("memfd:shmtrain-store") and in lines of the log */
+    int fd;                      /* -1: a memory file is made. Else an empty file, which has a name and no seals */
+    uint64_t bytes, fingerprint; /* of the contents; of the layout that will lie inside */
+    uint64_t page_bytes;         /* SHMT_HUGE_BYTES: reserved huge pages, where there are enough. 0: ordinary ones */
+    uint32_t transparent;        /* 1: transparent huge pages are welcome */
+    uint32_t n_ranges;
+    const struct shmt_memory_range *range; /* (n_ranges) */
+    const struct shmt_topo *topo;          /* NULL: nothing is known of nodes, ranges do not count */
+    const struct shmt_log *log;            /* may be NULL */
+};
+
+/* `bytes` of contents (offset 0 of the contents is base + SHMT_SEGMENT_HEADER_BYTES), zero-filled. May take 0.3 s per GiB, since
+ * it places every page. A given descriptor belongs to the segment from then on; after an error it is the caller's. Errors:
+ * _MEMORY with needed and available figures, _SYSTEM; then nothing is left behind. */
+int shmt_segment_create(const struct shmt_segment_wish *wish, struct shmt_segment *out, struct shmt_error *e);
+
+enum shmt_attach_flags {
+    SHMT_ATTACH_NAMED = 1, /* a file with a name: it has no seals, so its owner could still cut it short */
+    SHMT_ATTACH_READ = 2   /* map it for reading only */
+};
 
 /* Maps an existing segment (by descriptor, which is duplicated and stays the caller's) somewhere else, after checking its
- * header against `fingerprint`, its size against the file's, and that nobody can resize it. Errors: _USAGE where it is not the
- * segment that it should be, _MEMORY, _SYSTEM. */
-int shmt_segment_attach(int fd, uint64_t fingerprint, struct shmt_segment *out, struct shmt_error *e);
+ * header against `fingerprint`, its size against the file's, and (unless NAMED) that nobody can resize it. Errors: _USAGE where it
+ * is not the segment that it should be, _MEMORY, _SYSTEM. */
+int shmt_segment_attach(int fd, uint64_t fingerprint, int flags, struct shmt_segment *out, struct shmt_error *e);
 
 /* Unmaps and closes; harmless for a detached handle. The memory goes when the last process has done so. */
 void shmt_segment_detach(struct shmt_segment *segment);

@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/checked.h"
+#include "base/random.h"
 #include "topo/topo_priv.h"
 
 #define SAMPLES   4096u
@@ -47,6 +48,14 @@ static uint32_t index_of(const struct shmt_topo *topo, int node) {
     return i;
 }
 
+/* The page that look number `i` is at: one of its share of all pages, chosen by hash, because a fixed stride would see one node
+ * only of pages that are dealt out in turn. */
+static uint64_t sample(uint64_t i, uint64_t pages, uint64_t looks) {
+    const uint64_t from = (uint64_t)((unsigned __int128)i * pages / looks);
+    const uint64_t to = (uint64_t)((unsigned __int128)(i + 1) * pages / looks);
+    return from + shmt_below(shmt_hash64(i, pages, 0, 0), to - from);
+}
+
 int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes, uint64_t page_bytes, uint64_t *bytes_on_node,
                     struct shmt_error *e) {
     const uintptr_t first = (uintptr_t)at & ~(uintptr_t)(page_bytes - 1);
@@ -58,8 +67,7 @@ int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes
         int status[AT_A_TIME];
         const uint64_t n = shmt_min_u64(AT_A_TIME, looks - done);
         for (uint64_t i = 0; i < n; i++) {
-            const uint64_t number = (uint64_t)((unsigned __int128)(done + i) * pages / looks);
-            page[i] = (void *)(first + number * page_bytes); /* NOLINT(performance-no-int-to-ptr) */
+            page[i] = (void *)(first + sample(done + i, pages, looks) * page_bytes); /* NOLINT(performance-no-int-to-ptr) */
             /* Enters the page into this process's page table. Others may be writing: atomically, in no order with anything. */
             (void)load_relaxed((_Atomic unsigned char *)page[i]);
         }

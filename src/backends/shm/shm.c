@@ -76,8 +76,10 @@ static int open_store(const struct shmt_spec *spec, int fd, struct shmt_store **
     if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store");
     store->spec = *spec;
     rc = shmt_shm_layout_plan(spec, &store->layout, e);
-    if (rc == 0 && fd < 0) rc = shmt_segment_create("store", store->layout.bytes, fingerprint, &store->segment, e);
-    if (rc == 0 && fd >= 0) rc = shmt_segment_attach(fd, fingerprint, &store->segment, e);
+    const struct shmt_segment_wish wish = {
+        .name = "store", .fd = -1, .bytes = store->layout.bytes, .fingerprint = fingerprint};
+    if (rc == 0 && fd < 0) rc = shmt_segment_create(&wish, &store->segment, e);
+    if (rc == 0 && fd >= 0) rc = shmt_segment_attach(fd, fingerprint, 0, &store->segment, e);
     if (rc == 0) rc = locate(store, e);
     if (rc < 0) {
         destroy(store);

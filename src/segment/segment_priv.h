@@ -1,0 +1,47 @@
+/* What the files of `segment` share. */
+#ifndef SHMT_SEGMENT_SEGMENT_PRIV_H
+#define SHMT_SEGMENT_SEGMENT_PRIV_H
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "segment/segment.h"
+
+#ifndef MADV_POPULATE_READ
+#    define MADV_POPULATE_READ  22
+#    define MADV_POPULATE_WRITE 23
+#endif
+
+#define SHMT_SEGMENT_MAGIC   0x6765736e72746873u /* "shtrnseg" as bytes in memory */
+#define SHMT_SEGMENT_VERSION 1u
+#define SHMT_SEGMENT_SEALS   (F_SEAL_SHRINK | F_SEAL_GROW)
+#define SHMT_SEGMENT_REMEDY  "free some memory, raise the limit, or train on less data"
+
+/* The start of the segment; written once, before anybody else can see it. */
+struct shmt_segment_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t bytes;       /* of the whole segment */
+    uint64_t fingerprint; /* of the layout inside */
+};
+
+/* Maps `bytes` of `fd` into *segment, with protection PROT_*. Errors: _MEMORY, _SYSTEM. */
+int shmt_segment_map(struct shmt_segment *segment, int protection, struct shmt_error *e);
+
+/* Takes back whatever there is of a segment, half-made ones included. */
+void shmt_segment_undo(struct shmt_segment *segment);
+
+/* ---- placing.c ---- */
+
+/* Whether the nodes have the reserved huge pages that a segment of `bytes` would take of them; 0: a line of the log says which
+ * one has not. */
+int shmt_placing_has_huge(const struct shmt_segment_wish *wish, uint64_t bytes);
+
+/* Before pages are placed: gives each range its policy. What the kernel refuses is said in one line. */
+void shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_segment *segment);
+
+/* After pages are placed: says in one line what lies on other nodes than wished. */
+void shmt_placing_look(const struct shmt_segment_wish *wish, const struct shmt_segment *segment);
+
+#endif
