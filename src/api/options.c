@@ -11,15 +11,12 @@
 
 #include "consistency/chunks.h"
 
-enum kind { COUNT, REAL, SWITCH, CHOICE, TEXT };
-
-struct row {
-    struct shmtrain_option option;
-    enum kind kind;
-    size_t offset;
-    double least, most;  /* COUNT, REAL */
-    const char *choices; /* CHOICE: "a|b"; COUNT, REAL: the word for "automatic" (0, NaN), or NULL */
-};
+/* Short words for the table. */
+#define COUNT  SHMT_OPTION_COUNT
+#define REAL   SHMT_OPTION_REAL
+#define SWITCH SHMT_OPTION_SWITCH
+#define CHOICE SHMT_OPTION_CHOICE
+#define TEXT   SHMT_OPTION_TEXT
 
 #define AT(field) offsetof(struct shmt_config, field)
 #define ENV(name) "SHMTRAIN_" name
@@ -32,7 +29,7 @@ struct row {
 
 /* An option is two lines here: what users see, and how it is parsed. */
 /* clang-format off */
-static const struct row ROWS[] = {
+static const struct shmt_option_row ROWS[] = {
     {{"workers", 'w', "N", "cores", ENV("WORKERS"), WORK, "worker processes"},
      COUNT, AT(workers), 1, 4096, "cores"},
     {{"threads", 't', "N", "1", ENV("THREADS"), WORK, "threads of each worker"},
@@ -104,11 +101,14 @@ static const struct row ROWS[] = {
 
 #define N_ROWS (sizeof ROWS / sizeof *ROWS)
 
+const struct shmt_option_row *shmt_option_row_at(size_t i) { return i < N_ROWS ? &ROWS[i] : NULL; }
 const struct shmtrain_option *shmtrain_option_at(size_t i) { return i < N_ROWS ? &ROWS[i].option : NULL; }
 
-static void *field(struct shmt_config *config, const struct row *row) { return (unsigned char *)config + row->offset; }
+static void *field(struct shmt_config *config, const struct shmt_option_row *row) {
+    return (unsigned char *)config + row->offset;
+}
 
-static int refuse(const struct row *row, const char *given_as, const char *value, struct shmt_error *e) {
+static int refuse(const struct shmt_option_row *row, const char *given_as, const char *value, struct shmt_error *e) {
     char expected[96];
     if (row->kind == CHOICE)
         snprintf(expected, sizeof expected, "one of %s", row->choices);
@@ -120,7 +120,7 @@ static int refuse(const struct row *row, const char *given_as, const char *value
     return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected %s", given_as, value[0] ? value : "\"\"", expected);
 }
 
-/* A number, and nothing behind it. */
+/* A decimal number, and nothing behind it. */
 static bool parse_count(const char *value, uint64_t *out) {
     char *end;
     if (value[0] < '0' || value[0] > '9') return false; /* strtoull takes signs and blanks */
@@ -131,10 +131,11 @@ static bool parse_count(const char *value, uint64_t *out) {
 
 static bool parse_real(const char *value, double *out) {
     char *end;
-    if (value[0] == '\0' || strchr(" \t\n+", value[0])) return false;
+    /* strtod also takes signs, blanks, 0x, and words. */
+    if (value[0] == '+' || value[strspn(value, "0123456789.eE+-")] != '\0') return false;
     errno = 0;
     *out = strtod(value, &end);
-    return errno == 0 && *end == '\0' && isfinite(*out);
+    return errno == 0 && end != value && *end == '\0' && isfinite(*out);
 }
 
 static bool is_choice(const char *choices, const char *value) {
@@ -145,7 +146,7 @@ static bool is_choice(const char *choices, const char *value) {
     return false;
 }
 
-static int set_text(struct shmt_config *config, const struct row *row, const char *value, struct shmt_error *e) {
+static int set_text(struct shmt_config *config, const struct shmt_option_row *row, const char *value, struct shmt_error *e) {
     char **at = field(config, row), *copy = strdup(value);
     if (!copy) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for option %s", row->option.name);
     free(*at);
@@ -153,7 +154,7 @@ static int set_text(struct shmt_config *config, const struct row *row, const cha
     return 0;
 }
 
-static int set_row(struct shmt_config *config, const struct row *row, const char *given_as, const char *value,
+static int set_row(struct shmt_config *config, const struct shmt_option_row *row, const char *given_as, const char *value,
                    struct shmt_error *e) {
     uint64_t count;
     double real;

@@ -5,6 +5,7 @@
 
 #include <shmtrain/store.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
 
@@ -24,6 +25,20 @@ struct shmt_config {
     char *mode, *write, *staleness; /* "": as the mode says */
     char *model, *optimizer, *schedule, *valid, *backend, *spawn, *bind;
 };
+
+/* How an option's value is parsed, and where it goes. */
+enum shmt_option_kind { SHMT_OPTION_COUNT, SHMT_OPTION_REAL, SHMT_OPTION_SWITCH, SHMT_OPTION_CHOICE, SHMT_OPTION_TEXT };
+
+struct shmt_option_row {
+    struct shmtrain_option option;
+    enum shmt_option_kind kind;
+    size_t offset;       /* of its field in struct shmt_config: uint64_t (COUNT, SWITCH), double (REAL), char * */
+    double least, most;  /* COUNT, REAL */
+    const char *choices; /* CHOICE: "a|b"; COUNT, REAL: the word for "automatic" (0, NaN), or NULL */
+};
+
+/* Row i of the table, from 0; NULL behind the last. */
+const struct shmt_option_row *shmt_option_row_at(size_t i);
 
 /* Every option at its default. Errors: _MEMORY. */
 int shmt_config_init(struct shmt_config *config, struct shmt_error *e);
