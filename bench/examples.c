@@ -28,7 +28,7 @@ void bench_make_examples(uint64_t bytes, uint64_t features, uint64_t nonzeros, s
     *out = (struct shmtrain_data){.n_examples = totals.n_examples,
                                   .n_nonzeros = totals.n_nonzeros,
                                   .n_features = (uint32_t)totals.max_id + 1,
-                                  .n_labels = totals.n_labels,
+                                  .n_labels = totals.labels.n,
                                   .start = into.start,
                                   .id = into.id,
                                   .value = into.value,

@@ -84,18 +84,18 @@ static void examples_may_have_no_feature_at_all(void **state) {
     load_free(&l);
 }
 
-static void distinct_labels_are_told_up_to_three(void **state) {
+static void distinct_labels_are_told_in_order_of_appearance_for_any_number_of_parts(void **state) {
     (void)state;
     static const struct {
         const char *text;
         uint32_t n;
-        float label[3];
-        const char *third_at;
+        float label[4], ascending[4];
+        const char *last_at;
     } cases[] = {
-        {"5\n5\n5\n", 1, {5, 0, 0}, NULL},
-        {"2\n1\n2\n1\n", 2, {2, 1, 0}, NULL},
-        {"-0\n0\n", 1, {0, 0, 0}, NULL},
-        {"0\n1\n\n1\n0.5\n7\n", 3, {0, 1, 0.5f}, "t.svm:5"},
+        {"5\n5\n5\n", 1, {5}, {5}, "t.svm:1"},
+        {"2\n1\n2\n1\n", 2, {2, 1}, {1, 2}, "t.svm:2"},
+        {"-0\n0\n", 1, {0}, {0}, "t.svm:1"},
+        {"0\n1\n\n1\n0.5\n-7\n", 4, {0, 1, 0.5f, -7}, {-7, 0, 0.5f, 1}, "t.svm:6"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (uint32_t parts = 1; parts < 7; parts++) {
@@ -103,17 +103,48 @@ static void distinct_labels_are_told_up_to_three(void **state) {
             struct shmt_source *source;
             struct loaded l;
             char place[100];
+            float ascending[SHMT_LABELS_KEPT];
             assert_int_equal(shmt_source_open(g_path, 0, false, &source, NULL), 0);
             assert_int_equal(load_count(&l, source, parts, SHMT_ALL_COLUMNS), 0);
-            assert_int_equal(l.totals.n_labels, cases[i].n);
-            for (uint32_t j = 0; j < cases[i].n; j++) assert_true(l.totals.label[j] == cases[i].label[j]);
-            if (cases[i].third_at) {
-                shmt_source_place(source, l.totals.label_at[2], place, sizeof place);
-                assert_string_equal(place, cases[i].third_at);
+            const struct shmt_labels *labels = &l.totals.labels;
+            assert_int_equal(labels->n, cases[i].n);
+            shmt_labels_ascending(labels, ascending);
+            for (uint32_t j = 0; j < cases[i].n; j++) {
+                assert_true(labels->label[j] == cases[i].label[j]);
+                assert_true(ascending[j] == cases[i].ascending[j]);
+                assert_true(shmt_labels_have(labels, labels->label[j]));
             }
+            assert_false(shmt_labels_have(labels, 100) || shmt_labels_have(labels, 0.25f) || shmt_labels_have(labels, -100));
+            shmt_source_place(source, labels->at[cases[i].n - 1], place, sizeof place);
+            assert_string_equal(place, cases[i].last_at);
             shmt_source_close(source);
         }
     }
+}
+
+/* 1,500 labels, each twice, the second time in another order: the first 1,025 of them are kept, and the place of each. */
+static void labels_are_kept_up_to_one_more_than_classes_may_be(void **state) {
+    (void)state;
+    enum { N = 1500 };
+    FILE *f = fopen(g_path, "wb");
+    assert_non_null(f);
+    for (uint32_t i = 0; i < N; i++) fprintf(f, "%u\n", i * 7 % N);
+    for (uint32_t i = 0; i < N; i++) fprintf(f, "%u\n", i * 11 % N);
+    assert_int_equal(fclose(f), 0);
+    struct shmt_source *source;
+    struct loaded one, many;
+    char place[100];
+    assert_int_equal(shmt_source_open(g_path, 0, false, &source, NULL), 0);
+    assert_int_equal(load_count(&one, source, 1, SHMT_ALL_COLUMNS), 0);
+    assert_int_equal(one.totals.labels.n, SHMTRAIN_MAX_CLASSES + 1);
+    for (uint32_t i = 0; i < SHMT_LABELS_KEPT; i++) assert_true(one.totals.labels.label[i] == (float)(i * 7 % N));
+    shmt_source_place(source, one.totals.labels.at[SHMTRAIN_MAX_CLASSES], place, sizeof place);
+    assert_string_equal(place, "t.svm:1025");
+    for (uint32_t parts = 2; parts <= MAX_PARTS; parts++) {
+        assert_int_equal(load_count(&many, source, parts, SHMT_ALL_COLUMNS), 0);
+        assert_memory_equal(&one.totals, &many.totals, sizeof one.totals);
+    }
+    shmt_source_close(source);
 }
 
 static void ids_outside_the_columns_are_left_out_when_counted_with_them(void **state) {
@@ -272,7 +303,8 @@ int main(void) {
         cmocka_unit_test(blanks_comments_and_query_ids_change_nothing),
         cmocka_unit_test(zeros_are_no_nonzeros_but_their_ids_count),
         cmocka_unit_test(examples_may_have_no_feature_at_all),
-        cmocka_unit_test(distinct_labels_are_told_up_to_three),
+        cmocka_unit_test(distinct_labels_are_told_in_order_of_appearance_for_any_number_of_parts),
+        cmocka_unit_test(labels_are_kept_up_to_one_more_than_classes_may_be),
         cmocka_unit_test(ids_outside_the_columns_are_left_out_when_counted_with_them),
         cmocka_unit_test(a_bad_line_is_named_with_its_place_and_what_was_expected),
         cmocka_unit_test(zero_bytes_are_shown_not_swallowed),

@@ -377,7 +377,7 @@ static void a9a_is_read_as_what_it_is(void **state) {
     assert_int_equal(l.totals.min_id, 1);
     assert_int_equal(l.totals.max_id, 123);
     assert_true(l.totals.all_ones);
-    assert_int_equal(l.totals.n_labels, 2);
+    assert_int_equal(l.totals.labels.n, 2);
     assert_true(l.totals.label_low == -1 && l.totals.label_high == 1);
     assert_true(l.totals.mean_square == 451592.0 / 32561);
     assert_int_equal(load_name(&many, path, 0, false, 8), 0);

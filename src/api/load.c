@@ -61,11 +61,14 @@ void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) 
     load->data = (struct shmtrain_data){.n_examples = t->n_examples,
                                         .n_nonzeros = t->n_nonzeros,
                                         .n_features = columns->n_features,
-                                        .n_labels = t->n_labels,
+                                        .n_labels = t->labels.n,
                                         .label_low = t->label_low,
                                         .label_high = t->label_high,
                                         .mean_square = t->mean_square,
                                         .best_loss = NAN};
+    if (t->labels.n > SHMTRAIN_MAX_CLASSES) return;
+    shmt_labels_ascending(&t->labels, load->classes);
+    load->data.classes = load->classes;
 }
 
 int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {

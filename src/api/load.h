@@ -16,7 +16,8 @@ struct shmt_load {
     struct shmt_totals totals;
     struct shmt_segment segment;
     uint64_t start_off, id_off, value_off, label_off, bytes; /* of the segment's contents */
-    struct shmtrain_data data;                               /* complete after fill */
+    struct shmtrain_data data;                               /* complete after fill; its classes are known after plan */
+    float classes[SHMTRAIN_MAX_CLASSES];                     /* what data.classes points to */
 };
 
 /* Opens the source and makes the parts. */

@@ -96,24 +96,37 @@ static int count_data(struct session *s) {
 
 /* ---- does the model fit the data? ---- */
 
+/* Names the place of the first label that is too much for the model: the third one, or the one behind the last class. */
 static int refuse_labels(struct session *s, const struct shmt_load *load, const char *why) {
-    char place[300] = "";
-    const uint32_t n = load->totals.n_labels;
-    shmt_source_place(load->source, load->totals.label_at[n - 1], place, sizeof place);
-    return shmt_fail(&s->store->error, SHMTRAIN_E_DATA, "%s: the data has %s (%s %g)", place, why,
-                     n > 2 ? "the third is" : "all are", (double)load->totals.label[n - 1]);
+    static const char *const WHICH[] = {"all are", "the second is", "the third is"};
+    char place[300] = "", number[40];
+    const struct shmt_labels *labels = &load->totals.labels;
+    const uint32_t most = s->model->task == SHMTRAIN_CLASSES ? SHMT_LABELS_KEPT : 3;
+    const uint32_t i = (uint32_t)shmt_min_u64(labels->n, most) - 1;
+    shmt_source_place(load->source, labels->at[i], place, sizeof place);
+    snprintf(number, sizeof number, "label number %u is", i + 1);
+    return shmt_fail(&s->store->error, SHMTRAIN_E_DATA, "%s: the data has %s (%s %g)", place, why, i < 3 ? WHICH[i] : number,
+                     (double)labels->label[i]);
 }
 
-/* Validation labels must be labels of the training data, or they would silently count as the lower one. */
+/* A model that tells classes apart; one without a threshold does not. */
+static bool is_classifier(const struct shmtrain_model *model) {
+    return model->task == SHMTRAIN_CLASSES || (model->task == SHMTRAIN_BINARY && !isnan(model->threshold));
+}
+
+/* Validation labels must be labels of the training data, or they would silently count as another one. */
 static int check_valid_labels(struct session *s) {
     const struct shmt_totals *t = &s->train.totals, *v = &s->valid.totals;
-    for (uint32_t i = 0; i < v->n_labels; i++) {
-        char place[300] = "";
-        if (v->label[i] == t->label_low || v->label[i] == t->label_high) continue;
-        shmt_source_place(s->valid.source, v->label_at[i], place, sizeof place);
+    char place[300] = "", of[40] = "";
+    if (t->labels.n > SHMTRAIN_MAX_CLASSES) return 0; /* not all are known */
+    for (uint32_t i = 0; i < v->labels.n; i++) {
+        const float label = v->labels.label[i];
+        if (shmt_labels_have(&t->labels, label)) continue;
+        shmt_source_place(s->valid.source, v->labels.at[i], place, sizeof place);
+        if (t->labels.n > 2) snprintf(of, sizeof of, "%u labels from ", t->labels.n);
         return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
-                         "%s: label %g does not occur in the training data, which has %g and %g", place, (double)v->label[i],
-                         (double)t->label_low, (double)t->label_high);
+                         "%s: label %g does not occur in the training data, which has %s%g %s %g", place, (double)label, of,
+                         (double)t->label_low, t->labels.n > 2 ? "to" : "and", (double)t->label_high);
     }
     return 0;
 }
@@ -122,9 +135,11 @@ static int check_model(struct session *s) {
     if (s->train.data.n_features == 0 && !s->store->job.settings.bias)
         return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
                          "%s has no features at all: learn a bias (--bias 1), or take other data", s->source);
+    s->store->job.settings.n_classes = s->train.data.n_labels;
+    s->store->job.settings.classes = s->train.data.classes;
     const char *why = s->model->check ? s->model->check(&s->train.data) : NULL;
     if (why) return refuse_labels(s, &s->train, why);
-    return s->has_valid && !isnan(s->model->threshold) ? check_valid_labels(s) : 0;
+    return s->has_valid && is_classifier(s->model) ? check_valid_labels(s) : 0;
 }
 
 static int make_tables(struct session *s) {

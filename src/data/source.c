@@ -72,26 +72,21 @@ int shmt_source_fill(const struct shmt_source *source, uint32_t part, uint32_t n
     return 0;
 }
 
-/* Adds a label to a list of distinct ones, which ends after three. */
-static void join_label(float *label, uint64_t *label_at, uint32_t *n_labels, float new_label, uint64_t new_at) {
-    if (*n_labels == 3) return;
-    for (uint32_t i = 0; i < *n_labels; i++) {
-        if (label[i] == new_label) return;
-    }
-    label[*n_labels] = new_label;
-    label_at[(*n_labels)++] = new_at;
-}
-
 void shmt_part_add_label(struct shmt_part *part, float label, uint64_t at) {
     part->n_examples++;
     part->label_low = label < part->label_low ? label : part->label_low;
     part->label_high = label > part->label_high ? label : part->label_high;
-    join_label(part->label, part->label_at, &part->n_labels, label, at);
+    shmt_labels_add(&part->labels, label, at);
 }
 
 int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, struct shmt_totals *out,
                      struct shmt_error *e) {
-    struct shmt_totals t = {.min_id = UINT64_MAX, .label_low = INFINITY, .label_high = -INFINITY, .all_ones = true};
+    struct shmt_totals t;
+    memset(&t, 0, sizeof t); /* padding, too: totals are compared as bytes */
+    t.min_id = UINT64_MAX;
+    t.label_low = INFINITY;
+    t.label_high = -INFINITY;
+    t.all_ones = true;
     struct shmt_sum square = {0, 0};
     for (uint32_t i = 0; i < n_parts; i++) {
         const struct shmt_part *p = &parts[i];
@@ -103,7 +98,7 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
         t.all_ones = t.all_ones && p->all_ones;
         t.label_low = p->label_low < t.label_low ? p->label_low : t.label_low;
         t.label_high = p->label_high > t.label_high ? p->label_high : t.label_high;
-        for (uint32_t j = 0; j < p->n_labels; j++) join_label(t.label, t.label_at, &t.n_labels, p->label[j], p->label_at[j]);
+        shmt_labels_join(&t.labels, &p->labels);
         shmt_sum_join(&square, p->square);
     }
     if (t.n_examples == 0)
@@ -112,6 +107,7 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu examples; at most 4294967295 can be numbered", source->name,
                          (unsigned long long)t.n_examples);
     }
+    t.labels.last = 0; /* which one was met last depends on the parts */
     t.mean_square = shmt_sum_value(square) / (double)t.n_examples;
     *out = t;
     return 0;

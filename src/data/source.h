@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "data/labels.h"
 #include "data/sum.h"
 
 struct shmt_source;
@@ -34,26 +35,22 @@ struct shmt_columns {
 struct shmt_part {
     uint64_t n_examples, n_nonzeros;
     uint64_t min_id, max_id;     /* as written in the source, left out or not; min_id > max_id: none */
-    uint64_t label_at[3];        /* where each of label[] stands first: an opaque position for shmt_source_place */
-    float label[3];              /* the first three distinct labels, in order of appearance */
-    uint32_t n_labels;           /* distinct labels, 3 for more */
     float label_low, label_high; /* the smallest and the largest; meaningless without an example */
     uint32_t all_ones;           /* every nonzero in this part is 1 */
     uint32_t has_best_loss;      /* a generator that knows the model behind its labels: best_loss is meant */
     struct shmt_sum square;      /* sum of squared nonzeros */
     struct shmt_sum best_loss;   /* summed logistic loss of that model; written by fill */
+    struct shmt_labels labels;
     struct shmt_error error;
 };
 
 /* The sums over parts 0..n-1 and what follows from them. */
 struct shmt_totals {
     uint64_t n_examples, n_nonzeros, min_id, max_id;
-    uint64_t label_at[3];
-    float label[3];
-    uint32_t n_labels;
     float label_low, label_high;
     bool all_ones;
     double mean_square; /* mean over the examples of the sum of squared nonzeros */
+    struct shmt_labels labels;
 };
 
 /* Memory to fill, of the exact size: start (n_examples + 1), id and value (n_nonzeros), label (n_examples). value may be NULL

@@ -66,10 +66,10 @@ static int sparse_count(const struct shmt_source *source, const struct shmt_colu
     out->n_examples = end - first;
     out->min_id = 0;
     out->max_id = s->planted.n_features - 1;
-    out->label[0] = out->label_low = -1;
-    out->label[1] = out->label_high = 1;
-    out->label_at[0] = out->label_at[1] = first;
-    out->n_labels = 2;
+    out->label_low = -1;
+    out->label_high = 1;
+    shmt_labels_add(&out->labels, -1, first);
+    shmt_labels_add(&out->labels, 1, first);
     out->all_ones = 0;
     if (!has_all_columns(s, columns)) return count_some(s, columns, first, end, out);
     for (uint64_t i = first; i < end; i++) out->n_nonzeros += shmt_planted_size(&s->planted, s->stream, i);
