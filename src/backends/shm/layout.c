@@ -85,5 +85,5 @@ uint64_t shmt_shm_layout_fingerprint(void) {
                              sizeof(struct shmt_shm_piece));
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, abort), offsetof(struct shmt_shm_control, over), SHMT_LINE);
     return shmt_hash64(h, offsetof(struct shmt_shm_slot, counters), offsetof(struct shmt_shm_slot, undo),
-                       sizeof(struct shmt_gate));
+                       sizeof(struct shmt_gate) << 32 | offsetof(struct shmt_shm_slot, guest));
 }

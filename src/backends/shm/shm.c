@@ -66,9 +66,8 @@ static void destroy(struct shmt_store *store) {
     free(store);
 }
 
-/* A store of this process: in a new segment (fd < 0), or in one that is there. */
-static int open_store(const struct shmt_spec *spec, int fd, struct shmt_store **out, struct shmt_error *e) {
-    const uint64_t fingerprint = shmt_shm_layout_fingerprint();
+/* A store of this process without its segment: the spec and where everything will stand. */
+static int prepare(const struct shmt_spec *spec, struct shmt_store **out, struct shmt_error *e) {
     struct shmt_need need;
     int rc = plan(spec, &need, e);
     if (rc < 0) return rc;
@@ -76,10 +75,53 @@ static int open_store(const struct shmt_spec *spec, int fd, struct shmt_store **
     if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store");
     store->spec = *spec;
     rc = shmt_shm_layout_plan(spec, &store->layout, e);
-    const struct shmt_segment_wish wish = {
-        .name = "store", .fd = -1, .bytes = store->layout.bytes, .fingerprint = fingerprint};
-    if (rc == 0 && fd < 0) rc = shmt_segment_create(&wish, &store->segment, e);
-    if (rc == 0 && fd >= 0) rc = shmt_segment_attach(fd, fingerprint, 0, &store->segment, e);
+    if (rc < 0) {
+        free(store);
+        return rc;
+    }
+    *out = store;
+    return 0;
+}
+
+static int make_segment(struct shmt_store *store, const struct shmt_home *home, struct shmt_error *e) {
+    struct shmt_memory_range *range;
+    struct shmt_segment_wish wish = {.name = home->name ? home->name : "store",
+                                     .fd = home->has_fd ? home->fd : -1,
+                                     .bytes = store->layout.bytes,
+                                     .fingerprint = shmt_shm_layout_fingerprint(),
+                                     .page_bytes = store->layout.page_bytes == SHMT_HUGE_BYTES ? SHMT_HUGE_BYTES : 0,
+                                     .transparent = home->transparent,
+                                     .topo = home->topo,
+                                     .log = home->log};
+    int rc = shmt_shm_ranges_make(&store->spec, &store->layout, &range, &wish.n_ranges, e);
+    if (rc < 0) return rc;
+    wish.range = range;
+    rc = shmt_segment_create(&wish, &store->segment, e);
+    free(range);
+    return rc;
+}
+
+static int create(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e) {
+    static const struct shmt_home ANYWHERE = {0};
+    struct shmt_store *store = NULL;
+    int rc = prepare(spec, &store, e);
+    if (rc < 0) return rc;
+    rc = make_segment(store, home ? home : &ANYWHERE, e);
+    if (rc == 0) rc = locate(store, e);
+    if (rc < 0) {
+        destroy(store);
+        return rc;
+    }
+    begin_words(store);
+    *out = store;
+    return 0;
+}
+
+int shmt_shm_attach(const struct shmt_spec *spec, int fd, int flags, struct shmt_store **out, struct shmt_error *e) {
+    struct shmt_store *store = NULL;
+    int rc = prepare(spec, &store, e);
+    if (rc < 0) return rc;
+    rc = shmt_segment_attach(fd, shmt_shm_layout_fingerprint(), flags, &store->segment, e);
     if (rc == 0) rc = locate(store, e);
     if (rc < 0) {
         destroy(store);
@@ -87,20 +129,6 @@ static int open_store(const struct shmt_spec *spec, int fd, struct shmt_store **
     }
     *out = store;
     return 0;
-}
-
-static int create(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e) {
-    struct shmt_store *store;
-    (void)home;
-    const int rc = open_store(spec, -1, &store, e);
-    if (rc < 0) return rc;
-    begin_words(store);
-    *out = store;
-    return 0;
-}
-
-int shmt_shm_attach(const struct shmt_spec *spec, int fd, struct shmt_store **out, struct shmt_error *e) {
-    return open_store(spec, fd, out, e);
 }
 
 int shmt_shm_fd(const struct shmt_store *store) { return store->segment.fd; }

@@ -75,6 +75,10 @@ int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
 /* The wait alone: until all who live have reached my phase. */
 int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
 
+/* placement.c: the ranges (*n_out) of a segment with a policy each, to be freed; NULL and 0 where there is nothing to say */
+int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_layout *layout, struct shmt_memory_range **out,
+                         uint32_t *n_out, struct shmt_error *e);
+
 /* live.c */
 int shmt_shm_live_enter(struct shmt_shm_seat *p);
 int shmt_shm_live_claim(struct shmt_shm_seat *p);
