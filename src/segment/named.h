@@ -1,0 +1,73 @@
+/* Shared memory with a name: files in /dev/shm that other processes of the same user find. Called by api (stores with a name); a
+ * segment is made in such a file, or attached from it, by its descriptor (segment.h).
+ *
+ *     /dev/shm/shmtrain-UID-NAME            the store
+ *     /dev/shm/shmtrain-UID-NAME.data       its run's training data, .valid its validation data; gone when the run is over
+ *
+ * Two kinds of locks, which the kernel drops when their holder ends, however it ends; process numbers are for messages only.
+ * Whoever has a store open holds a shared flock on it: who gets the exclusive one knows that nobody has it open. And single
+ * *marks*, beyond the end of any file, are held by one holder each (OFD locks): "the run goes on", "this guest lives".
+ *
+ * Both belong to the open file, which forked children share: they last until the last of them has ended. Nothing in here is
+ * trusted: /dev/shm is everybody's, so a file counts only when it is a regular one of this user, closed to others, under one
+ * name. */
+#ifndef SHMT_SEGMENT_NAMED_H
+#define SHMT_SEGMENT_NAMED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define SHMT_NAME_BYTES 64 /* with the 0 at its end */
+
+enum shmt_named_part { SHMT_NAMED_STORE, SHMT_NAMED_DATA, SHMT_NAMED_VALID, SHMT_NAMED_PARTS };
+
+/* A mark's number; any below 2^32. */
+#define SHMT_MARK_RUN         ((uint64_t)0)                    /* held by who made the store while its run goes on */
+#define SHMT_MARK_GUEST(rank) ((uint64_t)1 + (uint64_t)(rank)) /* held by the guest that has this seat */
+
+/* Letters, digits, '.', '_' and '-', 1 to 63, not ending like a part. Errors: _USAGE. */
+int shmt_named_check(const char *name, struct shmt_error *e);
+
+/* Makes an empty file, for this user alone, and holds it open. 1: made, *out is its descriptor; 0: there is one already (or
+ * something else of that name). Errors: _USAGE (the name), _SYSTEM. */
+int shmt_named_create(const char *name, enum shmt_named_part part, int *out, struct shmt_error *e);
+
+enum shmt_named_how {
+    SHMT_NAMED_LOOK,  /* for a look: read only, without holding it open for others to see */
+    SHMT_NAMED_READ,  /* read only */
+    SHMT_NAMED_WRITE, /* read and write */
+};
+
+/* Opens a file that is there. Waits up to a second for somebody who is just removing it. Errors: _USAGE (the name; there is none;
+ * it is not ours, or not as we make them), _SYSTEM. */
+int shmt_named_open(const char *name, enum shmt_named_part part, enum shmt_named_how how, int *out, struct shmt_error *e);
+
+/* Whether `name` still stands for the file that is open as `fd`. */
+bool shmt_named_is(const char *name, enum shmt_named_part part, int fd);
+
+/* Takes the name away; who has it open keeps the memory. Harmless where there is none. Errors: _SYSTEM. */
+int shmt_named_unlink(const char *name, enum shmt_named_part part, struct shmt_error *e);
+
+/* Takes the names of all parts away. A store that somebody has open: _USAGE, unless `force`. Errors: _USAGE (the name; there is
+ * none; not ours), _SYSTEM. */
+int shmt_named_remove(const char *name, bool force, struct shmt_error *e);
+
+/* Whether somebody has the file open; `fd` from LOOK. */
+bool shmt_named_in_use(int fd);
+
+/* This user's names, ascending: (n) into *out, to be freed. Returns n, or _SYSTEM, _MEMORY. */
+int shmt_named_list(char (**out)[SHMT_NAME_BYTES], struct shmt_error *e);
+
+/* Holds a mark; `fd` from create or WRITE. 1: it is mine; 0: somebody else's. Errors: _SYSTEM. */
+int shmt_mark_hold(int fd, uint64_t mark, struct shmt_error *e);
+void shmt_mark_drop(int fd, uint64_t mark);
+
+/* Whether somebody else (through another open file) holds it. False where the system does not say. */
+bool shmt_mark_is_held(int fd, uint64_t mark);
+
+/* The bytes that the file system of all these files has left, and its size; UINT64_MAX, twice, where it does not say. */
+void shmt_named_room(uint64_t *free_out, uint64_t *size_out);
+
+#endif
