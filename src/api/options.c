@@ -94,8 +94,20 @@ static const struct shmt_option_row ROWS[] = {
      CHOICE, AT(backend), 0, 0, "shm|plain|copy"},
     {{"spawn", 0, "HOW", "processes", ENV("SPAWN"), WHERE, "workers are processes or threads"},
      CHOICE, AT(spawn), 0, 0, "processes|threads"},
-    {{"bind", 0, "HOW", "core", ENV("BIND"), WHERE, "workers to cores, if enough; or none"},
-     CHOICE, AT(bind), 0, 0, "core|none"},
+    {{"bind", 0, "HOW", "core", ENV("BIND"), WHERE, "workers to cores, if enough; to nodes; or none"},
+     CHOICE, AT(bind), 0, 0, "core|node|none"},
+    {{"numa", 0, "HOW", "auto", ENV("NUMA"), WHERE, "memory on NUMA nodes: auto, interleave, bind, off"},
+     CHOICE, AT(numa), 0, 0, "auto|interleave|bind|off"},
+    {{"hugepages", 0, "HOW", "auto", ENV("HUGEPAGES"), WHERE, "auto, off, or 2M: reserved pages of 2 MiB"},
+     CHOICE, AT(hugepages), 0, 0, "auto|off|2M"},
+    {{"shards", 0, "N", "auto", ENV("SHARDS"), WHERE, "parts of each table; auto: one for each node"},
+     COUNT, AT(shards), 1, 4096, "auto"},
+    {{"placement", 0, "HOW", "round-robin", ENV("PLACEMENT"), WHERE, "shards to nodes: round-robin, or greedy by bytes"},
+     CHOICE, AT(placement), 0, 0, "round-robin|greedy"},
+    {{"name", 0, "NAME", "", ENV("NAME"), WHERE, "lets others join, by a store in /dev/shm of this name"},
+     TEXT, AT(name), 0, 0, NULL},
+    {{"guests", 0, "N", "4", ENV("GUESTS"), WHERE, "with a name: places for workers that join"},
+     COUNT, AT(guests), 0, 4095, NULL},
 };
 /* clang-format on */
 

@@ -21,9 +21,12 @@ struct shmt_config {
     double momentum, beta2, epsilon, beta; /* constants of the optimizers */
     double warmup, decay_every, decay_by;  /* epochs, epochs, factor: of the schedule */
     uint64_t count_lost;
+    uint64_t shards; /* of each table; 0: one for each node */
     uint64_t bias, shuffle;
+    uint64_t guests; /* places for workers that join; counts with a name only */
+    char *name;      /* of the store; "": none */
     char *mode, *write, *staleness; /* "": as the mode says */
-    char *model, *optimizer, *schedule, *valid, *backend, *spawn, *bind;
+    char *model, *optimizer, *schedule, *valid, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };
 
 /* How an option's value is parsed, and where it goes. */
