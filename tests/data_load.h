@@ -34,8 +34,18 @@ static inline int load_count(struct loaded *l, const struct shmt_source *source,
 /* Arrays of the exact sizes, so that AddressSanitizer sees one element too much. */
 static inline void load_allocate(struct loaded *l, struct shmt_columns columns) {
     const uint64_t n = l->totals.n_examples, m = l->totals.n_nonzeros;
-    l->arrays = (struct shmt_arrays){malloc((n + 1) * sizeof(uint64_t)), malloc(m * sizeof(uint32_t)),
-                                     l->totals.all_ones ? NULL : malloc(m * sizeof(float)), malloc(n * sizeof(float)), columns};
+    l->arrays = (struct shmt_arrays){.start = malloc((n + 1) * sizeof(uint64_t)),
+                                     .id = malloc(m * sizeof(uint32_t)),
+                                     .value = l->totals.all_ones ? NULL : malloc(m * sizeof(float)),
+                                     .label = malloc(n * sizeof(float)),
+                                     .columns = columns};
+}
+
+/* The same for the dense layout; not cleared, for fill must write all of it. */
+static inline void load_allocate_dense(struct loaded *l, struct shmt_columns columns) {
+    const uint64_t n = l->totals.n_examples, bytes = n * columns.n_features * sizeof(float);
+    l->arrays = (struct shmt_arrays){.dense = malloc(bytes), .label = malloc(n * sizeof(float)), .columns = columns};
+    memset(l->arrays.dense, 0xff, bytes);
 }
 
 static inline int load_fill(struct loaded *l, const struct shmt_source *source, uint32_t n_parts) {
@@ -69,6 +79,7 @@ static inline void load_free(struct loaded *l) {
     free(l->arrays.start);
     free(l->arrays.id);
     free(l->arrays.value);
+    free(l->arrays.dense);
     free(l->arrays.label);
 }
 

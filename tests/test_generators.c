@@ -321,7 +321,7 @@ static void sources_say_what_they_are(void **state) {
         assert_string_equal(short_place, "builtin");
         assert_int_equal(load_source(&l, source, 1, SHMT_ALL_COLUMNS), 0);
         const double bytes = (double)(l.totals.n_examples * 12 + l.totals.n_nonzeros * 8);
-        assert_true(fabs((double)shmt_source_guess_bytes(source) / bytes - 1) < 0.05);
+        assert_true(fabs((double)shmt_source_guess_bytes(source, false) / bytes - 1) < 0.05);
         load_free(&l);
         shmt_source_close(source);
     }

@@ -275,7 +275,8 @@ static void in_four_processes(const struct shmt_source *source, struct shared *s
         assert_true(child[part] >= 0);
         if (child[part] > 0) continue;
         alarm(60);
-        const struct shmt_arrays into = {s->start, s->id, s->value, s->label, SHMT_ALL_COLUMNS};
+        const struct shmt_arrays into = {
+            .start = s->start, .id = s->id, .value = s->value, .label = s->label, .columns = SHMT_ALL_COLUMNS};
         const int status = fill ? shmt_source_fill(source, part, 4, s->part, &into, NULL)
                                 : shmt_source_count(source, &SHMT_ALL_COLUMNS, part, 4, &s->part[part]);
         _exit(status == 0 ? 0 : 1);

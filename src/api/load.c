@@ -13,8 +13,9 @@ struct pass {
     const struct shmt_arrays *into;     /* fill; NULL: this pass counts */
 };
 
-int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts) {
-    *load = (struct shmt_load){.name = name, .n_parts = n_parts};
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts,
+                   bool dense) {
+    *load = (struct shmt_load){.name = name, .dense = dense, .n_parts = n_parts};
     const int rc = shmt_source_open(name, store->config.seed, held_out, &load->source, &store->error);
     if (rc < 0) return rc;
     void *memory = mmap(NULL, n_parts * sizeof *load->part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -49,13 +50,21 @@ int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const 
     return shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
 }
 
+static void plan_sparse(struct shmt_load *load, struct shmt_layout *layout) {
+    const struct shmt_totals *t = &load->totals;
+    load->start_off = shmt_layout_add_pages(layout, t->n_examples + 1, sizeof(uint64_t));
+    load->id_off = shmt_layout_add_pages(layout, t->n_nonzeros, sizeof(uint32_t));
+    load->value_off = shmt_layout_add_pages(layout, t->all_ones ? 0 : t->n_nonzeros, sizeof(float));
+}
+
 void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) {
     const struct shmt_totals *t = &load->totals;
     struct shmt_layout layout = {0};
     load->columns = *columns;
-    load->start_off = shmt_layout_add_pages(&layout, t->n_examples + 1, sizeof(uint64_t));
-    load->id_off = shmt_layout_add_pages(&layout, t->n_nonzeros, sizeof(uint32_t));
-    load->value_off = shmt_layout_add_pages(&layout, t->all_ones ? 0 : t->n_nonzeros, sizeof(float));
+    if (load->dense)
+        load->dense_off = shmt_layout_add_pages(&layout, t->n_examples, columns->n_features * sizeof(float));
+    else
+        plan_sparse(load, &layout);
     load->label_off = shmt_layout_add_pages(&layout, t->n_examples, sizeof(float));
     load->bytes = layout.failed ? UINT64_MAX : layout.bytes;
     load->data = (struct shmtrain_data){.n_examples = t->n_examples,
@@ -71,24 +80,34 @@ void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) 
     load->data.classes = load->classes;
 }
 
-int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {
+/* Where the parts are written to. */
+static struct shmt_arrays arrays_of(const struct shmt_load *load) {
     const struct shmt_totals *t = &load->totals;
+    const struct shmt_segment *s = &load->segment;
+    struct shmt_arrays into = {.columns = load->columns};
+    into.label = shmt_segment_at(s, load->label_off, t->n_examples * sizeof(float));
+    if (load->dense) {
+        into.dense = shmt_segment_at(s, load->dense_off, t->n_examples * load->columns.n_features * sizeof(float));
+        return into;
+    }
+    into.start = shmt_segment_at(s, load->start_off, (t->n_examples + 1) * sizeof(uint64_t));
+    into.id = shmt_segment_at(s, load->id_off, t->n_nonzeros * sizeof(uint32_t));
+    into.value = t->all_ones ? NULL : shmt_segment_at(s, load->value_off, t->n_nonzeros * sizeof(float));
+    return into;
+}
+
+int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {
     const struct shmt_segment_wish wish = {.name = "data", .fd = -1, .bytes = load->bytes, .log = &store->log};
     int rc = shmt_segment_create(&wish, &load->segment, &store->error);
     if (rc < 0) return rc;
-    const struct shmt_segment *s = &load->segment;
-    const struct shmt_arrays into = {
-        .start = shmt_segment_at(s, load->start_off, (t->n_examples + 1) * sizeof(uint64_t)),
-        .id = shmt_segment_at(s, load->id_off, t->n_nonzeros * sizeof(uint32_t)),
-        .value = t->all_ones ? NULL : shmt_segment_at(s, load->value_off, t->n_nonzeros * sizeof(float)),
-        .label = shmt_segment_at(s, load->label_off, t->n_examples * sizeof(float)),
-        .columns = load->columns};
+    const struct shmt_arrays into = arrays_of(load);
     struct pass pass = {.load = load, .into = &into};
     rc = run_pass(store, crew, &pass);
     if (rc < 0) return rc;
     load->data.start = into.start;
     load->data.id = into.id;
     load->data.value = into.value;
+    load->data.dense = into.dense;
     load->data.label = into.label;
     load->data.best_loss = shmt_parts_best_loss(load->part, load->n_parts);
     return 0;

@@ -9,19 +9,21 @@
 /* One set of examples on its way into shared memory. Start with {0}. */
 struct shmt_load {
     const char *name;
+    bool dense; /* the layout */
     struct shmt_source *source;
     struct shmt_part *part; /* (n_parts) shared with the workers that count and fill */
     uint32_t n_parts;
     struct shmt_columns columns;
     struct shmt_totals totals;
     struct shmt_segment segment;
-    uint64_t start_off, id_off, value_off, label_off, bytes; /* of the segment's contents */
-    struct shmtrain_data data;                               /* complete after fill; its classes are known after plan */
-    float classes[SHMTRAIN_MAX_CLASSES];                     /* what data.classes points to */
+    uint64_t start_off, id_off, value_off, dense_off, label_off, bytes; /* of the segment's contents */
+    struct shmtrain_data data;           /* complete after fill; its classes are known after plan */
+    float classes[SHMTRAIN_MAX_CLASSES]; /* what data.classes points to */
 };
 
-/* Opens the source and makes the parts. */
-int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts);
+/* Opens the source and makes the parts. `dense`: the layout that the data will have. */
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts,
+                   bool dense);
 
 /* First pass; `columns` NULL: all. Sets totals. */
 int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,

@@ -39,11 +39,18 @@ int shmt_split_labels(struct shmt_split *split, const struct shmtrain_data *data
     return 0;
 }
 
+static uint64_t nonzeros_of(const struct shmtrain_data *data, uint32_t example) {
+    if (!data->dense) return data->start[example + (uint64_t)1] - data->start[example];
+    const float *row = data->dense + (uint64_t)example * data->n_features;
+    uint64_t n = 0;
+    for (uint32_t j = 0; j < data->n_features; j++) n += row[j] != 0;
+    return n;
+}
+
 void shmt_split_nonzeros(const struct shmt_split *split, const struct shmtrain_data *data, uint64_t *train_out,
                          uint64_t *valid_out) {
     uint64_t valid = 0;
-    for (uint64_t i = 0; i < split->n_valid; i++)
-        valid += data->start[split->valid_example[i] + 1] - data->start[split->valid_example[i]];
+    for (uint64_t i = 0; i < split->n_valid; i++) valid += nonzeros_of(data, split->valid_example[i]);
     *valid_out = valid;
     *train_out = data->n_nonzeros - valid;
 }

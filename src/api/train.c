@@ -47,18 +47,19 @@ static int open_data(struct session *s) {
     struct shmtrain_store *store = s->store;
     const char *valid = store->config.valid;
     const uint32_t n_parts = parts_of(&s->crew);
+    const bool dense = s->model->dense != 0;
     char *end = NULL;
     const double share = strtod(valid, &end);
-    int rc = shmt_load_open(&s->train, store, s->source, false, n_parts);
+    int rc = shmt_load_open(&s->train, store, s->source, false, n_parts, dense);
     if (rc < 0) return rc;
     if (valid[0] == '\0') {
         s->has_valid = shmt_source_is_generator(s->train.source);
-        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, true, n_parts) : 0;
+        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, true, n_parts, dense) : 0;
     }
     if (strcmp(valid, "none") == 0) return 0;
     if (*end != '\0') {
         s->has_valid = true;
-        return shmt_load_open(&s->valid, store, valid, false, n_parts);
+        return shmt_load_open(&s->valid, store, valid, false, n_parts, dense);
     }
     if (!(share > 0 && share < 1))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
@@ -70,8 +71,8 @@ static int open_data(struct session *s) {
 /* Before anything is read: a file that cannot fit is refused at once. */
 static int check_guess(struct session *s) {
     struct shmt_budget budget;
-    uint64_t bytes = shmt_source_guess_bytes(s->train.source);
-    if (s->has_valid && !shmt_add_u64(bytes, shmt_source_guess_bytes(s->valid.source), &bytes)) bytes = UINT64_MAX;
+    uint64_t bytes = shmt_source_guess_bytes(s->train.source, s->train.dense);
+    if (s->has_valid && !shmt_add_u64(bytes, shmt_source_guess_bytes(s->valid.source, s->valid.dense), &bytes)) bytes = UINT64_MAX;
     shmt_budget_read("", &budget);
     return shmt_budget_check(&budget, bytes, "the data, by the size of its files,", NULL, "free some, or train on a part of it",
                              &s->store->error);
@@ -212,7 +213,7 @@ static int make_spec(struct session *s) {
     if (isnan(store->config.rate)) store->spec.rate.base = automatic_rate(s);
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
     store->spec.l2_shares = shmt_rule_regularises(&store->spec.rule) && store->spec.rule.kind != SHMT_RULE_FTRL &&
-                            shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1;
+                            shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1 && !s->model->dense;
     return 0;
 }
 

@@ -6,6 +6,7 @@
  * against what was counted before it writes. */
 #include "data/lines.h"
 #include "data/libsvm_line.h"
+#include "data/number.h"
 #include "data/source_priv.h"
 
 #include "base/checked.h"
@@ -26,7 +27,9 @@ struct libsvm {
     struct shmt_source source;
     int fd;
     uint64_t file_bytes;
-    double bytes_per_byte; /* of arrays per byte of text, in the sample */
+    double bytes_per_byte;  /* of sparse arrays per byte of text, in the sample */
+    double lines_per_byte;  /* whole lines, in the sample */
+    uint64_t columns_found; /* the least number of columns that the ids in the sample need */
     locale_t c_locale;
     char name[NAME_SHOWN + 4];
 };
@@ -131,14 +134,10 @@ static int libsvm_fill(const struct shmt_source *source, uint32_t part, uint32_t
     const uint64_t end = first + counted->n_examples, end_nonzero = first_nonzero + counted->n_nonzeros;
     bool same = true;
     while (same && (status = rows_next(&rows, e)) > 0) {
-        same = example < end && row->n_nonzeros <= end_nonzero - nonzero && (into->value || all_ones(row));
+        same = example < end && row->n_nonzeros <= end_nonzero - nonzero && (into->value || into->dense || all_ones(row));
         if (!same) break;
-        into->start[example] = nonzero;
+        shmt_arrays_put(into, example, nonzero, row->id, row->value, row->n_nonzeros);
         into->label[example++] = row->label;
-        if (row->n_nonzeros > 0) { /* memcpy takes no null pointer, and data without nonzeros may have no arrays */
-            memcpy(into->id + nonzero, row->id, row->n_nonzeros * sizeof *row->id);
-            if (into->value) memcpy(into->value + nonzero, row->value, row->n_nonzeros * sizeof *row->value);
-        }
         nonzero += row->n_nonzeros;
     }
     rows_close(&rows);
@@ -147,8 +146,9 @@ static int libsvm_fill(const struct shmt_source *source, uint32_t part, uint32_t
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", libsvm_of(source)->name);
 }
 
-static uint64_t libsvm_guess_bytes(const struct shmt_source *source) {
+static uint64_t libsvm_guess_bytes(const struct shmt_source *source, bool dense) {
     const struct libsvm *file = libsvm_of(source);
+    if (dense) return shmt_dense_bytes(file->lines_per_byte * (double)file->file_bytes, file->columns_found);
     return (uint64_t)(file->bytes_per_byte * (double)file->file_bytes);
 }
 
@@ -203,6 +203,23 @@ static const char *packed_how(const char *text, int64_t n) {
     return NULL;
 }
 
+/* The least number of columns that the ids in text of n bytes need: what looks like an id, outside comments. */
+static uint64_t find_columns(const char *text, int64_t n) {
+    uint64_t id = 0, largest = 0, from_zero = 0;
+    bool digits = false, comment = false;
+    for (int64_t i = 0; i < n; i++) {
+        comment = (comment || text[i] == '#') && text[i] != '\n';
+        if (text[i] == ':' && digits && !comment && id < UINT32_MAX) {
+            largest = shmt_max_u64(largest, id);
+            from_zero |= id == 0;
+        }
+        const bool goes_on = shmt_is_digit(text[i]);
+        id = !goes_on ? 0 : id < UINT32_MAX ? 10 * id + (uint64_t)(text[i] - '0') : id;
+        digits = goes_on;
+    }
+    return largest + from_zero;
+}
+
 static int look_at_beginning(struct libsvm *file, struct shmt_error *e) {
     char sample[SAMPLE_BYTES];
     const int64_t n = shmt_lines_read(file->fd, sample, sizeof sample, 0);
@@ -216,6 +233,8 @@ static int look_at_beginning(struct libsvm *file, struct shmt_error *e) {
     }
     const uint64_t bytes = colons * (sizeof(uint32_t) + sizeof(float)) + (breaks + 1) * (sizeof(uint64_t) + sizeof(float));
     file->bytes_per_byte = (double)bytes / (double)shmt_max_u64((uint64_t)n, 1);
+    file->lines_per_byte = (double)breaks / (double)shmt_max_u64((uint64_t)n, 1);
+    file->columns_found = find_columns(sample, n);
     return 0;
 }
 

@@ -64,18 +64,18 @@ static int line_fill(const struct shmt_source *source, uint32_t part, uint32_t n
     (void)part;
     (void)n_parts;
     (void)e;
+    const uint32_t column = 0, n = has_column(&into->columns);
     for (uint64_t i = 0; i < counted->n_examples; i++) {
         float x;
         draw(line_of(source), first + i, &x, &into->label[first + i]);
-        into->start[first + i] = first_nonzero;
-        if (!has_column(&into->columns)) continue;
-        into->id[first_nonzero] = 0;
-        into->value[first_nonzero++] = x;
+        shmt_arrays_put(into, first + i, first_nonzero, &column, &x, n);
+        first_nonzero += n;
     }
     return 0;
 }
 
-static uint64_t line_guess_bytes(const struct shmt_source *source) {
+static uint64_t line_guess_bytes(const struct shmt_source *source, bool dense) {
+    if (dense) return shmt_dense_bytes((double)line_of(source)->n_examples, 1);
     return line_of(source)->n_examples * (sizeof(uint64_t) + sizeof(uint32_t) + 2 * sizeof(float));
 }
 

@@ -38,7 +38,14 @@ void shmt_source_close(struct shmt_source *source) {
 
 bool shmt_source_is_generator(const struct shmt_source *source) { return source->ops->is_generator; }
 
-uint64_t shmt_source_guess_bytes(const struct shmt_source *source) { return source->ops->guess_bytes(source); }
+uint64_t shmt_source_guess_bytes(const struct shmt_source *source, bool dense) {
+    return source->ops->guess_bytes(source, dense);
+}
+
+uint64_t shmt_dense_bytes(double n_examples, uint64_t n_features) {
+    const double bytes = n_examples * ((double)n_features + 1) * sizeof(float); /* 1: the label */
+    return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
+}
 
 void shmt_source_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
     source->ops->place(source, at, out, bytes);
@@ -68,8 +75,24 @@ int shmt_source_fill(const struct shmt_source *source, uint32_t part, uint32_t n
     }
     const int status = source->ops->fill(source, part, n_parts, &parts[part], first, first_nonzero, into, e);
     if (status != 0) return status;
-    if (part + 1 == n_parts) into->start[first + parts[part].n_examples] = first_nonzero + parts[part].n_nonzeros;
+    if (part + 1 == n_parts && into->start)
+        into->start[first + parts[part].n_examples] = first_nonzero + parts[part].n_nonzeros;
     return 0;
+}
+
+void shmt_arrays_put(const struct shmt_arrays *into, uint64_t example, uint64_t nonzero, const uint32_t *id, const float *value,
+                     uint64_t n) {
+    if (into->dense) {
+        const uint64_t n_features = into->columns.n_features;
+        float *row = into->dense + example * n_features;
+        for (uint64_t j = 0; j < n_features; j++) row[j] = 0;
+        for (uint64_t i = 0; i < n; i++) row[id[i]] = value[i];
+        return;
+    }
+    into->start[example] = nonzero;
+    if (n == 0) return; /* memcpy takes no null pointer, and data without nonzeros may have no arrays */
+    memcpy(into->id + nonzero, id, n * sizeof *id);
+    if (into->value) memcpy(into->value + nonzero, value, n * sizeof *value);
 }
 
 void shmt_part_add_label(struct shmt_part *part, float label, uint64_t at) {

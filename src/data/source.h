@@ -53,12 +53,13 @@ struct shmt_totals {
     struct shmt_labels labels;
 };
 
-/* Memory to fill, of the exact size: start (n_examples + 1), id and value (n_nonzeros), label (n_examples). value may be NULL
- * when all nonzeros are 1. `columns` as they were when counting. */
+/* Memory to fill, of the exact size, in one of two layouts. Sparse: start (n_examples + 1), id and value (n_nonzeros), label
+ * (n_examples); value may be NULL when all nonzeros are 1. Dense: `dense` (n_examples, columns.n_features) and label
+ * (n_examples); the others are NULL. `columns` as they were when counting. */
 struct shmt_arrays {
     uint64_t *start;
     uint32_t *id;
-    float *value, *label;
+    float *value, *dense, *label;
     struct shmt_columns columns;
 };
 
@@ -72,9 +73,9 @@ void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 
 bool shmt_source_is_generator(const struct shmt_source *source);
 
-/* A guess, before counting, of the bytes that the arrays will need: from the file's size and its beginning, or from the
- * keys. */
-uint64_t shmt_source_guess_bytes(const struct shmt_source *source);
+/* A guess, before counting, of the bytes that the arrays will need in the sparse or the dense layout: from the file's size and
+ * its beginning, or from the keys. */
+uint64_t shmt_source_guess_bytes(const struct shmt_source *source, bool dense);
 
 /* Counts part `part` of `n_parts`, ids outside `columns` left out. A bad line goes into out->error, as "FILE:LINE:COLUMN: what
  * was expected, what was found"; the status is also returned. The first bad line of the file is the one in the lowest-numbered
@@ -89,8 +90,8 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
 
 /* Writes part `part`: its examples stand behind those of the parts before it. parts[] is the result of all the counts; of it,
  * only parts[part].best_loss is written, and nothing that other parts write is read. Within an example, columns ascend and are
- * distinct (a reader has refused others while counting). start[n_examples] is written by the last part. A file that is not any
- * more what was counted is SHMTRAIN_E_DATA, and never a write outside the arrays. */
+ * distinct (a reader has refused others while counting). start[n_examples] is written by the last part; dense rows are written
+ * whole. A file that is not any more what was counted is SHMTRAIN_E_DATA, and never a write outside the arrays. */
 int shmt_source_fill(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *parts,
                      const struct shmt_arrays *into, struct shmt_error *e);
 

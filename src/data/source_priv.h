@@ -9,14 +9,14 @@
 
 /* count: *out is clear, out->error excepted nothing has to be set when the part is empty; returns the status of out->error.
  * fill: `first` and `first_nonzero` are where the part begins; the sums of parts[part] are what count found and must be found
- * again. place, guess_bytes: as in source.h. close: frees the source. */
+ * again; both layouts. place, guess_bytes: as in source.h. close: frees the source. */
 struct shmt_source_ops {
     bool is_generator;
     int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
                  struct shmt_part *out);
     int (*fill)(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted, uint64_t first,
                 uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e);
-    uint64_t (*guess_bytes)(const struct shmt_source *source);
+    uint64_t (*guess_bytes)(const struct shmt_source *source, bool dense);
     void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
     void (*close)(struct shmt_source *source);
 };
@@ -39,6 +39,13 @@ int shmt_keys_read(const char *generator, const char *text, const struct shmt_ke
 
 /* Adds one example to what a part found; all sums but n_nonzeros and the ids. */
 void shmt_part_add_label(struct shmt_part *part, float label, uint64_t at);
+
+/* Writes one example of n nonzeros into either layout; `nonzero` is where it begins in the sparse one. */
+void shmt_arrays_put(const struct shmt_arrays *into, uint64_t example, uint64_t nonzero, const uint32_t *id, const float *value,
+                     uint64_t n);
+
+/* The bytes of so many examples in the dense layout; UINT64_MAX for more than that. */
+uint64_t shmt_dense_bytes(double n_examples, uint64_t n_features);
 
 /* The example numbers of a generator's part: [first, end) of n. */
 static inline uint64_t shmt_part_begin(uint64_t n, uint32_t part, uint32_t n_parts) {

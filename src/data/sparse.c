@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NAME "builtin:sparse"
 
@@ -90,10 +89,8 @@ static int sparse_fill(const struct shmt_source *source, uint32_t part, uint32_t
     for (uint64_t i = first, nonzero = first_nonzero; i < first + counted->n_examples; i++) {
         shmt_planted_draw(&s->planted, s->stream, i, &example);
         if (!all_columns) keep_columns(&example, &into->columns);
-        into->start[i] = nonzero;
+        shmt_arrays_put(into, i, nonzero, example.id, example.value, example.n);
         into->label[i] = example.label;
-        memcpy(into->id + nonzero, example.id, example.n * sizeof *example.id);
-        memcpy(into->value + nonzero, example.value, example.n * sizeof *example.value);
         shmt_sum_add(&counted->best_loss, example.loss);
         nonzero += example.n;
     }
@@ -101,8 +98,9 @@ static int sparse_fill(const struct shmt_source *source, uint32_t part, uint32_t
     return 0;
 }
 
-static uint64_t sparse_guess_bytes(const struct shmt_source *source) {
+static uint64_t sparse_guess_bytes(const struct shmt_source *source, bool dense) {
     const struct sparse *s = sparse_of(source);
+    if (dense) return shmt_dense_bytes((double)s->n_examples, s->planted.n_features);
     const uint64_t nonzero_bytes = sizeof(uint32_t) + sizeof(float), example_bytes = sizeof(uint64_t) + sizeof(float);
     return s->n_examples * (s->planted.nonzeros * nonzero_bytes + example_bytes);
 }
