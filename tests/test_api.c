@@ -344,6 +344,69 @@ static void a_signal_handler_may_stop_a_run(void **state) {
     sigaction(SIGUSR1, &before, NULL);
 }
 
+static void *stop_all_the_time(void *arg) {
+    for (unsigned i = 0; !atomic_load(&g_over); i++) {
+        shmtrain_store_stop(arg);
+        if (i % 4 == 0) usleep(i % 2000);
+    }
+    return NULL;
+}
+
+/* A stop meets runs at every point of their lives; it ends those that it meets, and harms nothing. */
+static void a_stop_may_come_at_any_moment_of_runs_that_follow_each_other(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        uint64_t examples = 0;
+        struct shmtrain_store *store = make(SPAWNS[i], "2", "2", 640);
+        WELL(store, shmtrain_store_set(store, "rate", "1"));
+        atomic_store(&g_over, 0);
+        assert_int_equal(pthread_create(&thread, NULL, stop_all_the_time, store), 0);
+        for (int k = 0; k < 20; k++) {
+            WELL(store, shmtrain_store_run(store, count, NULL));
+            examples += shmtrain_store_report(store)->examples;
+        }
+        atomic_store(&g_over, 1);
+        pthread_join(thread, NULL);
+        assert_true(examples % 64 == 0 && read_one(store, 0) == (float)(examples / 64));
+        WELL(store, shmtrain_store_run(store, count, NULL)); /* what was asked before a run does not count */
+        assert_int_equal(shmtrain_store_report(store)->examples, 1280);
+        shmtrain_store_destroy(store);
+    }
+}
+
+static int count_then_stop(shmtrain_session *s, void *arg) {
+    if (shmtrain_rank(s) == 1) shmtrain_store_stop(arg);
+    return count(s, NULL);
+}
+
+static void a_worker_may_stop_the_run(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct shmtrain_store *store = make(SPAWNS[i], "2", "1000000", 6400);
+        WELL(store, shmtrain_store_run(store, count_then_stop, store));
+        assert_int_equal(shmtrain_store_report(store)->stopped, 1);
+        shmtrain_store_destroy(store);
+    }
+}
+
+static void stop_at_once(void *arg, const struct shmtrain_report *r) {
+    (void)r;
+    shmtrain_store_stop(arg);
+}
+
+static void a_stop_in_begin_lets_nobody_begin(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct shmtrain_store *store = make(SPAWNS[i], "2", "1000000", 6400);
+        const struct shmtrain_listener listener = {.arg = store, .begin = stop_at_once};
+        shmtrain_store_listen(store, &listener);
+        WELL(store, shmtrain_store_run(store, count, NULL));
+        assert_true(shmtrain_store_report(store)->stopped == 1 && shmtrain_store_report(store)->updates <= 1);
+        shmtrain_store_destroy(store);
+    }
+}
+
 static void a_limit_of_steps_ends_a_run_early(void **state) {
     struct shmtrain_store *store = make("threads", "2", "3", 640);
     (void)state;
@@ -440,6 +503,9 @@ int main(void) {
         TEST(a_call_that_fails_in_a_listener_is_not_the_runs_failure),
         TEST(another_thread_may_stop_a_run),
         TEST(a_signal_handler_may_stop_a_run),
+        TEST(a_stop_may_come_at_any_moment_of_runs_that_follow_each_other),
+        TEST(a_worker_may_stop_the_run),
+        TEST(a_stop_in_begin_lets_nobody_begin),
         TEST(a_limit_of_steps_ends_a_run_early),
         TEST(stores_run_side_by_side_and_do_not_meet),
         TEST(an_application_with_threads_may_run_workers),

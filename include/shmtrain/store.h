@@ -39,7 +39,7 @@ struct shmtrain_listener {
                                                               during the call */
 };
 
-/* Makes a store with every option at its default. Errors: _MEMORY. */
+/* Makes a store with every option at its default. Errors: _MEMORY, _SYSTEM (no file descriptor is left). */
 SHMTRAIN_API int shmtrain_store_create(struct shmtrain_store **out);
 
 /* Frees it, its parameters and its data. NULL is fine. Not while it runs. */
@@ -197,7 +197,9 @@ SHMTRAIN_API int shmtrain_store_read(struct shmtrain_store *store, int t, uint64
 /* Sets rows before the first run, or between runs. */
 SHMTRAIN_API int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in);
 
-/* Asks a run to end at its next consistent point. From any thread, and from signal handlers; does nothing when nothing runs. */
+/* Asks a run to end at its next consistent point. From any thread, from signal handlers, and from worker functions; never blocks.
+ * Does nothing when nothing runs: it counts from the moment on at which _start has returned, or _run, _train, _join, ... has been
+ * entered. A thread that stops another one's blocking run knows that it is in time once the listener's `begin` was called. */
 SHMTRAIN_API void shmtrain_store_stop(struct shmtrain_store *store);
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/store_priv.h"
 #include "base/clock.h"
@@ -16,20 +17,34 @@
 
 /* ---- driving a team ---- */
 
+/* An eventfd, because a write to it is allowed everywhere: on other threads, in signal handlers and in workers. It lives as long
+ * as the store, so whoever stops a run never meets memory of one that has just ended. */
+bool shmt_stop_asked(struct shmtrain_store *store) {
+    uint64_t asked;
+    if (read(store->stop_fd, &asked, sizeof asked) > 0) store->stop_asked = true;
+    return store->stop_asked;
+}
+
+void shmt_stop_forget(struct shmtrain_store *store) {
+    (void)shmt_stop_asked(store);
+    store->stop_asked = false;
+}
+
 int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, void (*tick)(struct shmtrain_store *store)) {
     struct shmt_team *team;
     bool killed = false;
     int rc = shmt_team_start(spec, &team, &store->error);
     if (rc < 0) return rc;
     while (!shmt_team_step(team)) {
-        struct pollfd pollfd = {.fd = shmt_team_fd(team), .events = POLLIN};
-        (void)poll(&pollfd, 1, LOOK_MS); /* interrupted: look at once */
+        struct pollfd pollfd[2] = {{.fd = shmt_team_fd(team), .events = POLLIN}, {.fd = store->stop_fd, .events = POLLIN}};
+        (void)poll(pollfd, 2, LOOK_MS); /* interrupted: look at once */
         if (tick) tick(store);
-        /* relaxed: a flag that carries nothing but itself */
-        if (!killed && load_relaxed(&store->stop_asked) && !load_relaxed(&store->live)) {
+        if (!shmt_stop_asked(store)) continue;
+        if (store->training)
+            store->ops->stop(store->job.store);
+        else if (!killed)
             shmt_team_kill(team);
-            killed = true;
-        }
+        killed |= !store->training;
     }
     struct shmt_error ignored = {0};
     rc = shmt_team_finish(team, killed ? &ignored : &store->error);
@@ -224,11 +239,9 @@ static int make_backend(struct shmtrain_store *store, const float *l2_shares) {
     store->job.ops = store->ops;
     store->job.store = made;
     store->job.spec = &store->spec;
-    /* seq_cst: see shmtrain_store_stop */
-    store_seq_cst(&store->live, made);
+    store_relaxed(&store->live, made); /* this thread alone reads it */
     store->has_run = true;
     store->trained = (struct shmt_trained){0};
-    if (load_seq_cst(&store->stop_asked)) store->ops->stop(made);
     return rc;
 }
 
@@ -238,6 +251,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
     if (rc < 0) return rc;
     note_idle_workers(store);
     shmt_report_begin(store, crew);
+    if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
     const struct shmt_team_spec spec = {.kind = crew->kind,
                                         .n = crew->n_workers,
                                         .body = worker_body,
@@ -246,15 +260,17 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
                                         .roused = rouse_from_worker,
                                         .grace_ms = GRACE_MS,
                                         .what = "training"};
+    store->training = true;
     rc = shmt_drive(store, &spec, shmt_report_progress);
+    store->training = false;
     if (rc < 0) return rc;
     return shmt_report_finish(store);
 }
 
 int shmt_run_begin(struct shmtrain_store *store) {
     shmt_error_clear(&store->error);
-    store_relaxed(&store->stop_asked, 0);
     store->began_ns = shmt_now_ns();
+    shmt_stop_forget(store);
     const int rc = shmt_store_take_parameters(store);
     if (rc < 0) return rc;
     store->ops = shmt_backend_find(store->config.backend);

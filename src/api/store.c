@@ -1,7 +1,10 @@
 /* The application's handle: making it, configuring it, reading and writing parameters, stopping. Runs are in run.c (own worker
  * functions) and train.c (models on data). */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "api/store_priv.h"
 #include "models/models.h"
@@ -10,8 +13,10 @@
 int shmtrain_store_create(struct shmtrain_store **out) {
     struct shmtrain_store *store = calloc(1, sizeof *store);
     if (!store) return SHMTRAIN_E_MEMORY;
-    const int rc = shmt_config_init(&store->config, &store->error);
+    store->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const int rc = store->stop_fd < 0 ? SHMTRAIN_E_SYSTEM : shmt_config_init(&store->config, &store->error);
     if (rc < 0) {
+        if (store->stop_fd >= 0) close(store->stop_fd);
         free(store);
         return rc;
     }
@@ -37,6 +42,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     if (!store) return;
     shmt_store_forget_tables(store);
     shmt_config_fini(&store->config);
+    close(store->stop_fd);
     free(store->epochs);
     free(store->dataset_name);
     free(store->valid_name);
@@ -44,7 +50,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
 }
 
 const char *shmtrain_store_message(const struct shmtrain_store *store) {
-    return store ? store->error.text : "no memory for a store";
+    return store ? store->error.text : "no memory for a store, or no file descriptor is left (ulimit -n)";
 }
 
 /* ---- configuration ---- */
@@ -179,8 +185,9 @@ int shmt_store_take_parameters(struct shmtrain_store *store) {
 const struct shmtrain_report *shmtrain_store_report(const struct shmtrain_store *store) { return &store->report; }
 
 void shmtrain_store_stop(struct shmtrain_store *store) {
-    /* seq_cst: a run that is just beginning sets `live` and then looks at the flag; one of the two sees the other. */
-    store_seq_cst(&store->stop_asked, 1);
-    struct shmt_store *live = load_seq_cst(&store->live);
-    if (live) store->ops->stop(live);
+    const uint64_t one = 1;
+    const int code = errno; /* a signal handler leaves errno as it was */
+    const ssize_t written = write(store->stop_fd, &one, sizeof one);
+    (void)written; /* fails when it was asked 2^64 - 2 times already, and not heard yet */
+    errno = code;
 }

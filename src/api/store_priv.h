@@ -45,8 +45,10 @@ struct shmtrain_store {
     /* the run, or the last one */
     const struct shmt_backend_ops *ops;
     struct shmt_spec spec;
-    struct shmt_store *_Atomic live; /* its parameters; read by shmtrain_store_stop in signal handlers */
-    _Atomic uint32_t stop_asked;
+    struct shmt_store *_Atomic live; /* its parameters */
+    int stop_fd;                     /* an eventfd, constant: shmtrain_store_stop writes to it, from anywhere */
+    bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
+    bool training;                   /* workers train at `live`: a stop is passed on to it; while others work they are killed */
     struct shmt_job job;
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
@@ -56,8 +58,8 @@ struct shmtrain_store {
     struct shmt_trained trained;
 };
 
-/* Runs a team to its end on the application's thread; `tick` (may be NULL) is called whenever there may be news. A stop that
- * was asked for before there are parameters kills the team and gives _STOPPED. */
+/* Runs a team to its end on the calling thread; `tick` (may be NULL) is called whenever there may be news. A stop kills the
+ * team and gives _STOPPED, but while it trains (store->training): then it is passed on to the backend. */
 int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, void (*tick)(struct shmtrain_store *store));
 
 /* The part of the spec that follows from the options: policy, batches, order, rate. */
@@ -70,6 +72,11 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
 /* Refuses what does not fit into memory: the spec's need beside `data_bytes` that are needed, too. */
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
                       uint64_t data_bytes);
+
+/* Whether the call that goes on has been asked to stop; by the thread that drives it, which passes it on to the workers. What
+ * was asked before shmt_stop_forget does not count. */
+bool shmt_stop_asked(struct shmtrain_store *store);
+void shmt_stop_forget(struct shmtrain_store *store);
 
 /* What every run begins with: a clear error, no stop asked for, an empty report, the backend chosen; parameters of an earlier
  * run are kept. */

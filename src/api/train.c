@@ -272,8 +272,7 @@ static int prepare(struct session *s) {
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         const int rc = STAGES[i](s);
         if (rc < 0) return rc;
-        if (load_relaxed(&s->store->stop_asked))
-            return shmt_fail(&s->store->error, SHMTRAIN_E_STOPPED, "stopped before training began");
+        if (shmt_stop_asked(s->store)) return shmt_fail(&s->store->error, SHMTRAIN_E_STOPPED, "stopped before training began");
     }
     return 0;
 }
