@@ -15,6 +15,7 @@
 #include "api/split.h"
 #include "api/store_priv.h"
 #include "base/random.h"
+#include "models/models.h"
 
 #define WELL(store, call)                                                         \
     do {                                                                          \
@@ -133,7 +134,7 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
                                         .tables = mean_tables,
                                         .step = mean_step,
                                         .score = mean_score,
-                                        .threshold = NAN};
+                                        .task = SHMTRAIN_REGRESSION};
     struct shmtrain_model bad = mean;
     struct shmtrain_store *store = make("2", "sync", "valid.svm");
     float value;
@@ -151,8 +152,10 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
     bad.name = "half";
     bad.score = NULL;
     refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "score");
-    assert_ptr_equal(shmtrain_store_model_at(store, 1), &mean);
-    assert_null(shmtrain_store_model_at(store, 2));
+    size_t n = 0;
+    while (shmt_model_at(n)) n++;
+    assert_ptr_equal(shmtrain_store_model_at(store, n), &mean);
+    assert_null(shmtrain_store_model_at(store, n + 1));
     WELL(store, shmtrain_store_set(store, "rate", "1"));
     WELL(store, shmtrain_store_set(store, "schedule", "constant"));
     WELL(store, shmtrain_store_train(store, "train.svm"));

@@ -116,7 +116,7 @@ static void prepare(struct run *r, uint32_t n_seats, uint32_t n_valid) {
                                .valid_label = g_label,
                                .notify = tell,
                                .notify_arg = r};
-    shmt_board_plan(EPOCHS, n_valid, &r->job.board);
+    shmt_board_plan(EPOCHS, n_valid, 1, &r->job.board);
     r->spec.board_bytes = r->job.board.bytes;
 }
 
@@ -227,11 +227,51 @@ static void a_model_that_does_not_classify_has_a_loss_only(void **state) {
     struct shmtrain_epoch epoch[EPOCHS];
     struct run r;
     (void)state;
-    regression.threshold = NAN;
+    regression.task = SHMTRAIN_REGRESSION;
     prepare(&r, 2, 100);
     r.job.model = &regression;
     run_well(&r, epoch);
     assert_true(isfinite(epoch[0].valid_loss) && isnan(epoch[0].valid_accuracy) && isnan(epoch[0].valid_auc));
+}
+
+/* Three outputs: the largest one is at the place of a class that follows from the example, with ties in which the first counts. */
+static const float CLASSES[] = {-7, 2, 30};
+static uint32_t class_of(uint64_t i) { return (uint32_t)shmt_below(shmt_hash64(5, i, 0, 0), 3); }
+static int score_classes(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                         float *score_out, double *loss_out) {
+    const int rc = score(s, batch, with, score_out, loss_out);
+    for (uint32_t k = 0; k < batch->n; k++)
+        for (uint32_t c = 0; c < 3; c++) score_out[3 * k + c] = c < class_of(at(batch, k)) ? -2.0f : -1.0f;
+    return rc;
+}
+
+static void of_several_classes_the_one_with_the_largest_output_is_predicted(void **state) {
+    struct shmtrain_model classes = KNOWN;
+    struct shmtrain_epoch first[EPOCHS], epoch[EPOCHS];
+    float label[N_VALID];
+    uint64_t right = 0;
+    (void)state;
+    classes.task = SHMTRAIN_CLASSES;
+    classes.score = score_classes;
+    for (uint32_t i = 0; i < N_VALID; i++) {
+        label[i] = CLASSES[shmt_below(shmt_hash64(6, i, 0, 0), 4) ? class_of(i) : 2];
+        right += label[i] == CLASSES[class_of(i)];
+    }
+    for (uint32_t seats = 1; seats <= 3; seats++) {
+        struct run r;
+        prepare(&r, seats, N_VALID);
+        r.job.model = &classes;
+        r.job.settings.n_classes = 3;
+        r.job.settings.classes = CLASSES;
+        r.job.valid_label = label;
+        shmt_board_plan(EPOCHS, N_VALID, 3, &r.job.board);
+        r.spec.board_bytes = r.job.board.bytes;
+        run_well(&r, epoch);
+        assert_true(right > N_VALID / 2 && right < N_VALID);
+        assert_true(epoch[0].valid_accuracy == (double)right / N_VALID && isnan(epoch[0].valid_auc));
+        if (seats == 1) memcpy(first, epoch, sizeof first);
+        assert_true(epoch[1].valid_loss == first[1].valid_loss);
+    }
 }
 
 static void only_the_examples_that_are_meant_are_trained_on(void **state) {
@@ -326,14 +366,16 @@ static void parts_of_the_board_do_not_overlap_and_start_on_lines(void **state) {
     for (size_t i = 0; i < sizeof VALID / sizeof *VALID; i++)
         for (uint32_t epochs = 1; epochs < 300; epochs += 37) {
             struct shmt_board_plan p;
-            shmt_board_plan(epochs, VALID[i], &p);
-            assert_int_equal(p.n_valid, VALID[i]);
+            const uint32_t outputs = epochs % 3 + 1;
+            shmt_board_plan(epochs, VALID[i], outputs, &p);
+            assert_true(p.n_valid == VALID[i] && p.n_outputs == outputs);
             assert_true(p.n_chunks * SHMT_VALID_CHUNK >= VALID[i] &&
                         p.n_chunks * SHMT_VALID_CHUNK < VALID[i] + SHMT_VALID_CHUNK);
             assert_true(p.epochs_off >= sizeof(struct shmt_board) && p.epochs_off % SHMT_LINE == 0);
             assert_true(p.losses_off >= p.epochs_off + epochs * sizeof(struct shmtrain_epoch) && p.losses_off % SHMT_LINE == 0);
-            assert_true(p.scores_off >= p.losses_off + p.n_chunks * sizeof(double) && p.scores_off % SHMT_LINE == 0);
-            assert_true(p.bytes >= p.scores_off + VALID[i] * sizeof(float));
+            assert_true(p.rights_off >= p.losses_off + p.n_chunks * sizeof(double) && p.rights_off % SHMT_LINE == 0);
+            assert_true(p.scores_off >= p.rights_off + p.n_chunks * sizeof(uint64_t) && p.scores_off % SHMT_LINE == 0);
+            assert_true(p.bytes >= p.scores_off + VALID[i] * outputs * sizeof(float));
         }
 }
 
@@ -343,6 +385,7 @@ int main(void) {
         TEST(validation_is_right_and_has_the_same_bits_for_every_number_of_seats),
         TEST(without_validation_data_its_figures_are_not_there),
         TEST(a_model_that_does_not_classify_has_a_loss_only),
+        TEST(of_several_classes_the_one_with_the_largest_output_is_predicted),
         TEST(only_the_examples_that_are_meant_are_trained_on),
         TEST(a_loss_that_is_no_number_ends_the_run_with_what_to_do),
         TEST(a_model_that_cannot_score_ends_the_run_with_its_sentence),

@@ -292,7 +292,7 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
     if (rc == 0) {
         if (isnan(store->config.power)) store->spec.rate.power = 0.5f; /* how noisy its gradients are, the application knows */
         store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
-        shmt_board_plan(store->spec.epochs, 0, &store->job.board);
+        shmt_board_plan(store->spec.epochs, 0, 1, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;
         rc = shmt_check_memory(store, store->ops, &store->spec, 0);
     }

@@ -208,7 +208,7 @@ static int make_spec(struct session *s) {
     const uint64_t n_train = s->share > 0 ? s->split.n_train : s->train.totals.n_examples;
     int rc = shmt_spec_of_config(store, &s->crew, n_train, &store->spec);
     if (rc < 0) return rc;
-    shmt_board_plan(store->spec.epochs, n_valid, &store->job.board);
+    shmt_board_plan(store->spec.epochs, n_valid, shmtrain_model_outputs(s->model, &store->job.settings), &store->job.board);
     store->spec.board_bytes = store->job.board.bytes;
     if (isnan(store->config.rate)) store->spec.rate.base = automatic_rate(s);
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;

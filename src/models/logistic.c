@@ -1,14 +1,12 @@
-/* Logistic regression on two classes.
+/* Logistic regression on two classes: the loss of sparse_priv.h is
  *
- *     minimise  mean over i of log(1 + exp(-y_i (w . x_i + b)))  +  l2 / 2 * |w|^2        y_i in {-1, +1}, b not regularised
+ *     loss(w . x + b, y) = log(1 + exp(-y (w . x + b)))        y in {-1, +1}
  *
- * d loss / d dot = y * loss'(margin), margin = y * dot (math/logistic.h). The larger of the two labels is y = +1. One table
- * "weight" of (features + 1, 1): its last row is the bias. L2 is part of the update rule: exact in `aggregate`; in the live
- * modes each feature's share is applied when the feature is touched, n / count of it, as in Hogwild! (Niu et al. 2011, section
- * 2). */
+ * d loss / d dot = y * loss'(margin), margin = y * dot (math/logistic.h). In the live modes each feature's L2 share is applied
+ * when the feature is touched, n / count of it, as in Hogwild! (Niu et al. 2011, section 2). */
 #include "math/logistic.h"
 #include "models/models.h"
-#include "store/kernels.h"
+#include "models/sparse_priv.h"
 
 static const char *check(const struct shmtrain_data *data) {
     if (data->n_labels == 2) return NULL;
@@ -16,83 +14,41 @@ static const char *check(const struct shmtrain_data *data) {
                               : "more than two labels, and logistic regression needs two";
 }
 
-static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
-    out[0] = (struct shmtrain_shape){
-        .name = "weight", .rows = (uint64_t)data->n_features + with->bias, .width = 1, .l2_rows = data->n_features};
-    return 1;
+SHMT_INLINED void losses(uint32_t n, const float *sign, float *slope, float *loss_out) {
+    for (uint32_t k = 0; k < n; k++) slope[k] *= sign[k];
+    shmt_logistic_many(n, slope, loss_out);
+    for (uint32_t k = 0; k < n; k++) slope[k] *= sign[k];
 }
-
-static struct shmtrain_csr rows_of(const struct shmtrain_batch *batch, const struct shmtrain_settings *with) {
-    const struct shmtrain_data *data = batch->data;
-    return (struct shmtrain_csr){.n = batch->n,
-                                 .bias = with->bias,
-                                 .start = batch->example ? data->start : data->start + batch->first,
-                                 .id = data->id,
-                                 .value = data->value,
-                                 .order = batch->example};
-}
-
-static uint64_t example_at(const struct shmtrain_batch *batch, uint32_t k) {
-    return batch->example ? batch->example[k] : batch->first + k;
-}
-
-/* +1 for the larger label, -1 for the other; without a branch, which nobody could predict. */
-static float sign_of(const struct shmtrain_batch *batch, uint32_t k) {
-    return (float)(2 * (batch->data->label[example_at(batch, k)] == batch->data->label_high) - 1);
-}
-
-/* In shuffled order the labels are far apart: asks for that of an example which comes AHEAD places after example k. One request
- * for a group is enough, because the order keeps neighbours together. */
-static void fetch_label(const struct shmtrain_batch *batch, uint32_t k) {
-    enum { AHEAD = 16 };
-    if (batch->example && k + AHEAD < batch->n) __builtin_prefetch(&batch->data->label[batch->example[k + AHEAD]]);
-}
-
-struct slopes {
-    const struct shmtrain_batch *batch;
-    double loss;
-};
 
 static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
-    struct slopes *s = arg;
-    float sign[SHMT_MAX_GROUP], loss[SHMT_MAX_GROUP];
-    fetch_label(s->batch, first);
-    for (uint32_t k = 0; k < n; k++) sign[k] = sign_of(s->batch, first + k);
-    for (uint32_t k = 0; k < n; k++) slope_out[k] = sign[k] * dot[k];
-    shmt_logistic_many(n, slope_out, loss);
-    for (uint32_t k = 0; k < n; k++) slope_out[k] *= sign[k];
-    for (uint32_t k = 0; k < n; k++) s->loss += (double)loss[k];
+    shmt_sparse_slope(arg, first, n, dot, slope_out, losses, true);
 }
 
 static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                 double *loss_out) {
-    struct slopes slopes = {.batch = batch};
-    const struct shmtrain_csr x = rows_of(batch, with);
-    const int rc = shmtrain_each(s, 0, &x, with->group, slope, &slopes);
-    if (rc == 0) *loss_out = slopes.loss;
-    return rc;
+    return shmt_sparse_step(s, batch, with, slope, loss_out);
 }
 
 static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                  float *score_out, double *loss_out) {
-    const struct shmtrain_csr x = rows_of(batch, with);
-    const int rc = shmtrain_dot(s, 0, &x, score_out);
-    if (rc < 0) return rc;
-    double loss = 0;
-    for (uint32_t k = 0; k < batch->n; k++) loss += (double)shmt_logistic_loss(sign_of(batch, k) * score_out[k]);
-    *loss_out = loss;
-    return 0;
+    return shmt_sparse_score(s, batch, with, score_out, loss_out, losses, true);
+}
+
+/* Of the larger label. */
+static void probabilities(uint32_t n, uint32_t outputs, float *score_out) {
+    for (uint64_t i = 0; i < (uint64_t)n * outputs; i++) score_out[i] = shmt_sigmoid(score_out[i]);
 }
 
 const struct shmtrain_model SHMT_MODEL_LOGISTIC = {
     .name = "logistic",
     .about = "two classes, logistic loss",
-    .check = check,
-    .tables = tables,
-    .step = step,
-    .score = score,
     .task = SHMTRAIN_BINARY,
     .loss = "log loss",
     .curvature = 0.25f,
     .threshold = 0.0f,
+    .check = check,
+    .tables = shmt_sparse_tables,
+    .step = step,
+    .score = score,
+    .probabilities = probabilities,
 };

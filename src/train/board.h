@@ -1,7 +1,7 @@
 /* The board: memory of the store that the drivers of a run share. What the chief found out about each epoch is pinned up here
  * for the application, and validation is computed here by all workers together.
  *
- *     head | epochs (n_epochs) | losses of validation chunks | scores of validation examples */
+ *     head | epochs (n_epochs) | of each validation chunk: its loss; its right predictions | scores (n_valid, n_outputs) */
 #ifndef SHMT_TRAIN_BOARD_H
 #define SHMT_TRAIN_BOARD_H
 
@@ -20,18 +20,22 @@ struct shmt_board {
 };
 
 struct shmt_board_plan {
-    uint64_t epochs_off, losses_off, scores_off, bytes;
+    uint64_t epochs_off, losses_off, rights_off, scores_off, bytes;
     uint64_t n_chunks, n_valid;
+    uint32_t n_outputs;
 };
 
-/* Pure; n_valid 0: no validation. */
-void shmt_board_plan(uint32_t n_epochs, uint64_t n_valid, struct shmt_board_plan *out);
+/* Pure; n_valid 0: no validation. n_outputs: of the model for each example (shmtrain_model_outputs). */
+void shmt_board_plan(uint32_t n_epochs, uint64_t n_valid, uint32_t n_outputs, struct shmt_board_plan *out);
 
 static inline struct shmtrain_epoch *shmt_board_epochs(void *board, const struct shmt_board_plan *plan) {
     return (struct shmtrain_epoch *)(void *)((unsigned char *)board + plan->epochs_off);
 }
 static inline double *shmt_board_losses(void *board, const struct shmt_board_plan *plan) {
     return (double *)(void *)((unsigned char *)board + plan->losses_off);
+}
+static inline uint64_t *shmt_board_rights(void *board, const struct shmt_board_plan *plan) {
+    return (uint64_t *)(void *)((unsigned char *)board + plan->rights_off);
 }
 static inline float *shmt_board_scores(void *board, const struct shmt_board_plan *plan) {
     return (float *)(void *)((unsigned char *)board + plan->scores_off);

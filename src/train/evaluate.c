@@ -3,6 +3,7 @@
  * Chunks of validation examples are fixed, each is added up by one worker, and the chunks along a tree: the printed numbers
  * have the same bits for every number of workers, as far as the parameters have. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -10,8 +11,22 @@
 #include "math/tree.h"
 #include "train/job.h"
 
-static int score_chunk(shmtrain_session *s, const struct shmt_job *job, uint64_t chunk, float *score, double *loss_out) {
+/* Whether the outputs of one example say its label. The larger label of two is that of the training data: validation data may
+ * lack it. */
+static bool is_right(const struct shmt_job *job, const float *output, float label) {
+    uint32_t best = 0;
+    if (job->model->task == SHMTRAIN_BINARY) return (output[0] > job->model->threshold) == (label == job->train->label_high);
+    for (uint32_t c = 1; c < job->board.n_outputs; c++)
+        if (output[c] > output[best]) best = c;
+    return job->settings.classes[best] == label;
+}
+
+/* One chunk: its scores and sums go to the board. */
+static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *board, uint64_t chunk) {
     const uint64_t from = chunk * SHMT_VALID_CHUNK, to = shmt_min_u64(from + SHMT_VALID_CHUNK, job->board.n_valid);
+    const uint32_t outputs = job->board.n_outputs;
+    float *score = shmt_board_scores(board, &job->board);
+    uint64_t right = 0;
     double sum = 0;
     for (uint64_t at = from; at < to; at += SHMTRAIN_MODEL_GROUP) {
         const struct shmtrain_batch batch = {.data = job->valid,
@@ -19,43 +34,44 @@ static int score_chunk(shmtrain_session *s, const struct shmt_job *job, uint64_t
                                              .first = at,
                                              .n = (uint32_t)shmt_min_u64(SHMTRAIN_MODEL_GROUP, to - at)};
         double loss = 0;
-        const int rc = job->model->score(s, &batch, &job->settings, score + at, &loss);
+        const int rc = job->model->score(s, &batch, &job->settings, score + at * outputs, &loss);
         if (rc < 0) return rc;
         sum += loss;
     }
-    *loss_out = sum;
+    for (uint64_t i = from; i < to && job->model->task != SHMTRAIN_REGRESSION; i++)
+        right += is_right(job, score + i * outputs, job->valid_label[i]);
+    shmt_board_losses(board, &job->board)[chunk] = sum;
+    shmt_board_rights(board, &job->board)[chunk] = right;
     return 0;
 }
 
 /* My share of the chunks. */
 static int score_share(shmtrain_session *s, const struct shmt_job *job, void *board) {
-    const uint64_t n = job->board.n_chunks, seats = job->spec->n_seats, rank = s->seat->rank;
-    double *loss = shmt_board_losses(board, &job->board);
-    for (uint64_t chunk = n * rank / seats; chunk < n * (rank + 1) / seats; chunk++) {
-        const int rc = score_chunk(s, job, chunk, shmt_board_scores(board, &job->board), &loss[chunk]);
+    const uint64_t n = job->board.n_chunks, seats = s->seat->n_present, mine = s->seat->index;
+    for (uint64_t chunk = n * mine / seats; chunk < n * (mine + 1) / seats; chunk++) {
+        const int rc = score_chunk(s, job, board, chunk);
         if (rc < 0) return rc;
     }
     return 0;
 }
 
-static double accuracy_of(const struct shmt_job *job, const float *score) {
+static int measure_auc(shmtrain_session *s, const struct shmt_job *job, void *board, double *out) {
     const uint64_t n = job->board.n_valid;
-    uint64_t right = 0;
-    for (uint64_t i = 0; i < n; i++)
-        right += (score[i] > job->model->threshold) == (job->valid_label[i] == job->train->label_high);
-    return (double)right / (double)n;
+    void *scratch = malloc(shmt_auc_scratch_bytes(n));
+    if (!scratch) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "no memory to sort the scores of the validation data");
+    *out = shmt_auc(shmt_board_scores(board, &job->board), job->valid_label, job->train->label_high, n, scratch);
+    free(scratch);
+    return 0;
 }
 
 static int judge(shmtrain_session *s, const struct shmt_job *job, void *board, struct shmtrain_epoch *out) {
-    const float *score = shmt_board_scores(board, &job->board);
-    out->valid_loss = shmt_tree_sum(shmt_board_losses(board, &job->board), job->board.n_chunks) / (double)job->board.n_valid;
-    if (isnan(job->model->threshold)) return 0; /* no classifier */
-    out->valid_accuracy = accuracy_of(job, score);
-    void *scratch = malloc(shmt_auc_scratch_bytes(job->board.n_valid));
-    if (!scratch) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "no memory to sort the scores of the validation data");
-    out->valid_auc = shmt_auc(score, job->valid_label, job->train->label_high, job->board.n_valid, scratch);
-    free(scratch);
-    return 0;
+    const uint64_t *rights = shmt_board_rights(board, &job->board), n_chunks = job->board.n_chunks;
+    const double n = (double)job->board.n_valid;
+    uint64_t right = 0;
+    for (uint64_t chunk = 0; chunk < n_chunks; chunk++) right += rights[chunk];
+    out->valid_loss = shmt_tree_sum(shmt_board_losses(board, &job->board), n_chunks) / n;
+    if (job->model->task != SHMTRAIN_REGRESSION) out->valid_accuracy = (double)right / n;
+    return job->model->task == SHMTRAIN_BINARY ? measure_auc(s, job, board, &out->valid_auc) : 0;
 }
 
 /* The chief pins up what the epoch gave, and tells the application. */

@@ -1,0 +1,39 @@
+/* Linear regression: the loss of sparse_priv.h is half the squared error,
+ *
+ *     loss(w . x + b, t) = 1/2 (w . x + b - t)^2        t: the label, any number
+ *
+ * with the derivative w . x + b - t. With L2 it is ridge regression, with L1 the lasso. */
+#include "models/models.h"
+#include "models/sparse_priv.h"
+
+SHMT_INLINED void losses(uint32_t n, const float *target, float *slope, float *loss_out) {
+    for (uint32_t k = 0; k < n; k++) {
+        slope[k] -= target[k];
+        loss_out[k] = 0.5f * slope[k] * slope[k];
+    }
+}
+
+static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
+    shmt_sparse_slope(arg, first, n, dot, slope_out, losses, false);
+}
+
+static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                double *loss_out) {
+    return shmt_sparse_step(s, batch, with, slope, loss_out);
+}
+
+static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                 float *score_out, double *loss_out) {
+    return shmt_sparse_score(s, batch, with, score_out, loss_out, losses, false);
+}
+
+const struct shmtrain_model SHMT_MODEL_LINEAR = {
+    .name = "linear",
+    .about = "any labels, squared loss",
+    .task = SHMTRAIN_REGRESSION,
+    .loss = "squared loss",
+    .curvature = 1.0f,
+    .tables = shmt_sparse_tables,
+    .step = step,
+    .score = score,
+};
