@@ -16,14 +16,6 @@ const struct shmt_backend_ops *shmt_backend_find(const char *name) {
     return ops; /* never NULL: the option table lets no other name through */
 }
 
-static int plan_places(struct shmtrain_store *store, struct shmt_crew *crew) {
-    crew->place = calloc(crew->n_seats, sizeof *crew->place);
-    if (!crew->place)
-        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for the places of %u workers", crew->n_seats);
-    shmt_topo_plan(crew->topo, crew->n_seats, crew->place);
-    return 0;
-}
-
 int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, uint32_t seats_per_worker,
                    struct shmt_crew *out) {
     const struct shmt_config *c = &store->config;
@@ -41,9 +33,8 @@ int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *
     }
     const bool processes = (ops->caps & SHMT_CAP_PROCESSES) && strcmp(c->spawn, "processes") == 0;
     crew.kind = processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
-    /* With more workers than processors the system's scheduler knows better. */
-    crew.bind = strcmp(c->bind, "core") == 0 && crew.n_workers * crew.n_threads <= shmt_topo_cores(crew.topo);
-    rc = plan_places(store, &crew);
+    rc = shmt_machine_make(c, crew.topo, crew.n_workers, crew.n_threads, crew.n_seats, &store->log, &crew.machine,
+                           &store->error);
     if (rc < 0) {
         shmt_crew_free(&crew);
         return rc;
@@ -53,7 +44,7 @@ int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *
 }
 
 void shmt_crew_free(struct shmt_crew *crew) {
-    free(crew->place);
+    shmt_machine_free(&crew->machine);
     shmt_topo_close(crew->topo);
     *crew = (struct shmt_crew){0};
 }

@@ -1,10 +1,11 @@
-/* The backends that there are, and the crew of a run: how many workers, in processes or threads, on which cores. */
+/* The backends that there are, and the crew of a run: how many workers, in processes or threads, where. */
 #ifndef SHMT_API_CREW_H
 #define SHMT_API_CREW_H
 
 #include <shmtrain/store.h>
 #include <stdbool.h>
 
+#include "api/machine.h"
 #include "ps/backend_ops.h"
 #include "runtime/team.h"
 #include "topo/topo.h"
@@ -15,10 +16,9 @@ const struct shmt_backend_ops *shmt_backend_find(const char *name);
 
 struct shmt_crew {
     struct shmt_topo *topo;
-    struct shmt_place *place; /* (n_seats) */
+    struct shmt_machine machine; /* where each seat's threads and memory go */
     uint32_t n_workers, n_threads, n_seats;
     enum shmt_team_kind kind;
-    bool bind;
 };
 
 /* From the store's options and the machine. `seats_per_worker`: 1, or one for each thread. Sentence in the store. */

@@ -157,8 +157,9 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
     shmt_bytes_text(data_bytes, text[2], sizeof text[2]);
     snprintf(parts, sizeof parts, "parameters %s, state, gradients and work %s, data %s", text[0], text[1], text[2]);
     shmt_budget_read("", &budget);
-    uint64_t bytes;
-    if (!shmt_add_u64(need.total_bytes, data_bytes, &bytes)) bytes = UINT64_MAX;
+    /* Reserved huge pages are not among the free memory. */
+    uint64_t bytes = spec->placement.page_bytes == SHMT_HUGE_BYTES ? 0 : need.total_bytes;
+    if (!shmt_add_u64(bytes, data_bytes, &bytes)) bytes = UINT64_MAX;
     return shmt_budget_check(&budget, bytes, "training", parts, "free some, or take fewer features, workers or examples",
                              &store->error);
 }
@@ -190,10 +191,9 @@ static void notify(void *arg) { shmt_team_notify(arg); }
 static int work_at_seat(const struct workers *w, uint32_t seat, struct shmt_team *team, struct shmt_error *e) {
     const struct shmt_crew *crew = w->crew;
     struct shmt_job job = w->store->job;
-    struct shmt_error unbound = {0};
     job.notify = notify;
     job.notify_arg = team;
-    if (crew->bind) (void)shmt_topo_bind(crew->topo, &crew->place[seat], &unbound); /* refused: it runs all the same */
+    shmt_machine_bind(&crew->machine, seat);
     return shmt_job_work(&job, seat, e);
 }
 
@@ -224,9 +224,10 @@ static int worker_body(void *arg, uint32_t rank, struct shmt_team *team, struct 
 
 /* ---- a run ---- */
 
-static int make_backend(struct shmtrain_store *store, const float *l2_shares) {
+static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
+    const struct shmt_home home = {.topo = crew->topo, .log = &store->log, .transparent = crew->machine.transparent};
     struct shmt_store *made;
-    int rc = store->ops->create(&store->spec, NULL, &made, &store->error);
+    int rc = store->ops->create(&store->spec, &home, &made, &store->error);
     if (rc < 0) return rc;
     for (uint32_t t = 0; t < store->n_tables; t++) {
         struct shmt_declared *d = &store->table[t];
@@ -247,7 +248,7 @@ static int make_backend(struct shmtrain_store *store, const float *l2_shares) {
 
 int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
     struct workers workers = {.store = store, .crew = crew};
-    int rc = make_backend(store, l2_shares);
+    int rc = make_backend(store, crew, l2_shares);
     if (rc < 0) return rc;
     note_idle_workers(store);
     shmt_report_begin(store, crew);
@@ -294,7 +295,8 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
         store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
         shmt_board_plan(store->spec.epochs, 0, 1, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;
-        rc = shmt_check_memory(store, store->ops, &store->spec, 0);
+        rc = shmt_machine_settle(&crew.machine, store->ops, &store->spec, &store->error);
+        if (rc == 0) rc = shmt_check_memory(store, store->ops, &store->spec, 0);
     }
     if (rc == 0) rc = shmt_run_job(store, &crew, NULL);
     shmt_crew_free(&crew);

@@ -253,6 +253,8 @@ static int make_split(struct session *s) {
 static int check_memory(struct session *s) {
     struct shmtrain_store *store = s->store;
     const uint64_t shares_bytes = store->spec.l2_shares ? 2 * store->table[0].table.rows * sizeof(float) : 0;
+    const int rc = shmt_machine_settle(&s->crew.machine, store->ops, &store->spec, &store->error);
+    if (rc < 0) return rc;
     return shmt_check_memory(store, store->ops, &store->spec, s->train.bytes + s->valid.bytes + shares_bytes);
 }
 

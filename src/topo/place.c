@@ -110,6 +110,17 @@ int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *
     return rc;
 }
 
+int shmt_topo_may_bind(const struct shmt_topo *topo, struct shmt_error *e) {
+    hwloc_bitmap_t set = empty_set(e);
+    if (!set) return SHMTRAIN_E_MEMORY;
+    int rc = 0;
+    if (hwloc_get_cpubind(topo->hwloc, set, HWLOC_CPUBIND_THREAD) != 0 ||
+        hwloc_set_cpubind(topo->hwloc, set, HWLOC_CPUBIND_THREAD) != 0)
+        rc = shmt_fail_errno(e, "workers run unbound, because the system refuses to bind threads to processors");
+    hwloc_bitmap_free(set);
+    return rc;
+}
+
 int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e) {
     hwloc_bitmap_t set = empty_set(e);
     if (!set) return SHMTRAIN_E_MEMORY;

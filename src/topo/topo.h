@@ -72,6 +72,9 @@ int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place,
 int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *place, uint32_t n, struct shmt_error *e);
 int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
 
+/* Whether threads of this process may be bound: 0, or _SYSTEM with the reason. Binds the calling thread to what it is bound to. */
+int shmt_topo_may_bind(const struct shmt_topo *topo, struct shmt_error *e);
+
 /* ---- memory: node.c, memory.c ---- */
 
 /* All nodes of the machine, in hwloc's order. At least 1. */
