@@ -49,6 +49,7 @@ static void both_layouts_hold_the_same_examples(void **state) {
         {"t.svm", "1 1:0.5 3:-2 5:3\n-1 2:1e3 4:0\n\n2\n3 5:7\n", {{1, 5}, {2, 2}, {0, 6}}},
         {"t.svm", "1 1:1 3:1\n-1 2:1\n", {{1, 3}, {1, 1}, {0, 9}}},
         {"builtin:sparse:examples=100,features=300,nonzeros=20", "", {{0, 300}, {0, 150}, {1, 299}}},
+        {"builtin:dense:examples=40,features=7,classes=3", "", {{0, 7}, {3, 2}, {1, 100}}},
         {"builtin:line:examples=50", "", {{0, 1}, {0, 3}, {1, 2}}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -114,6 +115,7 @@ static uint64_t guess(const char *name) {
 static void generators_know_their_size(void **state) {
     (void)state;
     assert_int_equal(guess("builtin:sparse:examples=1000,features=500,nonzeros=10"), 1000 * 501 * 4);
+    assert_int_equal(guess("builtin:dense:examples=1000,features=30"), 1000 * 31 * 4);
     assert_int_equal(guess("builtin:line:examples=1000"), 1000 * 2 * 4);
 }
 

@@ -8,7 +8,6 @@
 #include "base/checked.h"
 #include "base/random.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define NAME      "builtin:line"
@@ -79,10 +78,6 @@ static uint64_t line_guess_bytes(const struct shmt_source *source, bool dense) {
     return line_of(source)->n_examples * (sizeof(uint64_t) + sizeof(uint32_t) + 2 * sizeof(float));
 }
 
-static void line_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
-    snprintf(out, bytes, "%s example %llu", source->name, (unsigned long long)at + 1);
-}
-
 static void line_close(struct shmt_source *source) { free(source); }
 
 static const struct shmt_source_ops OPS = {
@@ -90,7 +85,6 @@ static const struct shmt_source_ops OPS = {
     .count = line_count,
     .fill = line_fill,
     .guess_bytes = line_guess_bytes,
-    .place = line_place,
     .close = line_close,
 };
 

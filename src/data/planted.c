@@ -1,6 +1,8 @@
 /* The planted logistic model: see planted.h for what it is. */
 #include "data/planted.h"
 
+#include "data/natural.h"
+
 #include "base/random.h"
 #include "math/logistic.h"
 
@@ -18,13 +20,6 @@ enum { DRAW_SIZE = 1, DRAW_FEATURES = 2, DRAW_FREQUENCY = 3, DRAW_LABEL = 4, DRA
 
 static uint64_t random_bits(const struct shmt_planted *planted, uint64_t what, uint64_t stream, uint64_t index) {
     return shmt_hash64(planted->seed, what, stream, index);
-}
-
-/* ln x for x >= 1, for tables: x = 2^k (1 + t). Good to a few units of f32's last place. */
-static float natural_log(double x) {
-    int k;
-    const double mantissa = 2 * frexp(x, &k); /* exact: in [1, 2) */
-    return (float)(k - 1) * 0x1.62e43p-1f + shmt_log1p_unit((float)(mantissa - 1));
 }
 
 /* ids[] becomes a permutation of 0 .. n - 1. */
@@ -47,7 +42,7 @@ static int make_tables(struct shmt_planted *planted, uint32_t *id, double *weigh
     }
     for (uint32_t r = 0; r < n; r++) {
         const bool up = ((random_bits(planted, DRAW_SIGN, 0, r / 2) >> 63) ^ r) & 1;
-        planted->feature[id[r]].idf = natural_log(1 + sum / (planted->nonzeros * weight[r]));
+        planted->feature[id[r]].idf = shmt_natural_log(1 + sum / (planted->nonzeros * weight[r]));
         planted->feature[id[r]].weight = r >= n_signal ? 0 : up ? 1 : -1;
     }
     const int status = shmt_alias_make(weight, n, planted->slot, e);

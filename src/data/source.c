@@ -14,7 +14,7 @@
 static const struct {
     const char *name;
     int (*open)(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
-} GENERATORS[] = {{"sparse", shmt_sparse_open}, {"line", shmt_line_open}};
+} GENERATORS[] = {{"sparse", shmt_sparse_open}, {"dense", shmt_dense_open}, {"line", shmt_line_open}};
 
 int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e) {
     if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) {
@@ -24,7 +24,8 @@ int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt
             if (strlen(GENERATORS[i].name) != n || memcmp(kind, GENERATORS[i].name, n) != 0) continue;
             return GENERATORS[i].open(kind[n] == ':' ? kind + n + 1 : NULL, seed, held_out, out, e);
         }
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "no data is called \"%.100s\"; there are builtin:sparse and builtin:line", name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "no data is called \"%.100s\"; there are builtin:sparse, builtin:dense and builtin:line", name);
     }
     if (held_out) {
         return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file for them", name);
@@ -48,7 +49,11 @@ uint64_t shmt_dense_bytes(double n_examples, uint64_t n_features) {
 }
 
 void shmt_source_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
-    source->ops->place(source, at, out, bytes);
+    if (source->ops->place) {
+        source->ops->place(source, at, out, bytes);
+    } else {
+        snprintf(out, bytes, "%s example %llu", source->name, (unsigned long long)at + 1);
+    }
 }
 
 /* A part in which nothing was found yet. */

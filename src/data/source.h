@@ -63,11 +63,11 @@ struct shmt_arrays {
     struct shmt_columns columns;
 };
 
-/* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:line[:...]", or a path to LIBSVM text in a regular file.
- * `seed` is used by generators only. `held_out`: a generator gives examples of the same planted model that the training set
- * does not contain (their number: key `valid`); a reader refuses it. *out belongs to the caller, who closes it. Errors:
- * SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA (empty or compressed file), _SYSTEM
- * (cannot be read), _MEMORY. */
+/* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", or a path to LIBSVM
+ * text in a regular file. `seed` is used by generators only. `held_out`: a generator gives examples of the same planted model
+ * that the training set does not contain (their number: key `valid`); a reader refuses it. *out belongs to the caller, who
+ * closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA (empty or
+ * compressed file), _SYSTEM (cannot be read), _MEMORY. */
 int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 

@@ -9,7 +9,8 @@
 
 /* count: *out is clear, out->error excepted nothing has to be set when the part is empty; returns the status of out->error.
  * fill: `first` and `first_nonzero` are where the part begins; the sums of parts[part] are what count found and must be found
- * again; both layouts. place, guess_bytes: as in source.h. close: frees the source. */
+ * again; both layouts. guess_bytes: as in source.h. place: the same; NULL where positions are example numbers. close: frees the
+ * source. */
 struct shmt_source_ops {
     bool is_generator;
     int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
@@ -52,9 +53,10 @@ static inline uint64_t shmt_part_begin(uint64_t n, uint32_t part, uint32_t n_par
     return (uint64_t)((unsigned __int128)n * part / n_parts);
 }
 
-/* The three kinds. `keys` is what stands behind "builtin:NAME:", or NULL. */
+/* The kinds. `keys` is what stands behind "builtin:NAME:", or NULL. */
 int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e);
 int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
+int shmt_dense_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/checked.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define NAME "builtin:sparse"
@@ -105,10 +104,6 @@ static uint64_t sparse_guess_bytes(const struct shmt_source *source, bool dense)
     return s->n_examples * (s->planted.nonzeros * nonzero_bytes + example_bytes);
 }
 
-static void sparse_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
-    snprintf(out, bytes, "%s example %llu", source->name, (unsigned long long)at + 1);
-}
-
 static void sparse_close(struct shmt_source *source) {
     struct sparse *s = (struct sparse *)source;
     shmt_planted_fini(&s->planted);
@@ -120,7 +115,6 @@ static const struct shmt_source_ops OPS = {
     .count = sparse_count,
     .fill = sparse_fill,
     .guess_bytes = sparse_guess_bytes,
-    .place = sparse_place,
     .close = sparse_close,
 };
 
