@@ -37,7 +37,7 @@ static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
 static int run_pass(struct shmtrain_store *store, const struct shmt_crew *crew, struct pass *pass) {
     const struct shmt_team_spec spec = {
         .kind = crew->kind, .n = pass->load->n_parts, .body = work, .arg = pass, .what = "reading data"};
-    return shmt_drive(store, &spec, NULL);
+    return shmt_drive(store, &spec, &(struct shmt_driver){0});
 }
 
 int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,

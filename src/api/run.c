@@ -1,56 +1,16 @@
 /* Runs: from a configured store to ended workers. train.c prepares the runs of models on data. */
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/store_priv.h"
+#include "api/workers.h"
 #include "base/clock.h"
 #include "consistency/chunks.h"
 #include "segment/budget.h"
 
-#define LOOK_MS  100    /* how often the application's thread looks up when nothing wakes it */
-#define GRACE_MS 2000   /* after a death, until the workers that do not notice are killed */
-#define SPIN_NS  200000 /* with a processor for each worker: a futex wake costs a quarter of this */
-
-/* ---- driving a team ---- */
-
-/* An eventfd, because a write to it is allowed everywhere: on other threads, in signal handlers and in workers. It lives as long
- * as the store, so whoever stops a run never meets memory of one that has just ended. */
-bool shmt_stop_asked(struct shmtrain_store *store) {
-    uint64_t asked;
-    if (read(store->stop_fd, &asked, sizeof asked) > 0) store->stop_asked = true;
-    return store->stop_asked;
-}
-
-void shmt_stop_forget(struct shmtrain_store *store) {
-    (void)shmt_stop_asked(store);
-    store->stop_asked = false;
-}
-
-int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, void (*tick)(struct shmtrain_store *store)) {
-    struct shmt_team *team;
-    bool killed = false;
-    int rc = shmt_team_start(spec, &team, &store->error);
-    if (rc < 0) return rc;
-    while (!shmt_team_step(team)) {
-        struct pollfd pollfd[2] = {{.fd = shmt_team_fd(team), .events = POLLIN}, {.fd = store->stop_fd, .events = POLLIN}};
-        (void)poll(pollfd, 2, LOOK_MS); /* interrupted: look at once */
-        if (tick) tick(store);
-        if (!shmt_stop_asked(store)) continue;
-        if (store->training)
-            store->ops->stop(store->job.store);
-        else if (!killed)
-            shmt_team_kill(team);
-        killed |= !store->training;
-    }
-    struct shmt_error ignored = {0};
-    rc = shmt_team_finish(team, killed ? &ignored : &store->error);
-    if (killed) return shmt_fail(&store->error, SHMTRAIN_E_STOPPED, "stopped while %s", spec->what);
-    return rc;
-}
+#define SPIN_NS 200000 /* with a processor for each worker: a futex wake costs a quarter of this */
 
 /* ---- the spec ---- */
 
@@ -172,56 +132,6 @@ static void note_idle_workers(const struct shmtrain_store *store) {
              spec->batch, spec->n_chunks, spec->n_seats);
 }
 
-/* ---- workers ---- */
-
-struct workers {
-    struct shmtrain_store *store;
-    const struct shmt_crew *crew;
-};
-
-/* One thread of one worker, in whose process `inner` runs the threads. */
-struct lane {
-    const struct workers *workers;
-    uint32_t first_seat;
-    struct shmt_team *outer;
-};
-
-static void notify(void *arg) { shmt_team_notify(arg); }
-
-static int work_at_seat(const struct workers *w, uint32_t seat, struct shmt_team *team, struct shmt_error *e) {
-    const struct shmt_crew *crew = w->crew;
-    struct shmt_job job = w->store->job;
-    job.notify = notify;
-    job.notify_arg = team;
-    shmt_machine_bind(&crew->machine, seat);
-    return shmt_job_work(&job, seat, e);
-}
-
-static int lane_body(void *arg, uint32_t lane, struct shmt_team *inner, struct shmt_error *e) {
-    const struct lane *l = arg;
-    (void)inner;
-    return work_at_seat(l->workers, l->first_seat + lane, l->outer, e);
-}
-
-static void rouse(const struct shmtrain_store *store) { store->ops->rouse(store->job.store); }
-static void rouse_from_worker(void *arg) { rouse(((const struct workers *)arg)->store); }
-static void rouse_from_lane(void *arg) { rouse(((const struct lane *)arg)->workers->store); }
-
-static int worker_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
-    const struct workers *w = arg;
-    const uint32_t lanes = w->crew->n_seats / w->crew->n_workers;
-    if (lanes == 1) return work_at_seat(w, rank, team, e);
-    struct lane lane = {.workers = w, .first_seat = rank * lanes, .outer = team};
-    const struct shmt_team_spec spec = {.kind = SHMT_TEAM_THREADS,
-                                        .n = lanes,
-                                        .body = lane_body,
-                                        .arg = &lane,
-                                        .abort = w->store->ops->abort_word(w->store->job.store),
-                                        .roused = rouse_from_lane,
-                                        .what = "training"};
-    return shmt_team_run(&spec, e);
-}
-
 /* ---- a run ---- */
 
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
@@ -246,24 +156,24 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
     return rc;
 }
 
+static void rouse(const struct shmt_workers *workers) { workers->store->ops->rouse(workers->store->job.store); }
+
+static int tick(struct shmtrain_store *store) {
+    shmt_report_progress(store);
+    return 0;
+}
+
+static void stop(struct shmtrain_store *store) { store->ops->stop(store->job.store); }
+
 int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
-    struct workers workers = {.store = store, .crew = crew};
     int rc = make_backend(store, crew, l2_shares);
     if (rc < 0) return rc;
     note_idle_workers(store);
     shmt_report_begin(store, crew);
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
-    const struct shmt_team_spec spec = {.kind = crew->kind,
-                                        .n = crew->n_workers,
-                                        .body = worker_body,
-                                        .arg = &workers,
-                                        .abort = store->ops->abort_word(store->job.store),
-                                        .roused = rouse_from_worker,
-                                        .grace_ms = GRACE_MS,
-                                        .what = "training"};
-    store->training = true;
-    rc = shmt_drive(store, &spec, shmt_report_progress);
-    store->training = false;
+    const struct shmt_workers workers = {
+        .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};
+    rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
     if (rc < 0) return rc;
     return shmt_report_finish(store);
 }

@@ -48,7 +48,6 @@ struct shmtrain_store {
     struct shmt_store *_Atomic live; /* its parameters */
     int stop_fd;                     /* an eventfd, constant: shmtrain_store_stop writes to it, from anywhere */
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
-    bool training;                   /* workers train at `live`: a stop is passed on to it; while others work they are killed */
     struct shmt_job job;
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
@@ -58,9 +57,19 @@ struct shmtrain_store {
     struct shmt_trained trained;
 };
 
-/* Runs a team to its end on the calling thread; `tick` (may be NULL) is called whenever there may be news. A stop kills the
- * team and gives _STOPPED, but while it trains (store->training): then it is passed on to the backend. */
-int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, void (*tick)(struct shmtrain_store *store));
+#define SHMT_GRACE_MS 2000 /* after a failure, until the workers that do not notice are killed */
+
+/* What is asked of who drives a team, on the calling thread. */
+struct shmt_driver {
+    /* Called whenever there may be news, ten times a second at least; may be NULL. A negative status: the run has failed for a
+     * reason that the workers do not know. It has told them by their abort word, and those that do not leave are killed. */
+    int (*tick)(struct shmtrain_store *store);
+    void (*stop)(struct shmtrain_store *store); /* passes a stop on to the workers; NULL: a stop kills them */
+};
+
+/* Runs a team to its end on the calling thread. Errors: the tick's status, without its sentence; _STOPPED when a stop has killed
+ * the team; the team's. */
+int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, const struct shmt_driver *driver);
 
 /* The part of the spec that follows from the options: policy, batches, order, rate. */
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples, struct shmt_spec *out);

@@ -1,0 +1,65 @@
+/* Driving a team to its end on the calling thread, and what is asked of it meanwhile. Called by whoever runs workers: loading,
+ * runs, joining. */
+#include <poll.h>
+#include <unistd.h>
+
+#include "api/store_priv.h"
+#include "base/clock.h"
+
+#define LOOK_MS 100 /* how often it looks up when nothing wakes it */
+
+/* An eventfd, because a write to it is allowed everywhere: on other threads, in signal handlers and in workers. It lives as long
+ * as the store, so whoever stops a run never meets memory of one that has just ended. */
+bool shmt_stop_asked(struct shmtrain_store *store) {
+    uint64_t asked;
+    if (read(store->stop_fd, &asked, sizeof asked) > 0) store->stop_asked = true;
+    return store->stop_asked;
+}
+
+void shmt_stop_forget(struct shmtrain_store *store) {
+    (void)shmt_stop_asked(store);
+    store->stop_asked = false;
+}
+
+/* What has become of the team, as the loop below sees it. */
+struct course {
+    int failed;          /* a tick's status */
+    uint64_t kill_at_ns; /* 0: nothing has failed */
+    bool stopped;        /* killed because a stop was asked for */
+};
+
+static void look(struct shmtrain_store *store, struct shmt_team *team, const struct shmt_driver *driver, struct course *c) {
+    const int rc = driver->tick ? driver->tick(store) : 0;
+    if (rc < 0 && c->failed == 0) {
+        c->failed = rc;
+        c->kill_at_ns = shmt_now_ns() + (uint64_t)SHMT_GRACE_MS * 1000000;
+    }
+    if (c->kill_at_ns && shmt_now_ns() >= c->kill_at_ns) {
+        shmt_team_kill(team);
+        c->kill_at_ns = 0;
+    }
+    if (!shmt_stop_asked(store) || c->stopped) return;
+    if (driver->stop) {
+        driver->stop(store);
+    } else {
+        shmt_team_kill(team);
+        c->stopped = true;
+    }
+}
+
+int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, const struct shmt_driver *driver) {
+    struct shmt_team *team;
+    struct course course = {0};
+    int rc = shmt_team_start(spec, &team, &store->error);
+    if (rc < 0) return rc;
+    while (!shmt_team_step(team)) {
+        struct pollfd pollfd[2] = {{.fd = shmt_team_fd(team), .events = POLLIN}, {.fd = store->stop_fd, .events = POLLIN}};
+        (void)poll(pollfd, 2, LOOK_MS); /* interrupted: look at once */
+        look(store, team, driver, &course);
+    }
+    struct shmt_error ignored = {0};
+    rc = shmt_team_finish(team, course.stopped || course.failed ? &ignored : &store->error);
+    if (course.failed) return course.failed;
+    if (course.stopped) return shmt_fail(&store->error, SHMTRAIN_E_STOPPED, "stopped while %s", spec->what);
+    return rc;
+}

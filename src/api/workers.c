@@ -1,0 +1,67 @@
+/* Bodies of workers: see workers.h. */
+#include "api/workers.h"
+
+/* One thread of one worker, in whose process `inner` runs the threads. */
+struct lane {
+    const struct shmt_workers *workers;
+    uint32_t first;
+    struct shmt_team *outer;
+};
+
+static void notify(void *arg) { shmt_team_notify(arg); }
+
+/* Thread number `i` of all workers' threads. */
+static int work_at_seat(const struct shmt_workers *w, uint32_t i, struct shmt_team *team, struct shmt_error *e) {
+    const uint32_t seat = w->seat ? w->seat[i] : i;
+    struct shmt_job job = w->store->job;
+    job.notify = notify;
+    job.notify_arg = team;
+    shmt_machine_bind(&w->crew->machine, seat);
+    const int rc = shmt_job_work(&job, seat, e);
+    if (rc < 0 && rc != SHMTRAIN_E_STOPPED && w->left) w->left(w, seat);
+    return rc;
+}
+
+static int lane_body(void *arg, uint32_t i, struct shmt_team *inner, struct shmt_error *e) {
+    const struct lane *lane = arg;
+    (void)inner;
+    return work_at_seat(lane->workers, lane->first + i, lane->outer, e);
+}
+
+static void rouse_from_worker(void *arg) {
+    const struct shmt_workers *w = arg;
+    w->rouse(w);
+}
+
+static void rouse_from_lane(void *arg) {
+    const struct lane *lane = arg;
+    lane->workers->rouse(lane->workers);
+}
+
+static int worker_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
+    const struct shmt_workers *w = arg;
+    const uint32_t lanes = w->crew->n_seats / w->crew->n_workers;
+    if (lanes == 1) return work_at_seat(w, rank, team, e);
+    struct lane lane = {.workers = w, .first = rank * lanes, .outer = team};
+    const struct shmt_team_spec spec = {.kind = SHMT_TEAM_THREADS,
+                                        .n = lanes,
+                                        .body = lane_body,
+                                        .arg = &lane,
+                                        .abort = w->abort,
+                                        .roused = rouse_from_lane,
+                                        .what = "training"};
+    return shmt_team_run(&spec, e);
+}
+
+int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_driver *driver) {
+    struct shmt_workers w = *workers; /* bodies get it without `const` */
+    const struct shmt_team_spec spec = {.kind = w.crew->kind,
+                                        .n = w.crew->n_workers,
+                                        .body = worker_body,
+                                        .arg = &w,
+                                        .abort = w.abort,
+                                        .roused = rouse_from_worker,
+                                        .grace_ms = SHMT_GRACE_MS,
+                                        .what = "training"};
+    return shmt_drive(w.store, &spec, driver);
+}
