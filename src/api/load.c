@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "api/load_place.h"
+
 /* What the workers of one pass share, as of the fork. */
 struct pass {
     struct shmt_load *load;
@@ -96,9 +98,27 @@ static struct shmt_arrays arrays_of(const struct shmt_load *load) {
     return into;
 }
 
-int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {
-    const struct shmt_segment_wish wish = {.name = "data", .fd = -1, .bytes = load->bytes, .log = &store->log};
-    int rc = shmt_segment_create(&wish, &load->segment, &store->error);
+static int make_segment(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                        const struct shmt_readers *readers) {
+    struct shmt_segment_wish wish = {.name = "data",
+                                     .fd = -1,
+                                     .bytes = load->bytes,
+                                     .page_bytes = shmt_pages_bytes(load->pages),
+                                     .transparent = load->pages == SHMT_PAGES_TRANSPARENT,
+                                     .topo = crew->topo,
+                                     .log = &store->log};
+    struct shmt_memory_range *range;
+    int rc = shmt_load_ranges(load, readers, &range, &wish.n_ranges, &store->error);
+    if (rc < 0) return rc;
+    wish.range = range;
+    rc = shmt_segment_create(&wish, &load->segment, &store->error);
+    free(range);
+    return rc;
+}
+
+int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                   const struct shmt_readers *readers) {
+    int rc = make_segment(load, store, crew, readers);
     if (rc < 0) return rc;
     const struct shmt_arrays into = arrays_of(load);
     struct pass pass = {.load = load, .into = &into};

@@ -4,7 +4,10 @@
 
 #include "api/store_priv.h"
 #include "data/source.h"
+#include "segment/pages.h"
 #include "segment/segment.h"
+
+struct shmt_readers;
 
 /* One set of examples on its way into shared memory. Start with {0}. */
 struct shmt_load {
@@ -15,6 +18,7 @@ struct shmt_load {
     uint32_t n_parts;
     struct shmt_columns columns;
     struct shmt_totals totals;
+    enum shmt_pages pages; /* that the segment shall have */
     struct shmt_segment segment;
     uint64_t start_off, id_off, value_off, dense_off, label_off, bytes; /* of the segment's contents */
     struct shmtrain_data data;           /* complete after fill; its classes are known after plan */
@@ -32,8 +36,9 @@ int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const 
 /* What follows from the totals, and the columns that the data will have: sizes, and data without its arrays. */
 void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns);
 
-/* Second pass: makes the segment and fills it. */
-int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew);
+/* Second pass: makes the segment, placed for those who will read it (load_place.h), and fills it. */
+int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                   const struct shmt_readers *readers);
 
 void shmt_load_close(struct shmt_load *load); /* {0} is fine */
 

@@ -61,25 +61,30 @@ static void seat_nodes(struct shmt_machine *m, uint32_t n_seats) {
  * everything belongs on that one, whichever node the application happens to be on. */
 static void policy_of_config(const struct shmt_config *c, struct shmt_machine *m) {
     struct shmt_placement *p = &m->placement;
-    const int one = p->n_nodes <= 1;
     p->policy = SHMT_PLACE_OFF;
-    if (strcmp(c->numa, "off") == 0 || p->n_nodes == 0 || shmt_topo_all_nodes(m->topo) == 1) return;
-    p->policy = one || strcmp(c->numa, "bind") == 0 ? SHMT_PLACE_BIND : SHMT_PLACE_INTERLEAVE;
+    if (strcmp(c->numa, "off") == 0 || p->n_nodes == 0 || shmt_topo_all_nodes(m->topo) == 1) {
+        p->n_nodes = 1; /* nothing is told apart */
+        memset(p->seat_node, 0, sizeof p->seat_node);
+        return;
+    }
+    p->policy = p->n_nodes == 1 || strcmp(c->numa, "bind") == 0 ? SHMT_PLACE_BIND : SHMT_PLACE_INTERLEAVE;
     /* Threads that wander are nowhere at home. */
     p->private_local = strcmp(c->numa, "interleave") != 0 && m->bind != SHMT_BIND_NONE;
 }
 
-int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *topo, uint32_t n_workers, uint32_t n_threads,
-                      uint32_t n_seats, const struct shmt_log *log, struct shmt_machine *out, struct shmt_error *e) {
+int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *topo, uint32_t n_workers, uint32_t n_guests,
+                      uint32_t n_threads, uint32_t n_seats, const struct shmt_log *log, struct shmt_machine *out,
+                      struct shmt_error *e) {
+    const uint32_t n_all = n_workers + n_guests;
     struct shmt_machine m = {.topo = topo,
                              .n_workers = n_workers,
                              .n_threads = n_threads,
-                             .threads_per_seat = n_workers * n_threads / n_seats,
+                             .threads_per_seat = n_all * n_threads / n_seats,
                              .hugepages = config->hugepages,
                              .log = log};
-    m.place = calloc((size_t)n_workers * n_threads, sizeof *m.place);
-    if (!m.place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the places of %u workers", n_workers);
-    const int rc = shmt_topo_plan_groups(topo, n_workers, n_threads, m.place, e);
+    m.place = calloc((size_t)n_all * n_threads, sizeof *m.place);
+    if (!m.place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the places of %u workers", n_all);
+    const int rc = shmt_topo_plan_groups(topo, n_all, n_threads, m.place, e);
     if (rc < 0) {
         shmt_machine_free(&m);
         return rc;

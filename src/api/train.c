@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/load.h"
+#include "api/load_place.h"
 #include "api/split.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
@@ -250,17 +250,28 @@ static int make_split(struct session *s) {
     return shmt_split_make(&s->split, store->config.seed, s->train.totals.n_examples, s->share, &store->error);
 }
 
+/* Chooses the pages of a set; the bytes that it will take of the free memory, of which reserved huge pages are no part. */
+static uint64_t choose_pages(struct session *s, struct shmt_load *load) {
+    load->pages = shmt_machine_pages(&s->crew.machine, load->bytes, "data");
+    return load->pages == SHMT_PAGES_2M ? 0 : load->bytes;
+}
+
 static int check_memory(struct session *s) {
     struct shmtrain_store *store = s->store;
     const uint64_t shares_bytes = store->spec.l2_shares ? 2 * store->table[0].table.rows * sizeof(float) : 0;
     const int rc = shmt_machine_settle(&s->crew.machine, store->ops, &store->spec, &store->error);
     if (rc < 0) return rc;
-    return shmt_check_memory(store, store->ops, &store->spec, s->train.bytes + s->valid.bytes + shares_bytes);
+    uint64_t bytes = choose_pages(s, &s->train);
+    if (s->has_valid && !shmt_add_u64(bytes, choose_pages(s, &s->valid), &bytes)) bytes = UINT64_MAX;
+    if (!shmt_add_u64(bytes, shares_bytes, &bytes)) bytes = UINT64_MAX;
+    return shmt_check_memory(store, store->ops, &store->spec, bytes);
 }
 
 static int fill_data(struct session *s) {
-    int rc = shmt_load_fill(&s->train, s->store, &s->crew);
-    if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, s->store, &s->crew);
+    const struct shmt_placement *placement = &s->store->spec.placement;
+    const struct shmt_readers trainers = {placement, &s->store->spec, s->split.train_example}, all = {.placement = placement};
+    int rc = shmt_load_fill(&s->train, s->store, &s->crew, &trainers);
+    if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, s->store, &s->crew, &all);
     if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &s->store->error);
     return rc;
 }

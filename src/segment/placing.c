@@ -166,7 +166,7 @@ void shmt_placing_look(const struct shmt_segment_wish *wish, const struct shmt_s
     struct tally *tally = wish->n_ranges > 0 ? tallies(wish->topo, &n) : NULL;
     uint64_t *on = tally ? calloc(n, sizeof *on) : NULL;
     struct shmt_error e = {0};
-    if (on && n > 1) {
+    if (on && n > 1 && shmt_topo_is_this_machine(wish->topo)) {
         int rc = 0;
         for (uint32_t r = 0; r < wish->n_ranges && rc == 0; r++)
             if (counts(&wish->range[r])) rc = look_at(wish, segment, &wish->range[r], tally, n, on, &e);

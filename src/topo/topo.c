@@ -154,6 +154,8 @@ uint32_t shmt_topo_cpus(const struct shmt_topo *topo) { return topo->cpus; }
 uint32_t shmt_topo_cores(const struct shmt_topo *topo) { return topo->cores; }
 uint32_t shmt_topo_nodes(const struct shmt_topo *topo) { return topo->nodes; }
 
+int shmt_topo_is_this_machine(const struct shmt_topo *topo) { return hwloc_topology_is_thissystem(topo->hwloc) != 0; }
+
 uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level) {
     hwloc_obj_t obj = hwloc_get_pu_obj_by_os_index(topo->hwloc, topo->seats[0].place.cpu);
     for (; obj; obj = obj->parent) {

@@ -51,6 +51,9 @@ uint32_t shmt_topo_cores(
     const struct shmt_topo *topo); /* cores among them, and no more than the CPU quota pays for (rounded up), at least 1 */
 uint32_t shmt_topo_nodes(const struct shmt_topo *topo); /* NUMA nodes that these processors belong to, at least 1 */
 
+/* 0: a machine that is not this one: binding is a game, and memory is not where it says. */
+int shmt_topo_is_this_machine(const struct shmt_topo *topo);
+
 /* Bytes of the data or unified cache at `level` (1, 2, 3) of the first usable processor; 0 when unknown. */
 uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level);
 

@@ -83,7 +83,7 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
     const uint64_t arrays = 3 + layout->planes, most = shmt_shards_most(spec);
     *out = NULL;
     *n_out = 0;
-    if (p->n_nodes < 2 || p->policy == SHMT_PLACE_OFF) return 0;
+    if (p->n_nodes == 0 || p->policy == SHMT_PLACE_OFF) return 0;
     struct shmt_shard *shard = malloc(most * sizeof *shard);
     struct ranges r = {.spec = spec, .layout = layout};
     r.at = calloc(arrays * most + 2 * spec->n_seats, sizeof *r.at);
