@@ -1,32 +1,13 @@
 /* Training models on data through the library: own models, validation sets of every kind, the split, L2 shares, saving. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "api_help.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <shmtrain/shmtrain.h>
 
 #include "api/split.h"
 #include "api/store_priv.h"
 #include "base/random.h"
 #include "models/models.h"
-
-#define WELL(store, call)                                                         \
-    do {                                                                          \
-        if ((call) < 0) fail_msg("%s: %s", #call, shmtrain_store_message(store)); \
-    } while (0)
-
-static void refused(struct shmtrain_store *store, int rc, int status, const char *words) {
-    const char *message = shmtrain_store_message(store);
-    if (rc != status || !strstr(message, words))
-        fail_msg("%s: \"%s\" does not say \"%s\"", shmtrain_status_name(rc), message, words);
-}
 
 /* ---- a folder with data ---- */
 
@@ -45,12 +26,6 @@ static int remove_folder(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) unlink(FILES[i]);
     return chdir("/") == 0 && rmdir(g_folder) == 0 ? 0 : -1;
-}
-
-static int deadline(void **state) {
-    (void)state;
-    alarm(120);
-    return 0;
 }
 
 static void write_text(const char *path, const char *text) {
@@ -75,7 +50,7 @@ static void write_data(const char *path, uint64_t seed, bool strange) {
     assert_int_equal(fclose(f), 0);
 }
 
-static struct shmtrain_store *make(const char *workers, const char *mode, const char *valid) {
+static struct shmtrain_store *make_training(const char *workers, const char *mode, const char *valid) {
     struct shmtrain_store *store;
     assert_int_equal(shmtrain_store_create(&store), 0);
     WELL(store, shmtrain_store_set(store, "workers", workers));
@@ -136,7 +111,7 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
                                         .score = mean_score,
                                         .task = SHMTRAIN_REGRESSION};
     struct shmtrain_model bad = mean;
-    struct shmtrain_store *store = make("2", "sync", "valid.svm");
+    struct shmtrain_store *store = make_training("2", "sync", "valid.svm");
     float value;
     (void)state;
     write_text("train.svm", "1 1:1\n2 1:1\n3 1:1\n6 1:1\n"); /* more than two labels: this model does not mind */
@@ -208,7 +183,7 @@ static void a_share_of_the_data_validates_the_same_for_every_number_of_workers(v
     (void)state;
     write_data("train.svm", 1, false);
     for (size_t i = 0; i < 8; i++) {
-        struct shmtrain_store *store = make(WORKERS[i / 2], "sync", "0.25");
+        struct shmtrain_store *store = make_training(WORKERS[i / 2], "sync", "0.25");
         WELL(store, shmtrain_store_set(store, "spawn", i % 2 ? "threads" : "processes"));
         WELL(store, shmtrain_store_train(store, "train.svm"));
         const struct shmtrain_report *r = shmtrain_store_report(store);
@@ -235,7 +210,7 @@ static void validation_says_the_same_with_and_without_features_that_nobody_has_s
     (void)state;
     write_data("train.svm", 1, false);
     for (int strange = 0; strange < 2; strange++) {
-        struct shmtrain_store *store = make("2", "sync", "valid.svm");
+        struct shmtrain_store *store = make_training("2", "sync", "valid.svm");
         write_data("valid.svm", 2, true);
         if (!strange) { /* the same lines, cut before the first unknown id */
             static char text[100000];
@@ -256,7 +231,7 @@ static void validation_says_the_same_with_and_without_features_that_nobody_has_s
 }
 
 static void validation_data_that_does_not_fit_is_refused_with_its_place(void **state) {
-    struct shmtrain_store *store = make("2", "async", "valid.svm");
+    struct shmtrain_store *store = make_training("2", "async", "valid.svm");
     (void)state;
     write_data("train.svm", 1, false);
     write_text("valid.svm", "+1 1:1\n-1 1:1\n# nothing\n0 1:1\n");
@@ -272,7 +247,7 @@ static void validation_data_that_does_not_fit_is_refused_with_its_place(void **s
 }
 
 static void training_data_that_cannot_be_learned_from_is_refused_with_its_place(void **state) {
-    struct shmtrain_store *store = make("2", "async", "");
+    struct shmtrain_store *store = make_training("2", "async", "");
     (void)state;
     write_text("train.svm", "1 1:1\n1 2:1\n");
     refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:1: the data has one label only");
@@ -285,7 +260,7 @@ static void training_data_that_cannot_be_learned_from_is_refused_with_its_place(
 
 /* After one step each weight is infinite, each example on its right side and each loss 0. */
 static void parameters_that_are_no_numbers_are_told(void **state) {
-    struct shmtrain_store *store = make("1", "async", "none");
+    struct shmtrain_store *store = make_training("1", "async", "none");
     (void)state;
     write_text("train.svm", "1 1:1e30\n2 2:1e30\n");
     WELL(store, shmtrain_store_set(store, "rate", "1e12"));
@@ -298,7 +273,7 @@ static void parameters_that_are_no_numbers_are_told(void **state) {
 
 /* Feature 1 is in all four examples, feature 2 in two, feature 3 in one, feature 4 (a zero) in none. */
 static void a_features_share_of_l2_is_how_rarely_it_comes(void **state) {
-    struct shmtrain_store *store = make("1", "async", "none");
+    struct shmtrain_store *store = make_training("1", "async", "none");
     (void)state;
     write_text("train.svm", "1 1:1 2:1\n2 1:2 2:1 4:0\n1 1:1 3:1 5:1\n2 1:1 5:1\n");
     WELL(store, shmtrain_store_set(store, "l2", "0.01"));
@@ -324,7 +299,7 @@ static void a_saved_model_holds_the_parameters_and_what_prediction_needs(void **
                                         "\"shmtrain.bias\":\"1\"",
                                         "\"shmtrain.first_feature\":\"1\"",
                                         "\"weight\":{\"dtype\":\"F32\",\"shape\":[41],\"data_offsets\":[0,164]}"};
-    struct shmtrain_store *store = make("2", "async", "none");
+    struct shmtrain_store *store = make_training("2", "async", "none");
     float weight[41];
     uint64_t header;
     (void)state;
@@ -359,7 +334,7 @@ static void read_model(char *text, size_t bytes) {
 
 static void the_notes_of_a_model_are_those_of_its_run_not_of_later_options(void **state) {
     static char text[10000];
-    struct shmtrain_store *store = make("2", "async", "none");
+    struct shmtrain_store *store = make_training("2", "async", "none");
     (void)state;
     write_data("train.svm", 1, false);
     WELL(store, shmtrain_store_train(store, "train.svm"));
@@ -376,7 +351,7 @@ static void the_notes_of_a_model_are_those_of_its_run_not_of_later_options(void 
 
 static void a_train_that_fails_at_its_data_leaves_the_parameters_and_their_notes(void **state) {
     static char before[10000], after[10000];
-    struct shmtrain_store *store = make("2", "async", "none");
+    struct shmtrain_store *store = make_training("2", "async", "none");
     float weight[2][41];
     (void)state;
     write_data("train.svm", 1, false);
@@ -406,7 +381,7 @@ static void small_features_get_no_huge_rate_but_a_word(void **state) {
     for (int sync = 0; sync < 2; sync++) {
         char note[200] = "";
         const struct shmtrain_listener listener = {.arg = note, .note = keep_note};
-        struct shmtrain_store *store = make("2", sync ? "sync" : "async", "valid.svm");
+        struct shmtrain_store *store = make_training("2", sync ? "sync" : "async", "valid.svm");
         for (int valid = 0; valid < 2; valid++) {
             FILE *f = fopen(valid ? "valid.svm" : "train.svm", "w");
             assert_non_null(f);

@@ -23,8 +23,8 @@ struct shmt_config {
     uint64_t count_lost;
     uint64_t shards; /* of each table; 0: one for each node */
     uint64_t bias, shuffle;
-    uint64_t guests; /* places for workers that join; counts with a name only */
-    char *name;      /* of the store; "": none */
+    uint64_t guests;                /* places for workers that join; counts with a name only */
+    char *name;                     /* of the store; "": none */
     char *mode, *write, *staleness; /* "": as the mode says */
     char *model, *optimizer, *schedule, *valid, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };

@@ -137,20 +137,15 @@ static void note_idle_workers(const struct shmtrain_store *store) {
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
     const struct shmt_home home = {.topo = crew->topo, .log = &store->log, .transparent = crew->machine.transparent};
     struct shmt_store *made;
+    if (shmt_store_has_state_for(store, &store->spec)) store->spec.steps_before = store->kept.steps;
     int rc = store->ops->create(&store->spec, &home, &made, &store->error);
+    if (rc == 0) rc = shmt_store_give_parameters(store, made);
     if (rc < 0) return rc;
-    for (uint32_t t = 0; t < store->n_tables; t++) {
-        struct shmt_declared *d = &store->table[t];
-        if (d->value) rc = store->ops->write(made, (int)t, 0, d->table.rows, d->value);
-        free(d->value);
-        d->value = NULL;
-    }
     if (l2_shares && store->spec.l2_shares)
         memcpy(store->ops->l2_share(made, 0), l2_shares, store->table[0].table.rows * sizeof *l2_shares);
     store->job.ops = store->ops;
     store->job.store = made;
     store->job.spec = &store->spec;
-    store_relaxed(&store->live, made); /* this thread alone reads it */
     store->has_run = true;
     store->trained = (struct shmt_trained){0};
     return rc;

@@ -1,4 +1,4 @@
-/* The application's handle: making it, configuring it, reading and writing parameters, stopping. Runs are in run.c (own worker
+/* The application's handle: making it, configuring it, stopping. Parameters are in parameters.c, runs in run.c (own worker
  * functions) and train.c (models on data). */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,20 +22,6 @@ int shmtrain_store_create(struct shmtrain_store **out) {
     }
     *out = store;
     return 0;
-}
-
-static void destroy_backend(struct shmtrain_store *store) {
-    struct shmt_store *live = load_relaxed(&store->live); /* this thread alone sets it */
-    store_relaxed(&store->live, NULL);
-    if (live) store->ops->destroy(live);
-}
-
-void shmt_store_forget_tables(struct shmtrain_store *store) {
-    destroy_backend(store);
-    for (uint32_t t = 0; t < store->n_tables; t++) free(store->table[t].value);
-    memset(store->table, 0, sizeof store->table);
-    store->n_tables = 0;
-    store->has_run = false;
 }
 
 void shmtrain_store_destroy(struct shmtrain_store *store) {
@@ -126,59 +112,6 @@ int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_mod
             return shmt_fail(e, SHMTRAIN_E_USAGE, "there is a model \"%s\" already", model->name);
     if (store->n_offered == SHMT_MAX_OFFERED) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most %d own models", SHMT_MAX_OFFERED);
     store->offered[store->n_offered++] = model;
-    return 0;
-}
-
-/* ---- parameters ---- */
-
-static int find_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, struct shmt_declared **out) {
-    shmt_error_clear(&store->error);
-    if (t < 0 || (uint32_t)t >= store->n_tables) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is no table %d", t);
-    const uint64_t rows = store->table[t].table.rows;
-    if (n > rows || row > rows - n)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "table \"%s\" has %llu rows", store->table[t].table.name,
-                         (unsigned long long)rows);
-    *out = &store->table[t];
-    return 0;
-}
-
-int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out) {
-    struct shmt_declared *d = NULL;
-    const int rc = find_rows(store, t, row, n, &d);
-    if (rc < 0) return rc;
-    struct shmt_store *live = load_relaxed(&store->live);
-    if (live) return store->ops->read(live, t, row, n, out);
-    const uint64_t width = d->table.width;
-    if (d->value)
-        memcpy(out, d->value + row * width, n * width * sizeof *out);
-    else
-        memset(out, 0, n * width * sizeof *out);
-    return 0;
-}
-
-int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
-    struct shmt_declared *d = NULL;
-    const int rc = find_rows(store, t, row, n, &d);
-    if (rc < 0) return rc;
-    struct shmt_store *live = load_relaxed(&store->live);
-    if (live) return store->ops->write(live, t, row, n, in);
-    const uint64_t width = d->table.width;
-    if (!d->value) d->value = calloc(d->table.rows * width, sizeof *d->value);
-    if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
-    memcpy(d->value + row * width, in, n * width * sizeof *in);
-    return 0;
-}
-
-int shmt_store_take_parameters(struct shmtrain_store *store) {
-    struct shmt_store *live = load_relaxed(&store->live);
-    for (uint32_t t = 0; live && t < store->n_tables; t++) {
-        struct shmt_declared *d = &store->table[t];
-        if (!d->value) d->value = calloc(d->table.rows * d->table.width, sizeof *d->value);
-        if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
-        const int rc = store->ops->read(live, (int)t, 0, d->table.rows, d->value);
-        if (rc < 0) return rc;
-    }
-    destroy_backend(store);
     return 0;
 }
 

@@ -20,6 +20,15 @@ struct shmt_declared {
     struct shmt_table_spec table;
     uint64_t l2_rows;
     float *value; /* (rows, width), or NULL: zero */
+    float *state; /* (kept.planes, rows, width), or NULL: to begin anew */
+};
+
+/* What the optimizer's state in `state` belongs to. */
+struct shmt_kept {
+    struct shmt_rule rule;
+    float rate;      /* base */
+    uint32_t planes; /* 0: no state is kept */
+    uint64_t steps;  /* batches that went into it (aggregate) */
 };
 
 /* What the model file says of the run that the parameters come from; it outlives later runs that fail before they begin. */
@@ -40,6 +49,7 @@ struct shmtrain_store {
     uint32_t n_offered;
     struct shmt_declared table[SHMT_MAX_TABLES];
     uint32_t n_tables;
+    struct shmt_kept kept;
     uint64_t n_examples; /* of own worker functions */
 
     /* the run, or the last one */
@@ -91,8 +101,12 @@ void shmt_stop_forget(struct shmtrain_store *store);
  * run are kept. */
 int shmt_run_begin(struct shmtrain_store *store);
 
-/* Takes the parameters out of the last run's backend, so that it can be replaced or destroyed. */
+/* parameters.c. Takes parameters and state out of the last run's backend, and destroys it. */
 int shmt_store_take_parameters(struct shmtrain_store *store);
+/* Whether the spec's optimizer can go on with the state that was taken. Then steps_before is to be set. */
+bool shmt_store_has_state_for(const struct shmtrain_store *store, const struct shmt_spec *spec);
+/* Puts them into a backend that was just made from store->spec, and makes it the store's. */
+int shmt_store_give_parameters(struct shmtrain_store *store, struct shmt_store *made);
 void shmt_store_forget_tables(struct shmtrain_store *store);
 
 /* report.c */

@@ -72,7 +72,8 @@ static int open_data(struct session *s) {
 static int check_guess(struct session *s) {
     struct shmt_budget budget;
     uint64_t bytes = shmt_source_guess_bytes(s->train.source, s->train.dense);
-    if (s->has_valid && !shmt_add_u64(bytes, shmt_source_guess_bytes(s->valid.source, s->valid.dense), &bytes)) bytes = UINT64_MAX;
+    if (s->has_valid && !shmt_add_u64(bytes, shmt_source_guess_bytes(s->valid.source, s->valid.dense), &bytes))
+        bytes = UINT64_MAX;
     shmt_budget_read("", &budget);
     return shmt_budget_check(&budget, bytes, "the data, by the size of its files,", NULL, "free some, or train on a part of it",
                              &s->store->error);

@@ -309,6 +309,8 @@ static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n,
     return 0;
 }
 
+static float *weight(struct shmt_store *store, int t) { return store->weight + store->flat.start[t]; }
+
 static float *state(struct shmt_store *store, int t, uint32_t plane) {
     return plane < shmt_flat_planes(&store->spec) ? store->state + plane * store->flat.n + store->flat.start[t] : NULL;
 }
@@ -336,8 +338,8 @@ static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits 
 #define PLAIN_ENTRIES                                                                                                         \
     .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
     .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
-    .l2_share = l2_share, .state = state, .lost = lost, .head = head, .board = board, .counters = counters, .stop = stop,     \
-    .abort_word = abort_word, .rouse = rouse
+    .weight = weight, .l2_share = l2_share, .state = state, .lost = lost, .head = head, .board = board, .counters = counters, \
+    .stop = stop, .abort_word = abort_word, .rouse = rouse
 
 const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
     .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};

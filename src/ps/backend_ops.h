@@ -130,6 +130,8 @@ struct shmt_backend_ops {
     /* ---- from the application, or any worker ---- */
     int (*read)(struct shmt_store *store, int t, uint64_t row, uint64_t n, float *out);       /* as it is at the moment */
     int (*write)(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in); /* while nobody trains */
+    float *(*weight)(struct shmt_store *store, int t);   /* (rows * width) the parameters themselves, while nobody trains; for
+                                                            whoever puts them back together with their state */
     float *(*l2_share)(struct shmt_store *store, int t); /* (rows), to be filled before workers enter; NULL: not asked for */
     float *(*state)(struct shmt_store *store, int t,
                     uint32_t plane);                              /* (rows * width) of the rule's state; NULL: there is none.

@@ -50,7 +50,8 @@ struct shmt_spec {
     struct shmt_order order;  /* seed, shuffling */
     struct shmt_rate rate;
     struct shmt_rule rule;
-    bool count_lost; /* racy: how often each float is updated is counted in the same racy way */
+    uint64_t steps_before; /* of earlier runs, whose state this one goes on with: they count for adam's corrections */
+    bool count_lost;       /* racy: how often each float is updated is counted in the same racy way */
     uint32_t n_tables;
     struct shmt_table_spec table[SHMT_MAX_TABLES];
     uint64_t l2_rows[SHMT_MAX_TABLES]; /* rows below this are regularised: all, or all but a bias row at the end */
@@ -96,7 +97,8 @@ static inline float shmt_spec_rate(const struct shmt_spec *spec, uint32_t epoch,
 
 /* What step `step` of epoch `epoch` is made with. */
 static inline void shmt_spec_update(const struct shmt_spec *spec, uint32_t epoch, uint64_t step, struct shmt_update *out) {
-    shmt_update_make(&spec->rule, shmt_spec_rate(spec, epoch, step), epoch * shmt_spec_steps(spec) + step, out);
+    const uint64_t steps = spec->steps_before + epoch * shmt_spec_steps(spec) + step;
+    shmt_update_make(&spec->rule, shmt_spec_rate(spec, epoch, step), steps, out);
 }
 
 /* Whether step `step` of epoch `epoch` lies within max_steps. */

@@ -331,6 +331,8 @@ static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n,
     return 0;
 }
 
+static float *weight(struct shmt_store *store, int t) { return rows_at(store, t, 0); }
+
 static float *state(struct shmt_store *store, int t, uint32_t plane) {
     const struct shmt_shm_layout *l = &store->layout;
     return plane < l->planes ? store->state + plane * l->flat.n + l->flat.start[t] : NULL;
@@ -389,6 +391,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .part = shmt_shm_part,
     .occupied = shmt_shm_occupied,
     .mourn = shmt_shm_mourn,
+    .weight = weight,
     .l2_share = l2_share,
     .state = state,
     .lost = lost,

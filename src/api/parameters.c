@@ -1,0 +1,153 @@
+/* Parameters and the optimizer's state as the application sees them: in the backend of the last run as long as that is there, else
+ * in memory of the handle. Between two runs they are taken out of one backend and given to the next.
+ *
+ * State is kept with its parameters when the next run's optimizer can go on with it: the same rule with the same words for each
+ * parameter (adam has others in the live modes than in `aggregate`); for ftrl, whose weights are a function of its state, also
+ * with the same constants. Otherwise it begins anew, from the parameters as they are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/store_priv.h"
+#include "ps/flat.h"
+
+static void destroy_backend(struct shmtrain_store *store) {
+    struct shmt_store *live = load_relaxed(&store->live); /* this thread alone sets it */
+    store_relaxed(&store->live, NULL);
+    if (live) store->ops->destroy(live);
+}
+
+static void forget_state(struct shmt_declared *d) {
+    free(d->state);
+    d->state = NULL;
+}
+
+void shmt_store_forget_tables(struct shmtrain_store *store) {
+    destroy_backend(store);
+    for (uint32_t t = 0; t < store->n_tables; t++) {
+        free(store->table[t].value);
+        forget_state(&store->table[t]);
+    }
+    memset(store->table, 0, sizeof store->table);
+    store->n_tables = 0;
+    store->kept = (struct shmt_kept){0};
+    store->has_run = false;
+}
+
+/* ---- between two runs ---- */
+
+static int refuse_table(struct shmtrain_store *store, const struct shmt_declared *d) {
+    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to keep table \"%s\" for the next run", d->table.name);
+}
+
+static int take_table(struct shmtrain_store *store, struct shmt_store *live, int t, uint32_t planes) {
+    struct shmt_declared *d = &store->table[t];
+    const uint64_t floats = shmt_table_floats(&d->table);
+    if (!d->value) d->value = malloc(floats * sizeof *d->value);
+    if (!d->value) return refuse_table(store, d);
+    const int rc = store->ops->read(live, t, 0, d->table.rows, d->value);
+    forget_state(d);
+    if (rc < 0 || planes == 0) return rc;
+    d->state = malloc(planes * floats * sizeof *d->state);
+    if (!d->state) return refuse_table(store, d);
+    for (uint32_t p = 0; p < planes; p++)
+        memcpy(d->state + p * floats, store->ops->state(live, t, p), floats * sizeof *d->state);
+    return 0;
+}
+
+/* Batches that were applied; in the live modes nobody asks. */
+static uint64_t steps_of(const struct shmtrain_store *store, struct shmt_store *live) {
+    uint64_t steps = store->spec.steps_before;
+    /* relaxed: the workers have ended, and been waited for */
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++)
+        steps += load_relaxed(&store->ops->counters(live, seat)->updates);
+    return steps;
+}
+
+int shmt_store_take_parameters(struct shmtrain_store *store) {
+    struct shmt_store *live = load_relaxed(&store->live); /* this thread alone sets it */
+    if (!live) return 0;
+    const uint32_t planes = shmt_flat_planes(&store->spec);
+    for (uint32_t t = 0; t < store->n_tables; t++) {
+        const int rc = take_table(store, live, (int)t, planes);
+        if (rc < 0) return rc;
+    }
+    store->kept = (struct shmt_kept){
+        .rule = store->spec.rule, .rate = store->spec.rate.base, .planes = planes, .steps = steps_of(store, live)};
+    destroy_backend(store);
+    return 0;
+}
+
+bool shmt_store_has_state_for(const struct shmtrain_store *store, const struct shmt_spec *spec) {
+    const struct shmt_rule *kept = &store->kept.rule, *rule = &spec->rule;
+    if (store->kept.planes == 0 || kept->kind != rule->kind || store->kept.planes != shmt_flat_planes(spec)) return false;
+    return kept->kind != SHMT_RULE_FTRL ||
+           (kept->l1 == rule->l1 && kept->l2 == rule->l2 && kept->beta == rule->beta && store->kept.rate == spec->rate.base);
+}
+
+static int give_table(struct shmtrain_store *store, struct shmt_store *made, int t, bool with_state) {
+    const struct shmt_declared *d = &store->table[t];
+    const uint64_t floats = shmt_table_floats(&d->table);
+    if (!d->value) return 0;
+    if (!with_state || !d->state) return store->ops->write(made, t, 0, d->table.rows, d->value);
+    /* Not by `write`, which would begin a state anew that fits the parameters. */
+    memcpy(store->ops->weight(made, t), d->value, floats * sizeof *d->value);
+    for (uint32_t p = 0; p < store->kept.planes; p++)
+        memcpy(store->ops->state(made, t, p), d->state + p * floats, floats * sizeof *d->state);
+    return 0;
+}
+
+int shmt_store_give_parameters(struct shmtrain_store *store, struct shmt_store *made) {
+    const bool with_state = shmt_store_has_state_for(store, &store->spec);
+    int rc = 0;
+    for (uint32_t t = 0; t < store->n_tables; t++) {
+        struct shmt_declared *d = &store->table[t];
+        if (rc == 0) rc = give_table(store, made, (int)t, with_state);
+        free(d->value);
+        d->value = NULL;
+        forget_state(d);
+    }
+    store->kept = (struct shmt_kept){0};
+    store_relaxed(&store->live, made); /* this thread alone reads it */
+    return rc;
+}
+
+/* ---- reading and writing ---- */
+
+static int find_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, struct shmt_declared **out) {
+    shmt_error_clear(&store->error);
+    if (t < 0 || (uint32_t)t >= store->n_tables) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is no table %d", t);
+    const uint64_t rows = store->table[t].table.rows;
+    if (n > rows || row > rows - n)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "table \"%s\" has %llu rows", store->table[t].table.name,
+                         (unsigned long long)rows);
+    *out = &store->table[t];
+    return 0;
+}
+
+int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out) {
+    struct shmt_declared *d = NULL;
+    const int rc = find_rows(store, t, row, n, &d);
+    if (rc < 0) return rc;
+    struct shmt_store *live = load_relaxed(&store->live);
+    if (live) return store->ops->read(live, t, row, n, out);
+    const uint64_t width = d->table.width;
+    if (d->value)
+        memcpy(out, d->value + row * width, n * width * sizeof *out);
+    else
+        memset(out, 0, n * width * sizeof *out);
+    return 0;
+}
+
+int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
+    struct shmt_declared *d = NULL;
+    const int rc = find_rows(store, t, row, n, &d);
+    if (rc < 0) return rc;
+    struct shmt_store *live = load_relaxed(&store->live);
+    if (live) return store->ops->write(live, t, row, n, in);
+    const uint64_t width = d->table.width;
+    if (!d->value) d->value = calloc(d->table.rows * width, sizeof *d->value);
+    if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
+    memcpy(d->value + row * width, in, n * width * sizeof *in);
+    if (store->kept.rule.kind == SHMT_RULE_FTRL) forget_state(d); /* it says what the weights are, and they are others now */
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* For tests of the library as an application uses it: a small store, and a worker function that counts. */
+#ifndef TESTS_API_HELP_H
+#define TESTS_API_HELP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <shmtrain/shmtrain.h>
+
+static inline int deadline(void **state) {
+    (void)state;
+    alarm(120);
+    return 0;
+}
+
+static const char *const SPAWNS[] = {"threads", "processes"};
+
+#define WELL(store, call)                                                         \
+    do {                                                                          \
+        if ((call) < 0) fail_msg("%s: %s", #call, shmtrain_store_message(store)); \
+    } while (0)
+
+static inline void refused(struct shmtrain_store *store, int rc, int status, const char *words) {
+    const char *message = shmtrain_store_message(store);
+    if (rc != status || !strstr(message, words))
+        fail_msg("%s: \"%s\" does not say \"%s\"", shmtrain_status_name(rc), message, words);
+}
+
+/* One table "count" (2, 1), sync with batches of 64. */
+static inline struct shmtrain_store *make(const char *spawn, const char *workers, const char *epochs, uint64_t examples) {
+    struct shmtrain_store *store;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_set(store, "spawn", spawn));
+    WELL(store, shmtrain_store_set(store, "workers", workers));
+    WELL(store, shmtrain_store_set(store, "epochs", epochs));
+    WELL(store, shmtrain_store_set(store, "mode", "sync"));
+    WELL(store, shmtrain_store_set(store, "batch", "64"));
+    WELL(store, shmtrain_store_set(store, "schedule", "constant"));
+    assert_int_equal(shmtrain_store_table(store, "count", 2, 1), 0);
+    WELL(store, shmtrain_store_examples(store, examples));
+    return store;
+}
+
+static inline float read_one(struct shmtrain_store *store, uint64_t row) {
+    float x;
+    WELL(store, shmtrain_store_read(store, 0, row, 1, &x));
+    return x;
+}
+
+/* Each batch adds 1 to row 0, exactly. */
+static inline int count(shmtrain_session *s, void *arg) {
+    struct shmtrain_work w;
+    int rc;
+    (void)arg;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        const float grad = -(float)w.n;
+        if ((rc = shmtrain_push(s, 0, 0, 1, &grad)) < 0 || (rc = shmtrain_report(s, (double)w.n)) < 0) return rc;
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+#endif
