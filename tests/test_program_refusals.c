@@ -92,7 +92,7 @@ static void unknown_choices_are_refused_with_the_choices(void **state) {
         {2, "--spawn fork: expected one of processes|threads", {"--spawn", "fork"}},
         {2, "--schedule cosine: expected one of constant|inverse", {"--schedule", "cosine"}},
         {2, "there is no model \"transformer\": take one of logistic", {"-M", "transformer"}},
-        {2, "builtin:sparse and builtin:line", {"builtin:dense"}},
+        {2, "builtin:sparse, builtin:dense and builtin:line", {"builtin:wide"}},
         {2, "it takes examples, valid, features, nonzeros", {"builtin:sparse:rows=3"}},
         {2, "examples must be a whole number", {"builtin:sparse:examples=x"}},
         {2, "the plain backend has one worker", {"--backend", "plain", "-w", "2"}},
