@@ -5,18 +5,45 @@
 #include "api/store_priv.h"
 #include "train/model_file.h"
 
-enum { MODEL, LABEL_LOW, LABEL_HIGH, FEATURES, BIAS, FIRST_FEATURE, N_NOTES };
+#define N_NOTES       8
+#define MOST_OF_CLASS 16 /* characters of a label with its comma: -1.23456789e-38, */
 
-static void write_notes(const struct shmtrain_store *store, char text[N_NOTES][32], struct shmt_note *note) {
-    const char *keys[N_NOTES] = {"shmtrain.model",    "shmtrain.label_low", "shmtrain.label_high",
-                                 "shmtrain.features", "shmtrain.bias",      "shmtrain.first_feature"};
-    snprintf(text[MODEL], 32, "%s", store->trained.model ? store->trained.model : "");
-    snprintf(text[LABEL_LOW], 32, "%.9g", (double)store->trained.label_low);
-    snprintf(text[LABEL_HIGH], 32, "%.9g", (double)store->trained.label_high);
-    snprintf(text[FEATURES], 32, "%llu", (unsigned long long)store->trained.n_features);
-    snprintf(text[BIAS], 32, "%u", store->trained.bias);
-    snprintf(text[FIRST_FEATURE], 32, "%u", store->trained.first_feature);
-    for (int i = 0; i < N_NOTES; i++) note[i] = (struct shmt_note){keys[i], text[i]};
+/* The notes' texts; the classes are the longest one. */
+struct notes {
+    char text[N_NOTES][32], classes[SHMTRAIN_MAX_CLASSES * MOST_OF_CLASS + 1];
+    struct shmt_note note[N_NOTES];
+    uint32_t n;
+};
+
+static char *add_note(struct notes *notes, const char *key) {
+    char *text = notes->text[notes->n];
+    notes->note[notes->n++] = (struct shmt_note){key, text};
+    return text;
+}
+
+static void add_classes(struct notes *notes, const struct shmt_trained *trained) {
+    size_t used = 0;
+    for (uint32_t i = 0; i < trained->n_classes; i++)
+        used += (size_t)snprintf(notes->classes + used, sizeof notes->classes - used, "%s%.9g", i > 0 ? "," : "",
+                                 (double)trained->classes[i]);
+    if (trained->n_classes > 0) notes->note[notes->n++] = (struct shmt_note){"shmtrain.classes", notes->classes};
+}
+
+static void write_notes(const struct shmtrain_store *store, struct notes *notes) {
+    const struct shmt_trained *t = &store->trained;
+    const struct shmtrain_model *model = t->model ? shmt_store_model_named(store, t->model) : NULL;
+    notes->n = 0;
+    if (!model) return;
+    const struct shmt_plain_numbers numbers = shmt_plain_numbers_begin();
+    notes->note[notes->n++] = (struct shmt_note){"shmtrain.model", model->name};
+    notes->note[notes->n++] = (struct shmt_note){"shmtrain.task", shmt_task_name(model->task)};
+    snprintf(add_note(notes, "shmtrain.label_low"), 32, "%.9g", (double)t->label_low);
+    snprintf(add_note(notes, "shmtrain.label_high"), 32, "%.9g", (double)t->label_high);
+    snprintf(add_note(notes, "shmtrain.features"), 32, "%llu", (unsigned long long)t->n_features);
+    snprintf(add_note(notes, "shmtrain.bias"), 32, "%u", t->bias);
+    snprintf(add_note(notes, "shmtrain.first_feature"), 32, "%u", t->first_feature);
+    add_classes(notes, t);
+    shmt_plain_numbers_end(numbers);
 }
 
 static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor, float **value) {
@@ -34,14 +61,12 @@ static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor,
 int shmtrain_store_save(struct shmtrain_store *store, const char *path) {
     struct shmt_tensor tensor[SHMT_MAX_TABLES];
     float *value[SHMT_MAX_TABLES] = {0};
-    struct shmt_note note[N_NOTES];
-    char text[N_NOTES][32];
+    struct notes notes;
     shmt_error_clear(&store->error);
     if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save before a run");
-    write_notes(store, text, note);
+    write_notes(store, &notes);
     int rc = read_tables(store, tensor, value);
-    if (rc == 0)
-        rc = shmt_model_file_write(path, tensor, store->n_tables, note, store->trained.model ? N_NOTES : 0, &store->error);
+    if (rc == 0) rc = shmt_model_file_write(path, tensor, store->n_tables, notes.note, notes.n, &store->error);
     for (uint32_t t = 0; t < store->n_tables; t++) free(value[t]);
     return rc;
 }

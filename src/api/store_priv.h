@@ -6,6 +6,7 @@
 
 #include "api/crew.h"
 #include "api/options.h"
+#include "api/trained.h"
 #include "base/atomic.h"
 #include "base/log.h"
 #include "ps/backend_ops.h"
@@ -29,15 +30,6 @@ struct shmt_kept {
     float rate;      /* base */
     uint32_t planes; /* 0: no state is kept */
     uint64_t steps;  /* batches that went into it (aggregate) */
-};
-
-/* What the model file says of the run that the parameters come from; it outlives later runs that fail before they begin. */
-struct shmt_trained {
-    const char *model; /* NULL: own worker functions */
-    float label_low, label_high;
-    uint64_t n_features;
-    uint32_t first_feature; /* the id in the data that is column 0 */
-    uint32_t bias;
 };
 
 struct shmtrain_store {
@@ -64,7 +56,7 @@ struct shmtrain_store {
     uint64_t began_ns;
     char *dataset_name, *valid_name;
     bool has_run;
-    struct shmt_trained trained;
+    struct shmt_trained trained; /* it outlives later runs that fail before they begin */
 };
 
 #define SHMT_GRACE_MS 2000 /* after a failure, until the workers that do not notice are killed */

@@ -306,13 +306,7 @@ static int train(struct session *s) {
     }
     name_data(s);
     const int rc = shmt_run_job(store, &s->crew, s->l2_shares);
-    const struct shmtrain_data *data = &s->train.data;
-    store->trained = (struct shmt_trained){.model = s->model->name,
-                                           .label_low = data->label_low,
-                                           .label_high = data->label_high,
-                                           .n_features = data->n_features,
-                                           .first_feature = s->train.columns.base,
-                                           .bias = store->job.settings.bias};
+    shmt_trained_make(s->model, &s->train.data, s->train.columns.base, store->job.settings.bias, &store->trained);
     return rc;
 }
 

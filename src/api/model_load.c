@@ -1,0 +1,224 @@
+/* Loading a saved model: its parameters become the store's, and what the file notes of the run that made them is what prediction
+ * goes by. A file without such notes (of own worker functions, or of other programs) gives tables and parameters only.
+ *
+ * Relies on train/model_read.c for the file itself. Here its notes are checked, and that its tables are those of the model that it
+ * names. A file that is refused leaves the store as it was. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/store_priv.h"
+#include "math/finite.h"
+#include "segment/budget.h"
+#include "train/model_read.h"
+
+/* A model on its way into the store. */
+struct arrival {
+    struct shmtrain_store *store;
+    const char *path;
+    struct shmt_model_in *file;
+    const struct shmtrain_model *model; /* NULL: the file names none */
+    struct shmt_trained trained;
+    uint32_t n_tables;
+    struct shmt_declared table[SHMT_MAX_TABLES];
+    uint32_t tensor[SHMT_MAX_TABLES]; /* which of the file's each table is */
+};
+
+static int refuse(const struct arrival *a, const char *key, const char *why) {
+    return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: key \"%s\": %s", a->path, key, why);
+}
+
+/* ---- notes ---- */
+
+static int note_count(const struct arrival *a, const char *key, uint64_t most, uint64_t *out) {
+    const char *text = shmt_model_note(a->file, key);
+    char *end = NULL;
+    if (!text) return refuse(a, key, "is missing in __metadata__");
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || errno != 0 || *end != '\0' || *out > most)
+        return refuse(a, key, "expected a whole number in range");
+    return 0;
+}
+
+/* One label at *at, which moves behind it. */
+static int parse_label(const char **at, float *out) {
+    char *end = NULL;
+    *out = strtof(*at, &end);
+    if (end == *at || !isfinite(*out)) return -1;
+    *at = end;
+    return 0;
+}
+
+static int note_label(const struct arrival *a, const char *key, float *out) {
+    const char *text = shmt_model_note(a->file, key);
+    if (!text) return refuse(a, key, "is missing in __metadata__");
+    return parse_label(&text, out) < 0 || *text != '\0' ? refuse(a, key, "expected a number") : 0;
+}
+
+/* Files of the first version have no list of classes: there are the two labels. */
+static int note_classes(struct arrival *a) {
+    static const char KEY[] = "shmtrain.classes";
+    struct shmt_trained *t = &a->trained;
+    const char *at = shmt_model_note(a->file, KEY);
+    if (a->model->task == SHMTRAIN_REGRESSION) return 0;
+    if (!at) {
+        if (t->label_low >= t->label_high) return refuse(a, KEY, "is missing in __metadata__");
+        t->n_classes = 2;
+        t->classes[0] = t->label_low;
+        t->classes[1] = t->label_high;
+        return 0;
+    }
+    for (uint32_t n = 0; n < SHMTRAIN_MAX_CLASSES; n++) {
+        if (parse_label(&at, &t->classes[n]) < 0 || (n > 0 && t->classes[n] <= t->classes[n - 1])) break;
+        t->n_classes = n + 1;
+        if (*at == '\0') return 0;
+        if (*at++ != ',') break;
+    }
+    return refuse(a, KEY, "expected labels in ascending order, with commas between them");
+}
+
+static int find_model(struct arrival *a) {
+    const char *name = shmt_model_note(a->file, "shmtrain.model"), *task = shmt_model_note(a->file, "shmtrain.task");
+    char shown[48];
+    if (!name) return 0;
+    a->model = shmt_store_model_named(a->store, name);
+    if (!a->model)
+        return shmt_fail(&a->store->error, SHMTRAIN_E_USAGE,
+                         "%s: the model \"%s\" is not built in: offer it first (shmtrain_store_offer)", a->path,
+                         shmt_model_show(name, shown));
+    if (task && strcmp(task, shmt_task_name(a->model->task)) != 0)
+        return refuse(a, "shmtrain.task", "it is not what the model of this name does");
+    return 0;
+}
+
+static int read_notes(struct arrival *a) {
+    struct shmt_trained *t = &a->trained;
+    uint64_t bias = 0, first = 0;
+    t->model = a->model->name;
+    int rc = note_count(a, "shmtrain.features", UINT32_MAX - 1, &t->n_features);
+    if (rc == 0) rc = note_count(a, "shmtrain.first_feature", 1, &first);
+    if (rc == 0) rc = note_count(a, "shmtrain.bias", 1, &bias);
+    if (rc == 0) rc = note_label(a, "shmtrain.label_low", &t->label_low);
+    if (rc == 0) rc = note_label(a, "shmtrain.label_high", &t->label_high);
+    t->first_feature = (uint32_t)first;
+    t->bias = (uint32_t)bias;
+    return rc == 0 ? note_classes(a) : rc;
+}
+
+static int take_notes(struct arrival *a) {
+    int rc = find_model(a);
+    if (rc < 0 || !a->model) return rc;
+    const struct shmt_plain_numbers numbers = shmt_plain_numbers_begin();
+    rc = read_notes(a);
+    shmt_plain_numbers_end(numbers);
+    return rc;
+}
+
+/* ---- tables ---- */
+
+static int declare(struct arrival *a, uint32_t i) {
+    const struct shmt_tensor *tensor = shmt_model_tensor(a->file, i);
+    char shown[48];
+    if (a->n_tables == SHMT_MAX_TABLES)
+        return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: more than %d tensors: no model of shmtrain", a->path,
+                         SHMT_MAX_TABLES);
+    struct shmt_declared *d = &a->table[a->n_tables];
+    if (strlen(tensor->name) >= sizeof d->table.name || tensor->width > UINT32_MAX)
+        return refuse(a, shmt_model_show(tensor->name, shown), "no table of shmtrain can be like that");
+    *d = (struct shmt_declared){.l2_rows = tensor->rows};
+    memcpy(d->table.name, tensor->name, strlen(tensor->name));
+    d->table.rows = tensor->rows;
+    d->table.width = (uint32_t)tensor->width;
+    if (shmt_table_check(&d->table, NULL) < 0)
+        return refuse(a, shmt_model_show(tensor->name, shown), "no table of shmtrain can be like that");
+    a->tensor[a->n_tables++] = i;
+    return 0;
+}
+
+/* The table that the model asks for, as the file has it. */
+static int declare_shape(struct arrival *a, const struct shmtrain_shape *shape) {
+    for (uint32_t i = 0; i < shmt_model_n_tensors(a->file); i++) {
+        const struct shmt_tensor *tensor = shmt_model_tensor(a->file, i);
+        if (strcmp(tensor->name, shape->name) != 0) continue;
+        if (tensor->rows != shape->rows || tensor->width != shape->width)
+            return shmt_fail(&a->store->error, SHMTRAIN_E_DATA,
+                             "%s: key \"%s\": its shape is (%llu, %llu), but model %s with %llu features has (%llu, %llu)",
+                             a->path, shape->name, (unsigned long long)tensor->rows, (unsigned long long)tensor->width,
+                             a->model->name, (unsigned long long)a->trained.n_features, (unsigned long long)shape->rows,
+                             (unsigned long long)shape->width);
+        const int rc = declare(a, i);
+        if (rc == 0) a->table[a->n_tables - 1].l2_rows = shape->l2_rows;
+        return rc;
+    }
+    return refuse(a, shape->name, "this tensor is missing");
+}
+
+static int take_tables(struct arrival *a) {
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    const uint32_t n_tensors = shmt_model_n_tensors(a->file);
+    int rc = 0;
+    if (n_tensors == 0) return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: there is no tensor in it", a->path);
+    if (!a->model) {
+        for (uint32_t i = 0; i < n_tensors && rc == 0; i++) rc = declare(a, i);
+        return rc;
+    }
+    struct shmtrain_data data;
+    struct shmtrain_settings settings;
+    shmt_trained_settings(&a->trained, &data, &settings);
+    const uint32_t n = a->model->tables(&data, &settings, shape);
+    if (n != n_tensors)
+        return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: %u tensors, but model %s has %u", a->path, n_tensors,
+                         a->model->name, n);
+    for (uint32_t t = 0; t < n && rc == 0; t++) rc = declare_shape(a, &shape[t]);
+    return rc;
+}
+
+static int read_values(struct arrival *a) {
+    struct shmt_error *e = &a->store->error;
+    struct shmt_budget budget;
+    uint64_t bytes = 0; /* no more than the file has */
+    for (uint32_t t = 0; t < a->n_tables; t++) bytes += shmt_table_floats(&a->table[t].table) * sizeof(float);
+    shmt_budget_read("", &budget);
+    int rc = shmt_budget_check(&budget, bytes, "the model", NULL, "free some", e);
+    for (uint32_t t = 0; t < a->n_tables && rc == 0; t++) {
+        struct shmt_declared *d = &a->table[t];
+        const uint64_t n = shmt_table_floats(&d->table);
+        d->value = malloc(n * sizeof *d->value);
+        if (!d->value) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
+        rc = shmt_model_read_tensor(a->file, a->tensor[t], d->value, e);
+        if (rc == 0 && a->model && !shmt_all_finite(d->value, n))
+            rc = refuse(a, d->table.name, "not all of its parameters are finite numbers");
+    }
+    return rc;
+}
+
+/* ---- the store ---- */
+
+static void move_in(struct arrival *a) {
+    struct shmtrain_store *store = a->store;
+    shmt_store_forget_tables(store);
+    memcpy(store->table, a->table, sizeof store->table);
+    store->n_tables = a->n_tables;
+    store->has_run = true; /* there is something to save, and no table can be added to it */
+    store->trained = a->trained;
+    a->n_tables = 0;
+}
+
+int shmtrain_store_load(struct shmtrain_store *store, const char *path) {
+    struct arrival *a = calloc(1, sizeof *a);
+    shmt_error_clear(&store->error);
+    if (!a) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to load %s", path);
+    a->store = store;
+    a->path = path;
+    int rc = shmt_model_open(path, &a->file, &store->error);
+    if (rc == 0) rc = take_notes(a);
+    if (rc == 0) rc = take_tables(a);
+    if (rc == 0) rc = read_values(a);
+    if (rc == 0) move_in(a);
+    for (uint32_t t = 0; t < a->n_tables; t++) free(a->table[t].value);
+    shmt_model_close(a->file);
+    free(a);
+    return rc;
+}

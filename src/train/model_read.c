@@ -1,0 +1,230 @@
+/* Reading models: see model_read.h. */
+#include "train/model_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+#define MOST_HEADER 100000000 /* bytes: the format's own limit */
+
+/* A tensor and where its floats lie, counted from the end of the header. */
+struct entry {
+    struct shmt_tensor tensor;
+    uint64_t begin, end;
+};
+
+struct shmt_model_in {
+    const char *path; /* a copy */
+    int fd;
+    uint64_t bytes, data_off; /* of the file; where the header ends */
+    json_t *root;             /* owns all names and notes */
+    const json_t *notes;      /* NULL: none */
+    uint32_t n;
+    struct entry entry[SHMT_MODEL_MOST_TENSORS];
+};
+
+const char *shmt_model_show(const char *text, char out[48]) {
+    size_t n = 0;
+    for (; text[n] && n < 40; n++) out[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+    memcpy(out + n, text[n] ? "..." : "", text[n] ? 4 : 1);
+    return out;
+}
+
+/* ---- the file ---- */
+
+static int read_at(const struct shmt_model_in *in, void *to, uint64_t bytes, uint64_t off, struct shmt_error *e) {
+    unsigned char *at = to;
+    while (bytes > 0) {
+        const ssize_t n = pread(in->fd, at, bytes < (1u << 30) ? bytes : 1u << 30, (off_t)off);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return shmt_fail_errno(e, "cannot read the model %s", in->path);
+        if (n == 0)
+            return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file ends at byte %llu; it became shorter while it was read",
+                             in->path, (unsigned long long)off);
+        at += n;
+        off += (uint64_t)n;
+        bytes -= (uint64_t)n;
+    }
+    return 0;
+}
+
+/* O_NONBLOCK: a pipe that nobody writes to is refused, too, and not waited for. */
+static int open_file(struct shmt_model_in *in, struct shmt_error *e) {
+    struct stat st;
+    in->fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (in->fd < 0 || fstat(in->fd, &st) < 0) return shmt_fail_errno(e, "cannot open the model %s", in->path);
+    if (S_ISDIR(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is a folder: name a model file", in->path);
+    if (!S_ISREG(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is no regular file: name a model file", in->path);
+    in->bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* ---- the header ---- */
+
+static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct shmt_error *e) {
+    json_error_t error;
+    const int rc = read_at(in, text, n, 8, e);
+    if (rc < 0) return rc;
+    if (text[0] != '{') return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte 8: no model file (safetensors): no \"{\"", in->path);
+    in->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    if (!in->root)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte %llu: no model file, or a damaged one: the header is no JSON", in->path,
+                         8 + (unsigned long long)(error.position > 0 ? error.position : 0));
+    return 0;
+}
+
+static int read_header(struct shmt_model_in *in, struct shmt_error *e) {
+    uint64_t n; /* little-endian, as this machine is (model_file.c) */
+    if (in->bytes < sizeof n + 2)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu bytes: no model file (safetensors)", in->path,
+                         (unsigned long long)in->bytes);
+    const int rc = read_at(in, &n, sizeof n, 0, e);
+    if (rc < 0) return rc;
+    if (n < 2 || n > MOST_HEADER || n > in->bytes - sizeof n)
+        return shmt_fail(e, SHMTRAIN_E_DATA,
+                         "%s: byte 0: no model file, or one cut short: a header of %llu bytes in a file of %llu", in->path,
+                         (unsigned long long)n, (unsigned long long)in->bytes);
+    char *text = malloc(n);
+    if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the header of %s", in->path);
+    in->data_off = sizeof n + n;
+    const int parsed = parse_header(in, text, n, e);
+    free(text);
+    return parsed;
+}
+
+/* ---- what it says ---- */
+
+static int refuse(const struct shmt_model_in *in, const char *key, const char *why, struct shmt_error *e) {
+    char shown[48];
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: key \"%s\": %s", in->path, shmt_model_show(key, shown), why);
+}
+
+static int take_notes(struct shmt_model_in *in, json_t *notes, struct shmt_error *e) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(notes)) return refuse(in, "__metadata__", "expected an object of strings", e);
+    json_object_foreach(notes, key, value) {
+        if (!json_is_string(value)) return refuse(in, key, "expected a string, as all of __metadata__", e);
+    }
+    in->notes = notes;
+    return 0;
+}
+
+/* A whole number of the file: not negative, and no more than `most`. */
+static bool take_number(const json_t *value, uint64_t most, uint64_t *out) {
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
+    *out = (uint64_t)json_integer_value(value);
+    return *out <= most;
+}
+
+/* The shape may be that of a vector or of a matrix. */
+static int take_shape(const struct shmt_model_in *in, const char *key, const json_t *shape, struct entry *entry,
+                      struct shmt_error *e) {
+    const size_t n = json_is_array(shape) ? json_array_size(shape) : 0;
+    entry->tensor.width = 1;
+    if (n < 1 || n > 2 || !take_number(json_array_get(shape, 0), in->bytes, &entry->tensor.rows) ||
+        (n == 2 && !take_number(json_array_get(shape, 1), in->bytes, &entry->tensor.width)))
+        return refuse(in, key, "expected a \"shape\" of one or two sizes, no larger than the file", e);
+    return 0;
+}
+
+static int take_offsets(const struct shmt_model_in *in, const char *key, const json_t *offsets, struct entry *entry,
+                        struct shmt_error *e) {
+    const uint64_t most = in->bytes - in->data_off;
+    uint64_t bytes;
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2 ||
+        !take_number(json_array_get(offsets, 0), most, &entry->begin) ||
+        !take_number(json_array_get(offsets, 1), most, &entry->end) || entry->begin > entry->end) {
+        char why[120];
+        snprintf(why, sizeof why, "expected two \"data_offsets\" within the file's %llu bytes of data (is it cut short?)",
+                 (unsigned long long)most);
+        return refuse(in, key, why, e);
+    }
+    if (!shmt_mul_u64(entry->tensor.rows, entry->tensor.width, &bytes) || !shmt_mul_u64(bytes, sizeof(float), &bytes) ||
+        bytes != entry->end - entry->begin)
+        return refuse(in, key, "the \"data_offsets\" do not fit the \"shape\" of 32-bit floats", e);
+    return 0;
+}
+
+static int take_tensor(struct shmt_model_in *in, const char *key, const json_t *value, struct shmt_error *e) {
+    const char *type = json_string_value(json_object_get(value, "dtype"));
+    if (in->n == SHMT_MODEL_MOST_TENSORS) return refuse(in, key, "this is one tensor too many: no model of shmtrain", e);
+    if (!type) return refuse(in, key, "expected a tensor with \"dtype\", \"shape\" and \"data_offsets\"", e);
+    if (strcmp(type, "F32") != 0) return refuse(in, key, "the \"dtype\" is not F32: no model of shmtrain", e);
+    struct entry *entry = &in->entry[in->n];
+    *entry = (struct entry){.tensor = {.name = key}};
+    int rc = take_shape(in, key, json_object_get(value, "shape"), entry, e);
+    if (rc == 0) rc = take_offsets(in, key, json_object_get(value, "data_offsets"), entry, e);
+    if (rc < 0) return rc;
+    in->n++;
+    return 0;
+}
+
+/* Tensors that overlap, or bytes that belong to none, are signs of damage. */
+static int check_cover(const struct shmt_model_in *in, struct shmt_error *e) {
+    uint64_t sum = 0, data = in->bytes - in->data_off;
+    for (uint32_t i = 0; i < in->n; i++) {
+        const struct entry *a = &in->entry[i];
+        if (!shmt_add_u64(sum, a->end - a->begin, &sum)) sum = UINT64_MAX;
+        for (uint32_t k = 0; k < i; k++) {
+            const struct entry *b = &in->entry[k];
+            if (a->begin < b->end && b->begin < a->end) return refuse(in, a->tensor.name, "overlaps another tensor", e);
+        }
+    }
+    if (sum == data) return 0;
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file has %llu bytes of data, its tensors %llu", in->path,
+                     (unsigned long long)data, (unsigned long long)sum);
+}
+
+static int take_entries(struct shmt_model_in *in, struct shmt_error *e) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(in->root, key, value) {
+        const int rc = strcmp(key, "__metadata__") == 0 ? take_notes(in, value, e) : take_tensor(in, key, value, e);
+        if (rc < 0) return rc;
+    }
+    return check_cover(in, e);
+}
+
+int shmt_model_open(const char *path, struct shmt_model_in **out, struct shmt_error *e) {
+    struct shmt_model_in *in = calloc(1, sizeof *in);
+    if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", path);
+    in->fd = -1;
+    in->path = strdup(path);
+    int rc = in->path ? open_file(in, e) : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", path);
+    if (rc == 0) rc = read_header(in, e);
+    if (rc == 0) rc = take_entries(in, e);
+    if (rc < 0)
+        shmt_model_close(in);
+    else
+        *out = in;
+    return rc;
+}
+
+void shmt_model_close(struct shmt_model_in *in) {
+    if (!in) return;
+    json_decref(in->root);
+    if (in->fd >= 0) close(in->fd);
+    free((void *)in->path);
+    free(in);
+}
+
+const char *shmt_model_note(const struct shmt_model_in *in, const char *key) {
+    return json_string_value(json_object_get(in->notes, key));
+}
+
+uint32_t shmt_model_n_tensors(const struct shmt_model_in *in) { return in->n; }
+const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint32_t i) { return &in->entry[i].tensor; }
+
+int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, float *out, struct shmt_error *e) {
+    const struct entry *entry = &in->entry[i];
+    return read_at(in, out, entry->end - entry->begin, in->data_off + entry->begin, e);
+}

@@ -1,0 +1,32 @@
+/* Reading model files (model_file.h says what is in one), written by us or by anybody.
+ *
+ * Called by api/model_load.c. Nothing in the file is believed: every length and offset is compared with the size of the file before
+ * it is used, and what cannot be gives one sentence with the byte or the key. Memory is taken for the header only, and no more
+ * of it than the file is long; parameters are read into memory of the caller. */
+#ifndef SHMT_TRAIN_MODEL_READ_H
+#define SHMT_TRAIN_MODEL_READ_H
+
+#include "train/model_file.h"
+
+#define SHMT_MODEL_MOST_TENSORS 64
+
+struct shmt_model_in;
+
+/* Opens the file and checks its header. Errors: _SYSTEM (cannot be opened or read), _DATA (no model file, damaged), _MEMORY. */
+int shmt_model_open(const char *path, struct shmt_model_in **out, struct shmt_error *e);
+void shmt_model_close(struct shmt_model_in *in); /* NULL is fine */
+
+/* What the file notes under `key`; NULL: nothing. Valid until close. */
+const char *shmt_model_note(const struct shmt_model_in *in, const char *key);
+
+/* The tensors, in the order in which the header names them; their `value` is NULL. Valid until close. */
+uint32_t shmt_model_n_tensors(const struct shmt_model_in *in);
+const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint32_t i);
+
+/* Reads tensor i into out (rows, width). Errors: _SYSTEM, _DATA (the file is shorter than it was). */
+int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, float *out, struct shmt_error *e);
+
+/* What a sentence can show of a text out of a file: its beginning, with '?' for all that is no printable ASCII. */
+const char *shmt_model_show(const char *text, char out[48]);
+
+#endif
