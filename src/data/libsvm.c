@@ -4,6 +4,7 @@
  * counting, before any memory for the data is made. The file is read by pread, whose position belongs to the call: processes
  * that inherited the descriptor do not disturb one another. Between the passes the file may change; fill holds every row
  * against what was counted before it writes. */
+#include "data/file.h"
 #include "data/lines.h"
 #include "data/libsvm_line.h"
 #include "data/number.h"
@@ -11,34 +12,26 @@
 
 #include "base/checked.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define NAME_SHOWN   200       /* of the path in a sentence: its last bytes */
 #define SAMPLE_BYTES (1 << 16) /* of the file's beginning, to guess from */
 
 struct libsvm {
     struct shmt_source source;
-    int fd;
-    uint64_t file_bytes;
+    struct shmt_file file;
     double bytes_per_byte;  /* of sparse arrays per byte of text, in the sample */
     double lines_per_byte;  /* whole lines, in the sample */
     uint64_t columns_found; /* the least number of columns that the ids in the sample need */
     locale_t c_locale;
-    char name[NAME_SHOWN + 4];
 };
 
 static const struct libsvm *libsvm_of(const struct shmt_source *source) { return (const struct libsvm *)source; }
 
 /* One line after the other as rows, in memory of its own. */
 struct rows {
-    const struct libsvm *file;
+    const struct libsvm *svm;
     const struct shmt_columns *columns;
     struct shmt_lines lines;
     struct shmt_libsvm_row row;
@@ -46,10 +39,10 @@ struct rows {
     uint64_t room;
 };
 
-static int rows_open(struct rows *rows, const struct libsvm *file, const struct shmt_columns *columns, uint32_t part,
+static int rows_open(struct rows *rows, const struct libsvm *svm, const struct shmt_columns *columns, uint32_t part,
                      uint32_t n_parts, struct shmt_error *e) {
-    *rows = (struct rows){.file = file, .columns = columns};
-    return shmt_lines_open(&rows->lines, file->fd, file->name, file->file_bytes, part, n_parts, e);
+    *rows = (struct rows){.svm = svm, .columns = columns};
+    return shmt_lines_open(&rows->lines, svm->file.fd, svm->file.name, svm->file.bytes, part, n_parts, e);
 }
 
 static void rows_close(struct rows *rows) {
@@ -68,7 +61,7 @@ static int make_room(struct rows *rows, uint64_t line_bytes, struct shmt_error *
     rows->row.id = malloc(rows->room * sizeof *rows->row.id);
     rows->row.value = malloc(rows->room * sizeof *rows->row.value);
     if (rows->row.id && rows->row.value) return 0;
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a line of %s", rows->file->name);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a line of %s", rows->svm->file.name);
 }
 
 /* 1: rows->row is the next row. 0: there are no more. */
@@ -81,11 +74,11 @@ static int rows_next(struct rows *rows, struct shmt_error *e) {
         status = make_room(rows, bytes, e);
         if (status != 0) return status;
         struct shmt_libsvm_fault fault;
-        status = shmt_libsvm_parse(line, rows->columns, rows->file->c_locale, &rows->row, &fault);
+        status = shmt_libsvm_parse(line, rows->columns, rows->svm->c_locale, &rows->row, &fault);
         if (status != 0) {
-            return shmt_fail(e, status, "%s:%llu:%llu: %s", rows->file->name,
-                             (unsigned long long)shmt_lines_number(rows->file->fd, rows->at), (unsigned long long)fault.column,
-                             fault.text);
+            return shmt_fail(e, status, "%s:%llu:%llu: %s", rows->svm->file.name,
+                             (unsigned long long)shmt_lines_number(rows->svm->file.fd, rows->at),
+                             (unsigned long long)fault.column, fault.text);
         }
         if (!rows->row.blank) return 1;
     }
@@ -143,30 +136,30 @@ static int libsvm_fill(const struct shmt_source *source, uint32_t part, uint32_t
     rows_close(&rows);
     if (status < 0) return status;
     if (same && example == end && nonzero == end_nonzero) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", libsvm_of(source)->name);
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", libsvm_of(source)->file.name);
 }
 
 static uint64_t libsvm_guess_bytes(const struct shmt_source *source, bool dense) {
-    const struct libsvm *file = libsvm_of(source);
-    if (dense) return shmt_dense_bytes(file->lines_per_byte * (double)file->file_bytes, file->columns_found);
-    return (uint64_t)(file->bytes_per_byte * (double)file->file_bytes);
+    const struct libsvm *svm = libsvm_of(source);
+    if (dense) return shmt_dense_bytes(svm->lines_per_byte * (double)svm->file.bytes, svm->columns_found);
+    return (uint64_t)(svm->bytes_per_byte * (double)svm->file.bytes);
 }
 
 static void libsvm_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
-    const struct libsvm *file = libsvm_of(source);
-    const uint64_t line = shmt_lines_number(file->fd, at);
+    const struct libsvm *svm = libsvm_of(source);
+    const uint64_t line = shmt_lines_number(svm->file.fd, at);
     if (line > 0) {
-        snprintf(out, bytes, "%s:%llu", file->name, (unsigned long long)line);
+        snprintf(out, bytes, "%s:%llu", svm->file.name, (unsigned long long)line);
     } else {
-        snprintf(out, bytes, "%s, byte %llu", file->name, (unsigned long long)at + 1);
+        snprintf(out, bytes, "%s, byte %llu", svm->file.name, (unsigned long long)at + 1);
     }
 }
 
 static void libsvm_close(struct shmt_source *source) {
-    struct libsvm *file = (struct libsvm *)source;
-    if (file->c_locale) freelocale(file->c_locale);
-    if (file->fd >= 0) close(file->fd);
-    free(file);
+    struct libsvm *svm = (struct libsvm *)source;
+    if (svm->c_locale) freelocale(svm->c_locale);
+    shmt_file_close(&svm->file);
+    free(svm);
 }
 
 static const struct shmt_source_ops OPS = {
@@ -177,31 +170,6 @@ static const struct shmt_source_ops OPS = {
     .place = libsvm_place,
     .close = libsvm_close,
 };
-
-/* Only a regular file can be read twice, and in parts. */
-static int check_kind(const struct libsvm *file, struct stat *s, struct shmt_error *e) {
-    if (fstat(file->fd, s) != 0) return shmt_fail_errno(e, "cannot look at %s", file->name);
-    if (S_ISDIR(s->st_mode)) return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is a directory; name a file in it", file->name);
-    if (!S_ISREG(s->st_mode)) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is no regular file; save the data to a file first, for it is read twice",
-                         file->name);
-    }
-    if (s->st_size == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", file->name);
-    return 0;
-}
-
-/* The usual ways to pack text, told by their first bytes. */
-static const char *packed_how(const char *text, int64_t n) {
-    static const struct {
-        const char *bytes, *tool;
-        int64_t n;
-    } magic[] = {
-        {"\x1f\x8b", "gunzip", 2}, {"BZh", "bunzip2", 3}, {"\xfd\x37zXZ", "unxz", 5}, {"\x28\xb5\x2f\xfd", "unzstd", 4}};
-    for (uint32_t i = 0; i < sizeof magic / sizeof *magic; i++) {
-        if (n >= magic[i].n && memcmp(text, magic[i].bytes, (size_t)magic[i].n) == 0) return magic[i].tool;
-    }
-    return NULL;
-}
 
 /* The least number of columns that the ids in text of n bytes need: what looks like an id, outside comments. */
 static uint64_t find_columns(const char *text, int64_t n) {
@@ -220,31 +188,22 @@ static uint64_t find_columns(const char *text, int64_t n) {
     return largest + from_zero;
 }
 
-static int look_at_beginning(struct libsvm *file, struct shmt_error *e) {
+static int look_at_beginning(struct libsvm *svm, struct shmt_error *e) {
     char sample[SAMPLE_BYTES];
-    const int64_t n = shmt_lines_read(file->fd, sample, sizeof sample, 0);
-    if (n < 0) return shmt_fail_errno(e, "cannot read %s", file->name);
-    const char *tool = packed_how(sample, n);
-    if (tool) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is compressed; unpack it with %s first", file->name, tool);
+    const int64_t n = shmt_lines_read(svm->file.fd, sample, sizeof sample, 0);
+    if (n < 0) return shmt_fail_errno(e, "cannot read %s", svm->file.name);
+    const char *tool = shmt_file_unpacker(sample, (uint64_t)n);
+    if (tool) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is compressed; unpack it with %s first", svm->file.name, tool);
     uint64_t colons = 0, breaks = 0;
     for (int64_t i = 0; i < n; i++) {
         colons += sample[i] == ':';
         breaks += sample[i] == '\n';
     }
     const uint64_t bytes = colons * (sizeof(uint32_t) + sizeof(float)) + (breaks + 1) * (sizeof(uint64_t) + sizeof(float));
-    file->bytes_per_byte = (double)bytes / (double)shmt_max_u64((uint64_t)n, 1);
-    file->lines_per_byte = (double)breaks / (double)shmt_max_u64((uint64_t)n, 1);
-    file->columns_found = find_columns(sample, n);
+    svm->bytes_per_byte = (double)bytes / (double)shmt_max_u64((uint64_t)n, 1);
+    svm->lines_per_byte = (double)breaks / (double)shmt_max_u64((uint64_t)n, 1);
+    svm->columns_found = find_columns(sample, n);
     return 0;
-}
-
-/* A path for a sentence: what would break the line is replaced, and of a long path the end is kept, which tells files apart. */
-static void show_name(const char *path, char out[NAME_SHOWN + 4]) {
-    const uint64_t bytes = strlen(path), skip = bytes > NAME_SHOWN ? bytes - NAME_SHOWN : 0;
-    snprintf(out, NAME_SHOWN + 4, "%s%s", skip > 0 ? "..." : "", path + skip);
-    for (char *p = out; *p; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = '?';
-    }
 }
 
 int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e) {
@@ -252,27 +211,19 @@ int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_err
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "data cannot come from standard input; save it to a file first, for it is read twice");
     }
-    struct libsvm *file = calloc(1, sizeof *file);
-    if (!file) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
-    file->source.ops = &OPS;
-    show_name(path, file->name);
-    file->source.name = file->name;
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: to open a pipe is not to wait for its writer */
-    int status = file->fd < 0 ? shmt_fail_errno(e, "cannot open %s", file->name) : 0;
-    struct stat s;
-    if (status == 0) status = check_kind(file, &s, e);
+    struct libsvm *svm = calloc(1, sizeof *svm);
+    if (!svm) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+    svm->source = (struct shmt_source){&OPS, svm->file.name};
+    int status = shmt_file_open(path, &svm->file, e);
+    if (status == 0) status = look_at_beginning(svm, e);
     if (status == 0) {
-        file->file_bytes = (uint64_t)s.st_size;
-        status = look_at_beginning(file, e);
-    }
-    if (status == 0) {
-        file->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-        if (!file->c_locale) status = shmt_fail_errno(e, "cannot make the C locale");
+        svm->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+        if (!svm->c_locale) status = shmt_fail_errno(e, "cannot make the C locale");
     }
     if (status != 0) {
-        libsvm_close(&file->source);
+        libsvm_close(&svm->source);
         return status;
     }
-    *out = &file->source;
+    *out = &svm->source;
     return 0;
 }

@@ -2,38 +2,12 @@
 #include "data/libsvm_line.h"
 
 #include "data/number.h"
+#include "data/show.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* A fault shows at most this much of what it found. */
-#define SHOWN_MAX 48
-
-/* Text for a message: `bytes` bytes from `text`, what cannot be printed written as \xNN, cut with "..." where `room` (with the
- * final 0) would not do. */
-static void escape(const char *text, uint64_t bytes, char *out, uint64_t room) {
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < bytes; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        char word[8];
-        if (c == '"' || c == '\\') {
-            snprintf(word, sizeof word, "\\%c", c);
-        } else {
-            snprintf(word, sizeof word, c < 0x20 || c > 0x7e ? "\\x%02x" : "%c", c);
-        }
-        const uint64_t length = strlen(word), reserve = i + 1 < bytes ? sizeof "..." : 1;
-        if (n + length + reserve > room) {
-            memcpy(out + n, "...", 3);
-            n += 3;
-            break;
-        }
-        memcpy(out + n, word, length);
-        n += length;
-    }
-    out[n] = 0;
-}
 
 static inline const char *skip_blanks(const char *p) {
     while (*p == ' ' || *p == '\t') p++;
@@ -53,8 +27,8 @@ fault(struct shmt_libsvm_fault *out, const char *line, const char *word, const c
     va_end(args);
     const char *end = word;
     while (!at_word_end(end)) end++;
-    char found[SHOWN_MAX + 1];
-    escape(word, (uint64_t)(end - word), found, sizeof found);
+    char found[SHMT_WORD_SHOWN];
+    shmt_show_word(word, (uint64_t)(end - word), found);
     if (end == word) {
         snprintf(out->text + n, sizeof out->text - (size_t)n, ", found nothing");
     } else {

@@ -1,0 +1,35 @@
+/* Names and words in sentences: see show.h. */
+#include "data/show.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void shmt_show_name(const char *path, char out[SHMT_NAME_SHOWN]) {
+    const uint64_t bytes = strlen(path), most = SHMT_NAME_SHOWN - sizeof "...", skip = bytes > most ? bytes - most : 0;
+    snprintf(out, SHMT_NAME_SHOWN, "%s%s", skip > 0 ? "..." : "", path + skip);
+    for (char *p = out; *p; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = '?';
+    }
+}
+
+void shmt_show_word(const char *text, uint64_t bytes, char out[SHMT_WORD_SHOWN]) {
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < bytes; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        char word[8];
+        if (c == '"' || c == '\\') {
+            snprintf(word, sizeof word, "\\%c", c);
+        } else {
+            snprintf(word, sizeof word, c < 0x20 || c > 0x7e ? "\\x%02x" : "%c", c);
+        }
+        const uint64_t length = strlen(word), reserve = i + 1 < bytes ? sizeof "..." : 1;
+        if (n + length + reserve > SHMT_WORD_SHOWN) {
+            memcpy(out + n, "...", 3);
+            n += 3;
+            break;
+        }
+        memcpy(out + n, word, length);
+        n += length;
+    }
+    out[n] = 0;
+}
