@@ -32,6 +32,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     free(store->epochs);
     free(store->dataset_name);
     free(store->valid_name);
+    free(store->confusion);
     free(store);
 }
 

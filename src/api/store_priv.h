@@ -56,7 +56,9 @@ struct shmtrain_store {
     uint64_t began_ns;
     char *dataset_name, *valid_name;
     bool has_run;
-    struct shmt_trained trained; /* it outlives later runs that fail before they begin */
+    struct shmt_trained trained;           /* it outlives later runs that fail before they begin */
+    struct shmtrain_evaluation evaluation; /* the last one */
+    uint64_t *confusion;                   /* what it points to */
 };
 
 #define SHMT_GRACE_MS 2000 /* after a failure, until the workers that do not notice are killed */

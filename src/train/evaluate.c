@@ -45,10 +45,10 @@ static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *bo
     return 0;
 }
 
-/* My share of the chunks. */
-static int score_share(shmtrain_session *s, const struct shmt_job *job, void *board) {
-    const uint64_t n = job->board.n_chunks, seats = s->seat->n_present, mine = s->seat->index;
-    for (uint64_t chunk = n * mine / seats; chunk < n * (mine + 1) / seats; chunk++) {
+int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts) {
+    const uint64_t n = job->board.n_chunks;
+    void *board = job->ops->board(job->store);
+    for (uint64_t chunk = n * part / n_parts; chunk < n * (part + 1) / n_parts; chunk++) {
         const int rc = score_chunk(s, job, board, chunk);
         if (rc < 0) return rc;
     }
@@ -100,7 +100,7 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns) {
     const uint64_t trained_ns = started_ns ? shmt_now_ns() - started_ns : 0;
     if (job->valid) {
-        int rc = score_share(s, job, job->ops->board(job->store));
+        int rc = shmt_job_score(s, job, s->seat->index, s->seat->n_present);
         if (rc == 0) rc = shmt_session_meet(s);
         if (rc < 0) return rc;
     }

@@ -1,0 +1,233 @@
+/* Scoring data with a trained model: see scores.h.
+ *
+ * The parameters are copied into a backend of their own with a seat for each thread, so that what the application has (the
+ * parameters of a run that it may go on with) stays as it is, and a stop may simply kill the workers. */
+#include "api/scores.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/load_place.h"
+#include "math/tree.h"
+#include "segment/budget.h"
+
+/* ---- what to score with, and what ---- */
+
+static int find_model(struct shmt_scores *s) {
+    struct shmtrain_store *store = s->store;
+    const char *name = store->trained.model;
+    s->model = name ? shmt_store_model_named(store, name) : NULL;
+    if (!s->model)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         name ? "the model \"%s\" is not there any more" : "there is no model: train one, or load one%s",
+                         name ? name : "");
+    s->job = (struct shmt_job){.model = s->model};
+    shmt_trained_settings(&store->trained, &s->like, &s->job.settings);
+    s->job.settings.threads = (uint32_t)store->config.threads;
+    s->n_outputs = shmtrain_model_outputs(s->model, &s->job.settings);
+    return 0;
+}
+
+static int make_crew(struct shmt_scores *s) {
+    struct shmtrain_store *store = s->store;
+    const struct shmt_backend_ops *ops = shmt_backend_find(store->config.backend);
+    const uint32_t seats_per_worker = s->model->dense ? 1 : (uint32_t)store->config.threads;
+    s->job.ops = ops;
+    return shmt_crew_make(store, ops, seats_per_worker, &s->crew);
+}
+
+/* Features that the model has no parameters for are left out, as in validation; a word about it may save a search. */
+static void note_columns(const struct shmt_scores *s) {
+    const struct shmt_totals *t = &s->load.totals;
+    const struct shmt_columns *c = &s->load.columns;
+    if (t->min_id > t->max_id) return;
+    const uint64_t first = c->base, last = first + c->n_features - 1;
+    if (t->min_id < first || t->max_id > last)
+        shmt_log(&s->store->log, "%s has features %llu to %llu, the model %llu to %llu: the others are left out", s->load.name,
+                 (unsigned long long)t->min_id, (unsigned long long)t->max_id, (unsigned long long)first,
+                 (unsigned long long)last);
+}
+
+static int count_data(struct shmt_scores *s, const char *data) {
+    struct shmtrain_store *store = s->store;
+    const uint32_t n_parts = (uint32_t)shmt_min_u64(s->crew.n_workers, shmt_topo_cpus(s->crew.topo));
+    const struct shmt_columns columns = {store->trained.first_feature, (uint32_t)store->trained.n_features};
+    int rc = shmt_load_open(&s->load, store, data, false, n_parts, s->model->dense != 0);
+    if (rc == 0) rc = shmt_load_count(&s->load, store, &s->crew, &columns);
+    if (rc < 0) return rc;
+    shmt_load_plan(&s->load, &columns);
+    note_columns(s);
+    s->n = s->load.totals.n_examples;
+    return 0;
+}
+
+bool shmt_scores_are_of_classes(const struct shmt_scores *s) {
+    const bool two = s->model->task == SHMTRAIN_BINARY && !isnan(s->model->threshold);
+    return s->job.settings.n_classes > 0 && (two || s->model->task == SHMTRAIN_CLASSES);
+}
+
+uint32_t shmt_scores_class(const struct shmt_scores *s, const float *output) {
+    uint32_t best = 0;
+    if (s->model->task == SHMTRAIN_BINARY) return output[0] > s->model->threshold ? s->job.settings.n_classes - 1 : 0;
+    for (uint32_t c = 1; c < s->n_outputs; c++)
+        if (output[c] > output[best]) best = c;
+    return best;
+}
+
+static bool has_class(const struct shmtrain_settings *with, float label) {
+    for (uint32_t c = 0; c < with->n_classes; c++)
+        if (with->classes[c] == label) return true;
+    return false;
+}
+
+static int check_labels(struct shmt_scores *s, bool must_fit) {
+    const struct shmt_labels *labels = &s->load.totals.labels;
+    const struct shmtrain_settings *with = &s->job.settings;
+    char place[300] = "";
+    if (!must_fit || !shmt_scores_are_of_classes(s)) return 0;
+    for (uint32_t i = 0; i < labels->n; i++) {
+        if (has_class(with, labels->label[i])) continue;
+        shmt_source_place(s->load.source, labels->at[i], place, sizeof place);
+        return shmt_fail(&s->store->error, SHMTRAIN_E_DATA, "%s: label %g is none of the model's, which are %s%g %s %g", place,
+                         (double)labels->label[i], with->n_classes > 2 ? "from " : "", (double)with->classes[0],
+                         with->n_classes > 2 ? "to" : "and", (double)with->classes[with->n_classes - 1]);
+    }
+    return 0;
+}
+
+/* ---- memory ---- */
+
+static void make_spec(struct shmt_scores *s) {
+    s->spec = (struct shmt_spec){.n_seats = s->crew.n_seats,
+                                 .n_workers = s->crew.n_workers,
+                                 .n_examples = s->n,
+                                 .epochs = 1,
+                                 .max_steps = SHMT_NO_LIMIT,
+                                 .policy = {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
+                                 .batch = 1,
+                                 .n_chunks = 1,
+                                 .item = (uint32_t)shmt_min_u64(s->n, 1 << 24),
+                                 .order = {.n_examples = s->n},
+                                 .rate = {.base = 1, .kind = SHMT_RATE_CONSTANT, .epochs = 1},
+                                 .rule = {.kind = SHMT_RULE_SGD},
+                                 .n_tables = s->store->n_tables};
+    for (uint32_t t = 0; t < s->store->n_tables; t++) s->spec.table[t] = s->store->table[t].table;
+    shmt_board_plan(1, s->n, s->n_outputs, &s->job.board);
+    s->spec.board_bytes = s->job.board.bytes;
+}
+
+static int check_memory(struct shmt_scores *s) {
+    struct shmt_need need;
+    struct shmt_budget budget;
+    uint64_t bytes;
+    const int rc = s->job.ops->plan(&s->spec, &need, &s->store->error);
+    if (rc < 0) return rc;
+    if (!shmt_add_u64(need.total_bytes, s->load.bytes, &bytes) || !shmt_add_u64(bytes, s->n * sizeof(float), &bytes))
+        bytes = UINT64_MAX;
+    shmt_budget_read("", &budget);
+    return shmt_budget_check(&budget, bytes, "scoring the data", NULL, "free some, or take a part of the data",
+                             &s->store->error);
+}
+
+/* In pieces, so that no further copy is needed. */
+static int copy_table(struct shmt_scores *s, int t) {
+    const struct shmt_table_spec *table = &s->spec.table[t];
+    const uint64_t at_once = shmt_min_u64(table->rows, shmt_max_u64(1, (1 << 16) / table->width));
+    float *rows = malloc(at_once * table->width * sizeof *rows);
+    if (!rows) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory to copy table \"%s\"", table->name);
+    int rc = 0;
+    for (uint64_t row = 0; row < table->rows && rc == 0; row += at_once) {
+        const uint64_t n = shmt_min_u64(at_once, table->rows - row);
+        rc = shmtrain_store_read(s->store, t, row, n, rows);
+        if (rc == 0) rc = s->job.ops->write(s->made, t, row, n, rows);
+    }
+    free(rows);
+    return rc;
+}
+
+static int make_backend(struct shmt_scores *s) {
+    int rc = s->job.ops->create(&s->spec, NULL, &s->made, &s->store->error);
+    for (uint32_t t = 0; t < s->spec.n_tables && rc == 0; t++) rc = copy_table(s, (int)t);
+    s->job.store = s->made;
+    s->job.spec = &s->spec;
+    return rc;
+}
+
+/* Labels that need not fit are kept aside, and any class put in their place: models look labels up in their classes. */
+static int fill_data(struct shmt_scores *s, bool must_fit) {
+    const struct shmt_readers all = {.placement = &s->spec.placement};
+    int rc = shmt_load_fill(&s->load, s->store, &s->crew, &all);
+    if (rc < 0) return rc;
+    s->label = malloc(s->n * sizeof *s->label);
+    if (!s->label) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for %llu labels", (unsigned long long)s->n);
+    memcpy(s->label, s->load.data.label, s->n * sizeof *s->label);
+    if (must_fit || s->job.settings.n_classes == 0) return 0;
+    float *label = shmt_segment_at(&s->load.segment, s->load.label_off, s->n * sizeof *label);
+    for (uint64_t i = 0; i < s->n; i++) label[i] = s->job.settings.classes[0];
+    return 0;
+}
+
+/* ---- the workers ---- */
+
+static int body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
+    const struct shmt_scores *s = arg;
+    struct shmtrain_session session;
+    (void)team;
+    shmt_machine_bind(&s->crew.machine, rank);
+    int rc = shmt_session_enter(&session, s->job.ops, s->made, &s->spec, rank, 0, e);
+    if (rc < 0) return rc;
+    rc = shmt_job_score(&session, &s->job, rank, s->spec.n_seats);
+    if (rc < 0) {
+        *e = session.error;
+        shmt_fail(e, rc, "the model's score ended with %s", shmtrain_status_name(rc));
+    }
+    shmt_session_leave(&session);
+    return rc;
+}
+
+static int score(struct shmt_scores *s) {
+    s->job.train = &s->like;
+    s->job.valid = &s->load.data;
+    s->job.valid_label = s->load.data.label;
+    const struct shmt_team_spec team = {.kind = s->crew.kind,
+                                        .n = s->spec.n_seats,
+                                        .body = body,
+                                        .arg = s,
+                                        .grace_ms = SHMT_GRACE_MS,
+                                        .what = "scoring the data"};
+    return shmt_drive(s->store, &team, &(struct shmt_driver){0});
+}
+
+int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out) {
+    *out = (struct shmt_scores){.store = store};
+    shmt_error_clear(&store->error);
+    shmt_stop_forget(store);
+    int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file") : 0;
+    if (rc == 0) rc = find_model(out);
+    if (rc == 0) rc = make_crew(out);
+    if (rc == 0) rc = count_data(out, data);
+    if (rc == 0) rc = check_labels(out, must_fit);
+    if (rc < 0) return rc;
+    make_spec(out);
+    rc = check_memory(out);
+    if (rc == 0) rc = make_backend(out);
+    if (rc == 0) rc = fill_data(out, must_fit);
+    return rc == 0 ? score(out) : rc;
+}
+
+void shmt_scores_free(struct shmt_scores *s) {
+    if (s->made) s->job.ops->destroy(s->made);
+    free(s->label);
+    shmt_load_close(&s->load);
+    shmt_crew_free(&s->crew);
+    *s = (struct shmt_scores){0};
+}
+
+const float *shmt_scores_at(const struct shmt_scores *s) {
+    return shmt_board_scores(s->job.ops->board(s->made), &s->job.board);
+}
+
+double shmt_scores_loss(const struct shmt_scores *s) {
+    return shmt_tree_sum(shmt_board_losses(s->job.ops->board(s->made), &s->job.board), s->job.board.n_chunks);
+}

@@ -1,0 +1,37 @@
+/* The outputs of a trained model for every example of some data, computed by all workers. For shmtrain_store_evaluate and _predict
+ * (evaluate.c). */
+#ifndef SHMT_API_SCORES_H
+#define SHMT_API_SCORES_H
+
+#include "api/load.h"
+#include "api/store_priv.h"
+
+struct shmt_scores {
+    struct shmtrain_store *store;
+    const struct shmtrain_model *model;
+    struct shmtrain_data like; /* the training data, without its examples */
+    struct shmt_crew crew;
+    struct shmt_load load;
+    struct shmt_spec spec;
+    struct shmt_job job;
+    struct shmt_store *made; /* what the workers read the parameters from, a copy */
+    float *label;            /* (n) of the examples, as in the data; in the data itself they may have been replaced */
+    uint64_t n;              /* examples */
+    uint32_t n_outputs;
+};
+
+/* `must_fit`: labels that are none of the model's are refused, with their place; else they may be anything, and losses mean nothing.
+ * To be freed, also after a failure. Errors: as shmtrain_store_evaluate. */
+int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out);
+void shmt_scores_free(struct shmt_scores *scores);
+
+const float *shmt_scores_at(const struct shmt_scores *scores); /* (n, n_outputs) */
+double shmt_scores_loss(const struct shmt_scores *scores);     /* summed, along the same tree for every number of workers */
+
+/* Whether the model tells classes apart: else a prediction is a number. */
+bool shmt_scores_are_of_classes(const struct shmt_scores *scores);
+
+/* The number of the class that these outputs (n_outputs) say. */
+uint32_t shmt_scores_class(const struct shmt_scores *scores, const float *output);
+
+#endif
