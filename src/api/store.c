@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/plan.h"
 #include "api/store_priv.h"
 #include "models/models.h"
 #include "train/model_file.h"
@@ -28,6 +29,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     if (!store) return;
     shmt_store_forget_tables(store);
     shmt_config_fini(&store->config);
+    shmt_plan_free(store->plan);
     close(store->stop_fd);
     free(store->epochs);
     free(store->dataset_name);

@@ -16,6 +16,8 @@
 
 #define SHMT_MAX_OFFERED 16
 
+struct shmt_plan_kept;
+
 /* A table as the application declared it, and its parameters while no backend holds them. */
 struct shmt_declared {
     struct shmt_table_spec table;
@@ -56,6 +58,7 @@ struct shmtrain_store {
     uint64_t began_ns;
     char *dataset_name, *valid_name;
     bool has_run;
+    struct shmt_plan_kept *plan; /* the last one; NULL: none */
     struct shmt_trained trained;           /* it outlives later runs that fail before they begin */
     struct shmtrain_evaluation evaluation; /* the last one */
     uint64_t *confusion;                   /* what it points to */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/load_place.h"
+#include "api/plan.h"
 #include "api/split.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
@@ -251,21 +251,28 @@ static int make_split(struct session *s) {
     return shmt_split_make(&s->split, store->config.seed, s->train.totals.n_examples, s->share, &store->error);
 }
 
-/* Chooses the pages of a set; the bytes that it will take of the free memory, of which reserved huge pages are no part. */
-static uint64_t choose_pages(struct session *s, struct shmt_load *load) {
-    load->pages = shmt_machine_pages(&s->crew.machine, load->bytes, "data");
-    return load->pages == SHMT_PAGES_2M ? 0 : load->bytes;
+static int choose_memory(struct session *s) {
+    struct shmt_machine *machine = &s->crew.machine;
+    const int rc = shmt_machine_settle(machine, s->store->ops, &s->store->spec, &s->store->error);
+    if (rc < 0) return rc;
+    s->train.pages = shmt_machine_pages(machine, s->train.bytes, "data");
+    if (s->has_valid) s->valid.pages = shmt_machine_pages(machine, s->valid.bytes, "validation data");
+    return 0;
 }
 
+/* Beside the segments. */
+static uint64_t work_bytes(const struct session *s) {
+    return s->store->spec.l2_shares ? 2 * s->store->table[0].table.rows * sizeof(float) : 0;
+}
+
+/* What a set will take of the free memory, of which reserved huge pages are no part. */
+static uint64_t free_bytes_for(const struct shmt_load *load) { return load->pages == SHMT_PAGES_2M ? 0 : load->bytes; }
+
 static int check_memory(struct session *s) {
-    struct shmtrain_store *store = s->store;
-    const uint64_t shares_bytes = store->spec.l2_shares ? 2 * store->table[0].table.rows * sizeof(float) : 0;
-    const int rc = shmt_machine_settle(&s->crew.machine, store->ops, &store->spec, &store->error);
-    if (rc < 0) return rc;
-    uint64_t bytes = choose_pages(s, &s->train);
-    if (s->has_valid && !shmt_add_u64(bytes, choose_pages(s, &s->valid), &bytes)) bytes = UINT64_MAX;
-    if (!shmt_add_u64(bytes, shares_bytes, &bytes)) bytes = UINT64_MAX;
-    return shmt_check_memory(store, store->ops, &store->spec, bytes);
+    uint64_t bytes = work_bytes(s);
+    if (!shmt_add_u64(bytes, free_bytes_for(&s->train), &bytes)) bytes = UINT64_MAX;
+    if (!shmt_add_u64(bytes, free_bytes_for(&s->valid), &bytes)) bytes = UINT64_MAX;
+    return shmt_check_memory(s->store, s->store->ops, &s->store->spec, bytes);
 }
 
 static int fill_data(struct session *s) {
@@ -277,14 +284,19 @@ static int fill_data(struct session *s) {
     return rc;
 }
 
-/* All that comes before the workers; a stop that is asked for meanwhile is seen between two of these. */
-static int prepare(struct session *s) {
-    static int (*const STAGES[])(struct session *) = {find_model,   open_data,   check_guess,   count_data,
-                                                      check_model,  make_tables, make_split,    make_spec,
-                                                      check_memory, fill_data,   make_l2_shares};
+/* All that comes before the workers, or, to plan only, all but what checks memory and fills it; a stop that is asked for meanwhile
+ * is seen between two of these. */
+static int prepare(struct session *s, bool plan_only) {
+    static const struct {
+        int (*run)(struct session *);
+        bool of_plan;
+    } STAGES[] = {{find_model, true},    {open_data, true},     {check_guess, false}, {count_data, true},
+                  {check_model, true},   {make_tables, true},   {make_split, true},   {make_spec, true},
+                  {choose_memory, true}, {check_memory, false}, {fill_data, false},   {make_l2_shares, false}};
     s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
-        const int rc = STAGES[i](s);
+        if (plan_only && !STAGES[i].of_plan) continue;
+        const int rc = STAGES[i].run(s);
         if (rc < 0) return rc;
         if (shmt_stop_asked(s->store)) return shmt_fail(&s->store->error, SHMTRAIN_E_STOPPED, "stopped before training began");
     }
@@ -310,18 +322,43 @@ static int train(struct session *s) {
     return rc;
 }
 
+static int begin(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    const int rc = shmt_run_begin(store);
+    if (rc < 0) return rc;
+    if (s->source[0] == '\0')
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file, or builtin:sparse");
+    return shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &s->crew);
+}
+
+static void end(struct session *s) {
+    free(s->l2_shares);
+    shmt_split_free(&s->split);
+    shmt_load_close(&s->valid);
+    shmt_load_close(&s->train);
+    shmt_crew_free(&s->crew);
+}
+
 int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
     struct session s = {.store = store, .source = data};
-    int rc = shmt_run_begin(store);
-    if (rc == 0 && data[0] == '\0')
-        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file, or builtin:sparse");
-    if (rc == 0) rc = shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &s.crew);
-    if (rc == 0) rc = prepare(&s);
+    int rc = begin(&s);
+    if (rc == 0) rc = prepare(&s, false);
     if (rc == 0) rc = train(&s);
-    free(s.l2_shares);
-    shmt_split_free(&s.split);
-    shmt_load_close(&s.valid);
-    shmt_load_close(&s.train);
-    shmt_crew_free(&s.crew);
+    end(&s);
+    return rc;
+}
+
+int shmt_train_prepare(struct shmtrain_store *store, const char *data,
+                       int (*use)(struct shmtrain_store *store, const struct shmt_prepared *prepared, void *arg), void *arg) {
+    struct session s = {.store = store, .source = data};
+    int rc = begin(&s);
+    if (rc == 0) rc = prepare(&s, true);
+    const struct shmt_prepared prepared = {.crew = &s.crew,
+                                           .train = &s.train,
+                                           .valid = s.has_valid ? &s.valid : NULL,
+                                           .train_example = s.split.train_example,
+                                           .work_bytes = work_bytes(&s)};
+    if (rc == 0) rc = use(store, &prepared, arg);
+    end(&s);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "topo/cgroup.h"
 #include "topo/topo_priv.h"
 
 #define PATH_BYTES 4096
@@ -31,6 +32,7 @@ static hwloc_bitmap_t allowed_set(const struct shmt_topo *topo) {
     while (getline(&line, &room, f) > 0) {
         if (strncmp(line, KEY, sizeof KEY - 1) != 0) continue;
         const char *list = line + sizeof KEY - 1;
+        line[strcspn(line, "\n")] = '\0';
         if (hwloc_bitmap_list_sscanf(set, list + strspn(list, " \t")) != 0) hwloc_bitmap_fill(set);
     }
     free(line);
@@ -105,6 +107,20 @@ int shmt_topo_find_nodes(struct shmt_topo *topo, struct shmt_error *e) {
 
 uint32_t shmt_topo_all_nodes(const struct shmt_topo *topo) { return topo->all_nodes; }
 
+/* A single node is the whole machine, whose own figures are better: the node's leave out memory that came later, and know nothing
+ * of what the kernel keeps back. */
+static void read_machine(const struct shmt_topo *topo, struct shmt_node *out) {
+    char path[PATH_BYTES];
+    uint64_t total, available;
+    if (!topo->root) return;
+    const int n = snprintf(path, sizeof path, "%s/proc/meminfo", topo->root);
+    if (n < 0 || (size_t)n >= sizeof path) return;
+    if (!shmt_keyed_number(path, "MemTotal:", &total) || !shmt_keyed_number(path, "MemAvailable:", &available)) return;
+    if (total > UINT64_MAX / 1024 || available > total) return;
+    out->memory_bytes = total * 1024;
+    out->free_bytes = available * 1024;
+}
+
 void shmt_topo_node(const struct shmt_topo *topo, uint32_t i, struct shmt_node *out) {
     /* Page cache of files is given up before anything else is, as in MemAvailable; shared memory is not in these lists. */
     static const char *const KEY[] = {"MemFree", "Active(file)", "Inactive(file)"};
@@ -113,6 +129,7 @@ void shmt_topo_node(const struct shmt_topo *topo, uint32_t i, struct shmt_node *
     out->free_bytes = out->memory_bytes;
     if (read_meminfo(topo, out->node, KEY, 3, bytes))
         out->free_bytes = shmt_min_u64(out->memory_bytes, bytes[0] + bytes[1] + bytes[2]);
+    if (topo->all_nodes == 1) read_machine(topo, out);
     out->huge_free = read_huge_free(topo, out->node);
 }
 
