@@ -16,6 +16,11 @@ const struct shmt_backend_ops *shmt_backend_find(const char *name) {
     return ops; /* never NULL: the option table lets no other name through */
 }
 
+/* Seats for guests, in whole workers: as many as asked for, or as there can be. */
+static uint32_t guests_of_config(const struct shmt_config *c, uint32_t n_seats, uint32_t seats_per_worker) {
+    return (uint32_t)shmt_min_u64(c->guests, (SHMT_MAX_SEATS - n_seats) / seats_per_worker) * seats_per_worker;
+}
+
 int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, uint32_t seats_per_worker,
                    struct shmt_crew *out) {
     const struct shmt_config *c = &store->config;
@@ -31,14 +36,17 @@ int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *
         shmt_crew_free(&crew);
         return rc;
     }
+    crew.n_guests = c->name[0] && (ops->caps & SHMT_CAP_JOIN) ? guests_of_config(c, crew.n_seats, seats_per_worker) : 0;
     const bool processes = (ops->caps & SHMT_CAP_PROCESSES) && strcmp(c->spawn, "processes") == 0;
     crew.kind = processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
-    rc = shmt_machine_make(c, crew.topo, crew.n_workers, crew.n_threads, crew.n_seats, &store->log, &crew.machine,
-                           &store->error);
+    rc = shmt_machine_make(c, crew.topo, crew.n_workers, crew.n_guests / seats_per_worker, crew.n_threads,
+                           crew.n_seats + crew.n_guests, &store->log, &crew.machine, &store->error);
     if (rc < 0) {
         shmt_crew_free(&crew);
         return rc;
     }
+    /* Files in /dev/shm have none; who asks for them in so many words is told so. */
+    if (c->name[0] && strcmp(c->hugepages, "auto") == 0) crew.machine.hugepages = "off";
     *out = crew;
     return 0;
 }

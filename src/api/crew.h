@@ -18,6 +18,7 @@ struct shmt_crew {
     struct shmt_topo *topo;
     struct shmt_machine machine; /* where each seat's threads and memory go */
     uint32_t n_workers, n_threads, n_seats;
+    uint32_t n_guests; /* further seats, for workers that join by name */
     enum shmt_team_kind kind;
 };
 

@@ -72,17 +72,19 @@ static void policy_of_config(const struct shmt_config *c, struct shmt_machine *m
     p->private_local = strcmp(c->numa, "interleave") != 0 && m->bind != SHMT_BIND_NONE;
 }
 
-int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *topo, uint32_t n_workers, uint32_t n_threads,
-                      uint32_t n_seats, const struct shmt_log *log, struct shmt_machine *out, struct shmt_error *e) {
+int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *topo, uint32_t n_workers, uint32_t n_guests,
+                      uint32_t n_threads, uint32_t n_seats, const struct shmt_log *log, struct shmt_machine *out,
+                      struct shmt_error *e) {
+    const uint32_t n_all = n_workers + n_guests;
     struct shmt_machine m = {.topo = topo,
                              .n_workers = n_workers,
                              .n_threads = n_threads,
-                             .threads_per_seat = n_workers * n_threads / n_seats,
+                             .threads_per_seat = n_all * n_threads / n_seats,
                              .hugepages = config->hugepages,
                              .log = log};
-    m.place = calloc((size_t)n_workers * n_threads, sizeof *m.place);
-    if (!m.place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the places of %u workers", n_workers);
-    const int rc = shmt_topo_plan_groups(topo, n_workers, n_threads, m.place, e);
+    m.place = calloc((size_t)n_all * n_threads, sizeof *m.place);
+    if (!m.place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the places of %u workers", n_all);
+    const int rc = shmt_topo_plan_groups(topo, n_all, n_threads, m.place, e);
     if (rc < 0) {
         shmt_machine_free(&m);
         return rc;

@@ -16,8 +16,8 @@ enum shmt_bound_to { SHMT_BIND_NONE, SHMT_BIND_NODE, SHMT_BIND_CORE };
 
 struct shmt_machine {
     const struct shmt_topo *topo;  /* the crew's */
-    struct shmt_place *place;      /* (n_workers * n_threads), a worker's threads side by side */
-    uint32_t n_workers, n_threads; /* guests counted */
+    struct shmt_place *place;      /* ((n_workers + n_guests) * n_threads), a worker's threads side by side */
+    uint32_t n_workers, n_threads; /* guests are not counted */
     uint32_t threads_per_seat;     /* 1, or all of a worker's, where it has one seat */
     enum shmt_bound_to bind;
     struct shmt_placement placement; /* of ordinary pages, until somebody asked shmt_machine_pages */
@@ -27,10 +27,12 @@ struct shmt_machine {
     const struct shmt_log *log;
 };
 
-/* For `n_workers` workers (guests counted, the last ones) of `n_threads` threads with `n_seats` seats in all, which is one for each
- * worker or one for each thread. Errors: _MEMORY. */
-int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *topo, uint32_t n_workers, uint32_t n_threads,
-                      uint32_t n_seats, const struct shmt_log *log, struct shmt_machine *out, struct shmt_error *e);
+/* For `n_workers` workers and `n_guests` further ones, who may come later, of `n_threads` threads each, with `n_seats` seats in
+ * all, which is one for each worker or one for each thread. Guests' seats have places, too, but the workers decide which nodes are
+ * used and whether there are cores enough. Errors: _MEMORY. */
+int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *topo, uint32_t n_workers, uint32_t n_guests,
+                      uint32_t n_threads, uint32_t n_seats, const struct shmt_log *log, struct shmt_machine *out,
+                      struct shmt_error *e);
 void shmt_machine_free(struct shmt_machine *machine); /* {0} is fine */
 
 /* Binds the calling thread as planned for a seat; where the kernel refuses, it runs unbound. */

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "api/manifest.h"
 #include "api/store_priv.h"
 #include "api/workers.h"
 #include "base/clock.h"
@@ -85,7 +87,8 @@ static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) 
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples,
                         struct shmt_spec *out) {
     const struct shmt_config *c = &store->config;
-    *out = (struct shmt_spec){.n_seats = crew->n_seats,
+    *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
+                              .n_guests = crew->n_guests,
                               .n_workers = crew->n_workers,
                               .n_examples = n_examples,
                               .epochs = (uint32_t)c->epochs,
@@ -94,7 +97,8 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_chunks = chunks_of_config(c),
                               .item = item_of_config(c, n_examples, crew->n_seats),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
-                              .count_lost = c->count_lost != 0};
+                              .count_lost = c->count_lost != 0,
+                              .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
     out->spin_ns = crew->n_workers * crew->n_threads <= shmt_topo_cpus(crew->topo) ? SPIN_NS : 0;
     for (uint32_t t = 0; t < store->n_tables; t++) {
         out->table[t] = store->table[t].table;
@@ -127,18 +131,21 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
 /* Work that cannot be shared out among all is done all the same; it deserves a word. */
 static void note_idle_workers(const struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
-    if (shmt_policy_is_live(&spec->policy) || spec->n_seats <= spec->n_chunks) return;
+    const uint32_t n_seats = spec->n_seats - spec->n_guests;
+    if (shmt_policy_is_live(&spec->policy) || n_seats <= spec->n_chunks) return;
     shmt_log(&store->log, "a batch of %u has work for %u of %u workers: for the others take more --chunks or a larger --batch",
-             spec->batch, spec->n_chunks, spec->n_seats);
+             spec->batch, spec->n_chunks, n_seats);
 }
 
 /* ---- a run ---- */
 
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
-    const struct shmt_home home = {.topo = crew->topo, .log = &store->log, .transparent = crew->machine.transparent};
+    struct shmt_home home = {.topo = crew->topo, .log = &store->log, .transparent = crew->machine.transparent};
     struct shmt_store *made;
     if (shmt_store_has_state_for(store, &store->spec)) store->spec.steps_before = store->kept.steps;
-    int rc = store->ops->create(&store->spec, &home, &made, &store->error);
+    int rc = shmt_lease_home(store, &home);
+    if (rc == 0) rc = store->ops->create(&store->spec, &home, &made, &store->error);
+    if (rc < 0 && home.has_fd) close(home.fd);
     if (rc == 0) rc = shmt_store_give_parameters(store, made);
     if (rc < 0) return rc;
     if (l2_shares && store->spec.l2_shares)
@@ -155,7 +162,7 @@ static void rouse(const struct shmt_workers *workers) { workers->store->ops->rou
 
 static int tick(struct shmtrain_store *store) {
     shmt_report_progress(store);
-    return 0;
+    return shmt_lease_tick(store);
 }
 
 static void stop(struct shmtrain_store *store) { store->ops->stop(store->job.store); }
@@ -165,6 +172,8 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
     if (rc < 0) return rc;
     note_idle_workers(store);
     shmt_report_begin(store, crew);
+    rc = shmt_lease_publish(store, crew->n_threads);
+    if (rc < 0) return rc;
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
     const struct shmt_workers workers = {
         .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};
@@ -193,6 +202,7 @@ int shmt_run_begin(struct shmtrain_store *store) {
 int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg) {
     struct shmt_crew crew = {0};
     int rc = shmt_run_begin(store);
+    if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = shmt_crew_make(store, store->ops, 1, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, store->n_examples, &store->spec);
     if (rc == 0) {
@@ -205,5 +215,5 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
     }
     if (rc == 0) rc = shmt_run_job(store, &crew, NULL);
     shmt_crew_free(&crew);
-    return rc;
+    return shmt_lease_end(store, rc);
 }

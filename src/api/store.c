@@ -28,6 +28,7 @@ int shmtrain_store_create(struct shmtrain_store **out) {
 void shmtrain_store_destroy(struct shmtrain_store *store) {
     if (!store) return;
     shmt_store_forget_tables(store);
+    shmt_lease_close(store);
     shmt_config_fini(&store->config);
     shmt_plan_free(store->plan);
     close(store->stop_fd);

@@ -5,6 +5,7 @@
 #include <shmtrain/store.h>
 
 #include "api/crew.h"
+#include "api/lease.h"
 #include "api/options.h"
 #include "api/trained.h"
 #include "base/atomic.h"
@@ -52,6 +53,7 @@ struct shmtrain_store {
     struct shmt_store *_Atomic live; /* its parameters */
     int stop_fd;                     /* an eventfd, constant: shmtrain_store_stop writes to it, from anywhere */
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
+    struct shmt_lease lease; /* its name */
     struct shmt_job job;
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */

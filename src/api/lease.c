@@ -1,0 +1,281 @@
+/* The maker's side of a store with a name: see lease.h. */
+#include "api/lease.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/manifest.h"
+#include "api/store_priv.h"
+#include "segment/budget.h"
+
+static struct shmt_head *head_of(const struct shmtrain_store *store) { return store->ops->head(store->job.store); }
+
+/* ---- the name ---- */
+
+/* Whose it is, as far as can be said. */
+static int fail_taken(struct shmtrain_store *store, const char *name) {
+    struct shmt_manifest manifest;
+    struct shmt_error ignored = {0};
+    char whose[64] = "made by somebody else";
+    int fd;
+    if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, &ignored) == 0) {
+        const bool known = shmt_manifest_read(fd, name, &manifest, NULL, &ignored) == 0;
+        const bool used = shmt_named_in_use(fd);
+        if (used && known)
+            snprintf(whose, sizeof whose, "in use, made by process %d", manifest.pid);
+        else
+            snprintf(whose, sizeof whose, "%s", used ? "in use" : "of a run that has ended");
+        close(fd);
+    }
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "store %s is there already, %s: shmtrain rm %s removes it, or take another name", name, whose, name);
+}
+
+void shmt_lease_close(struct shmtrain_store *store) {
+    if (store->lease.open) close(store->lease.fd);
+    store->lease = (struct shmt_lease){0};
+}
+
+/* Its own earlier one makes room: it has it open, so nobody else's can be taken for it. */
+static void renew(struct shmtrain_store *store) {
+    const struct shmt_lease *lease = &store->lease;
+    if (lease->open && strcmp(lease->name, store->config.name) == 0 && shmt_named_is(lease->name, SHMT_NAMED_STORE, lease->fd))
+        (void)shmt_named_unlink(lease->name, SHMT_NAMED_STORE, NULL);
+    shmt_lease_close(store);
+}
+
+int shmt_lease_begin(struct shmtrain_store *store) {
+    struct shmt_lease *lease = &store->lease;
+    const char *name = store->config.name;
+    renew(store);
+    if (name[0] == '\0') return 0;
+    int rc = shmt_named_check(name, &store->error);
+    if (rc < 0) return rc;
+    if (!(store->ops->caps & SHMT_CAP_JOIN))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s cannot have a name with backend %s, which nobody can join: take shm", name,
+                         store->ops->name);
+    rc = shmt_named_create(name, SHMT_NAMED_STORE, &lease->fd, &store->error);
+    if (rc < 0) return rc;
+    if (rc == 0) return fail_taken(store, name);
+    snprintf(lease->name, sizeof lease->name, "%s", name);
+    lease->open = lease->held = true;
+    /* Whoever had the name before is gone; data that it left behind is nobody's. */
+    for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++)
+        (void)shmt_named_unlink(name, (enum shmt_named_part)part, NULL);
+    return 0;
+}
+
+/* ---- the data ---- */
+
+int shmt_lease_decide(struct shmtrain_store *store, uint64_t data_bytes) {
+    struct shmt_lease *lease = &store->lease;
+    struct shmt_need need;
+    char text[2][32];
+    uint64_t left, size, bytes;
+    if (!lease->held || store->spec.n_guests == 0) return 0;
+    const int rc = store->ops->plan(&store->spec, &need, &store->error);
+    if (rc < 0) return rc;
+    shmt_named_room(&left, &size);
+    lease->shares = shmt_add_u64(need.total_bytes, data_bytes, &bytes) && bytes <= left;
+    if (lease->shares) return 0;
+    shmt_bytes_text(data_bytes, text[0], sizeof text[0]);
+    shmt_bytes_text(left > need.total_bytes ? left - need.total_bytes : 0, text[1], sizeof text[1]);
+    shmt_log(&store->log,
+             "the data (%s) does not fit into /dev/shm (%s free): it stays private, so nobody can join as a worker; observers "
+             "can",
+             text[0], text[1]);
+    store->spec.n_seats -= store->spec.n_guests;
+    store->spec.n_guests = 0;
+    return 0;
+}
+
+int shmt_lease_data_file(struct shmtrain_store *store, enum shmt_named_part part, int *out) {
+    struct shmt_lease *lease = &store->lease;
+    *out = -1;
+    /* Removed by force meanwhile: who would remove the data? */
+    lease->shares = lease->shares && shmt_named_is(lease->name, SHMT_NAMED_STORE, lease->fd);
+    if (!lease->shares) return 0;
+    const int rc = shmt_named_create(lease->name, part, out, &store->error);
+    if (rc != 0) return rc < 0 ? rc : 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_SYSTEM, "somebody else is making data of store %s", lease->name);
+}
+
+/* ---- what it says of itself ---- */
+
+int shmt_lease_home(struct shmtrain_store *store, struct shmt_home *out) {
+    const struct shmt_lease *lease = &store->lease;
+    if (!lease->held) return 0;
+    out->fd = fcntl(lease->fd, F_DUPFD_CLOEXEC, 0);
+    if (out->fd < 0) return shmt_fail_errno(&store->error, "the descriptor of store %s cannot be duplicated", lease->name);
+    out->has_fd = 1;
+    return 0;
+}
+
+static uint64_t offset_of(const struct shmt_segment *segment, const void *array) {
+    return array ? (uint64_t)((const unsigned char *)array - segment->base) - SHMT_SEGMENT_HEADER_BYTES : SHMT_NOWHERE;
+}
+
+/* NULL data: none; NULL segment: guests do not get it. */
+static void describe(const struct shmtrain_data *data, const struct shmt_segment *segment, struct shmt_manifest_data *out) {
+    if (!data || !segment) return;
+    out->shared = 1;
+    out->bytes = segment->bytes - SHMT_SEGMENT_HEADER_BYTES;
+    out->n_examples = data->n_examples;
+    out->n_nonzeros = data->n_nonzeros;
+    out->n_features = data->n_features;
+    out->n_labels = data->n_labels;
+    out->label_low = data->label_low;
+    out->label_high = data->label_high;
+    out->mean_square = data->mean_square;
+    out->start_off = offset_of(segment, data->start);
+    out->id_off = offset_of(segment, data->id);
+    out->value_off = offset_of(segment, data->value);
+    out->dense_off = offset_of(segment, data->dense);
+    out->label_off = offset_of(segment, data->label);
+    out->weight_off = offset_of(segment, data->weight);
+}
+
+static void describe_report(const struct shmtrain_store *store, struct shmt_manifest *out) {
+    const struct shmtrain_report *r = &store->report;
+    snprintf(out->train.name, sizeof out->train.name, "%s", r->dataset.name);
+    out->train.examples = r->dataset.examples;
+    out->train.features = r->dataset.features;
+    out->train.nonzeros = r->dataset.nonzeros;
+    snprintf(out->valid.name, sizeof out->valid.name, "%s", r->valid.name);
+    out->valid.examples = r->valid.examples;
+    out->valid.features = r->valid.features;
+    out->valid.nonzeros = r->valid.nonzeros;
+    out->valid.best_loss = r->best_loss;
+    out->load_seconds = r->load_seconds;
+    out->page_bytes = r->page_bytes;
+    out->numa_nodes = r->numa_nodes;
+    snprintf(out->blas, sizeof out->blas, "%s", r->blas);
+}
+
+static void describe_model(const struct shmtrain_store *store, struct shmt_manifest *out) {
+    const struct shmt_job *job = &store->job;
+    const struct shmt_lease *lease = &store->lease;
+    out->group = 1;
+    out->n_outputs = 1;
+    if (!job->model) return;
+    snprintf(out->model, sizeof out->model, "%s", job->model->name);
+    out->n_valid = job->board.n_valid;
+    out->n_outputs = job->board.n_outputs;
+    out->bias = job->settings.bias;
+    out->group = job->settings.group;
+    out->n_classes = job->settings.n_classes;
+    if (job->settings.classes) memcpy(out->classes, job->settings.classes, out->n_classes * sizeof *out->classes);
+    out->first_feature = lease->first_feature;
+    out->share = lease->share;
+    describe(job->train, lease->train, &out->train);
+    if (lease->share == 0) describe(job->valid, lease->valid, &out->valid);
+}
+
+int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
+    struct shmt_lease *lease = &store->lease;
+    if (!lease->held) return 0;
+    lease->made = true;
+    struct shmt_head *head = head_of(store);
+    struct shmt_manifest *m = &head->manifest; /* nobody else reads it yet */
+    shmt_manifest_of_spec(&store->spec, m);
+    m->made_at = (int64_t)time(NULL);
+    m->began_ns = store->began_ns;
+    m->uid = (uint32_t)geteuid();
+    m->pid = (int32_t)getpid();
+    m->n_threads = n_threads;
+    describe_report(store, m);
+    describe_model(store, m);
+    shmt_manifest_seal(m);
+    const int rc = shmt_mark_hold(store->lease.fd, SHMT_MARK_RUN, &store->error);
+    if (rc < 0) return rc;
+    /* release: the manifest is whole, and the mark is held; pairs with the acquire in visit.c (and with a read of the file) */
+    store_release(&head->state, SHMT_STATE_RUNS);
+    return 0;
+}
+
+/* ---- guests that die ---- */
+
+static int lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
+    char whose[40] = "";
+    _Atomic uint32_t *abort_word = store->ops->abort_word(store->job.store);
+    /* Somebody else may have set it already. Release: as in the supervisor. */
+    if (load_relaxed(abort_word) == 0) store_release(abort_word, rank + 1);
+    store->ops->rouse(store->job.store);
+    if (pid != UINT32_MAX) snprintf(whose, sizeof whose, "process %u, ", pid);
+    return shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED,
+                     "worker %u (%sjoined by name) died or gave up while training: a gradient of it is missing", rank, whose);
+}
+
+/* Guests hold their mark before they take the seat and drop it after they have left. So whoever has the seat first and no mark
+ * then has died or left in between; the second look tells which. */
+static uint32_t has_died(struct shmtrain_store *store, uint32_t rank) {
+    uint32_t pid = 0;
+    for (int look = 0; look < 2; look++) {
+        pid = store->ops->occupied(store->job.store, rank);
+        if (pid == 0 || shmt_mark_is_held(store->lease.fd, SHMT_MARK_GUEST(rank))) return 0;
+    }
+    return pid;
+}
+
+int shmt_lease_tick(struct shmtrain_store *store) {
+    const struct shmt_spec *spec = &store->spec;
+    struct shmt_lease *lease = &store->lease;
+    if (!lease->held || lease->lost.status != 0) return lease->lost.status;
+    for (uint32_t rank = spec->n_seats - spec->n_guests; rank < spec->n_seats; rank++) {
+        const uint32_t pid = has_died(store, rank);
+        if (pid == 0) continue;
+        if (!store->ops->mourn(store->job.store, rank)) return lose(store, rank, pid);
+        store->ops->rouse(store->job.store);
+        if (pid == UINT32_MAX) continue; /* mourned before, and counted in by the chief at the same moment */
+        shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others go on without it", rank, pid);
+    }
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static void publish_outcome(struct shmtrain_store *store, int rc) {
+    const struct shmtrain_report *r = &store->report;
+    struct shmt_head *head = head_of(store);
+    head->outcome = (struct shmt_outcome){.seconds = r->seconds,
+                                          .train_seconds = r->train_seconds,
+                                          .first_step_seconds = r->first_step_seconds,
+                                          .examples_per_second = r->examples_per_second,
+                                          .wait_fraction = r->wait_fraction,
+                                          .lost_updates = r->lost_updates,
+                                          .examples = r->examples,
+                                          .updates = r->updates,
+                                          .parameter_bytes = r->parameter_bytes,
+                                          .parameters_xxh64 = r->parameters_xxh64,
+                                          .status = rc,
+                                          .stopped = r->stopped,
+                                          .error = store->error};
+    /* release: the outcome is whole; pairs with the acquire in visit.c */
+    store_release(&head->state, rc < 0 ? SHMT_STATE_FAILED : SHMT_STATE_OVER);
+    shmt_mark_drop(store->lease.fd, SHMT_MARK_RUN);
+}
+
+int shmt_lease_end(struct shmtrain_store *store, int rc) {
+    struct shmt_lease *lease = &store->lease;
+    if (!lease->held) return rc;
+    if (lease->lost.status != 0) {
+        shmt_error_clear(&store->error);
+        rc = shmt_fail(&store->error, lease->lost.status, "%s", lease->lost.text);
+    }
+    /* The names may be somebody else's by now, after a removal by force. */
+    const bool mine = shmt_named_is(lease->name, SHMT_NAMED_STORE, lease->fd);
+    for (int part = SHMT_NAMED_DATA; mine && lease->shares && part < SHMT_NAMED_PARTS; part++)
+        (void)shmt_named_unlink(lease->name, (enum shmt_named_part)part, NULL);
+    lease->held = false;
+    if (lease->made) {
+        publish_outcome(store, rc);
+        return rc;
+    }
+    if (mine) (void)shmt_named_unlink(lease->name, SHMT_NAMED_STORE, NULL);
+    shmt_lease_close(store);
+    return rc;
+}

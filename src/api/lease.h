@@ -1,0 +1,58 @@
+/* A run's name, as its maker has it: from the reservation, before anything is loaded, to the end of the run. Called by whoever
+ * makes runs (run.c, train.c, load.c); the other side, of those who join, is visit.h. Where a store has no name, all of this does
+ * nothing.
+ *
+ *     begin -> [decide -> data files] -> home -> publish -> tick, tick, ... -> end
+ *
+ * The file stays when the run is over, and so does the memory; the files of its data go. */
+#ifndef SHMT_API_LEASE_H
+#define SHMT_API_LEASE_H
+
+#include <shmtrain/store.h>
+#include <stdbool.h>
+
+#include "ps/backend_ops.h"
+#include "segment/named.h"
+#include "segment/segment.h"
+
+struct shmt_lease {
+    bool open;   /* `fd` is a file that this store has made under `name`, in this run or the last one */
+    bool held;   /* a run goes on under the name */
+    bool made;   /* the file is the segment of the backend */
+    bool shares; /* data is loaded into files of their own, for guests */
+    int fd;
+    char name[SHMT_NAME_BYTES];
+    const struct shmt_segment *train, *valid; /* shares: where the data is; NULL: there is none of its own */
+    double share;                             /* of the training data that is set aside for validation; 0: none is */
+    uint32_t first_feature;
+    struct shmt_error lost; /* the run cannot go on without a guest that died */
+};
+
+/* Reserves the name that the options give, if any; from an earlier run of the same store, if it has it still. Errors: _USAGE (the
+ * name, or it is there already: whose), _SYSTEM. */
+int shmt_lease_begin(struct shmtrain_store *store);
+
+/* When sizes are known: whether data of so many bytes goes into files of its own, which takes room in /dev/shm. If not, the
+ * spec loses its places for guests, and a line of the log says so. */
+int shmt_lease_decide(struct shmtrain_store *store, uint64_t data_bytes);
+
+/* The file for a part of the data into *out; -1: it stays private. */
+int shmt_lease_data_file(struct shmtrain_store *store, enum shmt_named_part part, int *out);
+
+/* Where the backend's store is to live. Its descriptor is the store's, if that is made. */
+int shmt_lease_home(struct shmtrain_store *store, struct shmt_home *out);
+
+/* The store is made: says what it is, and that its run goes on. */
+int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads);
+
+/* While it runs: guests that have died are mourned. A negative status: the run cannot go on without one; the workers were told
+ * so, and the sentence is in lease.lost. */
+int shmt_lease_tick(struct shmtrain_store *store);
+
+/* The run has ended with `rc`, at whatever point. Returns rc, or the status of what was lost. */
+int shmt_lease_end(struct shmtrain_store *store, int rc);
+
+/* With the store: closes the file, which stays. */
+void shmt_lease_close(struct shmtrain_store *store);
+
+#endif

@@ -1,0 +1,136 @@
+/* Writing manifests, and reading specs out of them: see manifest.h. What is checked before is in manifest_check.c. */
+#include "api/manifest.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "api/manifest_priv.h"
+
+/* Other programs read it: a field more, less or elsewhere is another version. */
+_Static_assert(sizeof(struct shmt_manifest) == 10120 && offsetof(struct shmt_manifest, table) == 4600 &&
+                   offsetof(struct shmt_manifest, train) == 9248,
+               "the layout of version 1");
+_Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
+
+void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *out) {
+    const struct shmt_placement *p = &spec->placement;
+    *out = (struct shmt_manifest){
+        .n_seats = spec->n_seats,
+        .n_guests = spec->n_guests,
+        .n_workers = spec->n_workers,
+        .epochs = spec->epochs,
+        .n_examples = spec->n_examples,
+        .max_steps = spec->max_steps,
+        .steps_before = spec->steps_before,
+        .staleness = spec->policy.staleness,
+        .seed = spec->order.seed,
+        .write = spec->policy.write,
+        .batch = spec->batch,
+        .n_chunks = spec->n_chunks,
+        .item = spec->item,
+        .shuffle = spec->order.shuffle,
+        .count_lost = spec->count_lost,
+        .l2_shares = spec->l2_shares,
+        .spin_ns = spec->spin_ns,
+        .rule = spec->rule.kind,
+        .rate_kind = (uint32_t)spec->rate.kind,
+        .l1 = spec->rule.l1,
+        .l2 = spec->rule.l2,
+        .momentum = spec->rule.momentum,
+        .beta2 = spec->rule.beta2,
+        .epsilon = spec->rule.epsilon,
+        .beta = spec->rule.beta,
+        .rate_base = spec->rate.base,
+        .rate_power = spec->rate.power,
+        .rate_every = spec->rate.every,
+        .rate_factor = spec->rate.factor,
+        .rate_warmup = spec->rate.warmup,
+        .rate_epochs = spec->rate.epochs,
+        .board_bytes = spec->board_bytes,
+        .place_policy = p->policy,
+        .place_private_local = p->private_local,
+        .place_strategy = p->strategy,
+        .place_parts = p->parts,
+        .place_n_nodes = p->n_nodes,
+        .place_page_bytes = p->page_bytes,
+        .n_tables = spec->n_tables,
+    };
+    memcpy(out->place_node, p->node, sizeof out->place_node);
+    memcpy(out->place_seat_node, p->seat_node, sizeof out->place_seat_node);
+    for (uint32_t t = 0; t < spec->n_tables; t++) {
+        struct shmt_manifest_table *table = &out->table[t];
+        memcpy(table->name, spec->table[t].name, sizeof table->name);
+        table->rows = spec->table[t].rows;
+        table->width = spec->table[t].width;
+        table->l2_rows = spec->l2_rows[t];
+    }
+}
+
+uint64_t shmt_manifest_sum(const struct shmt_manifest *manifest) {
+    const size_t from = offsetof(struct shmt_manifest, made_at);
+    return XXH64((const unsigned char *)manifest + from, sizeof *manifest - from, SHMT_MANIFEST_VERSION);
+}
+
+void shmt_manifest_seal(struct shmt_manifest *manifest) {
+    manifest->magic = SHMT_MANIFEST_MAGIC;
+    manifest->version = SHMT_MANIFEST_VERSION;
+    manifest->bytes = sizeof *manifest;
+    manifest->check = shmt_manifest_sum(manifest);
+}
+
+static void tables_of(const struct shmt_manifest *m, struct shmt_spec *out) {
+    out->n_tables = m->n_tables;
+    for (uint32_t t = 0; t < m->n_tables; t++) {
+        const struct shmt_manifest_table *table = &m->table[t];
+        memcpy(out->table[t].name, table->name, sizeof table->name);
+        out->table[t].rows = table->rows;
+        out->table[t].width = table->width;
+        out->l2_rows[t] = table->l2_rows;
+    }
+}
+
+void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
+    *out = (struct shmt_spec){
+        .n_seats = m->n_seats,
+        .n_guests = m->n_guests,
+        .n_workers = m->n_workers,
+        .n_examples = m->n_examples,
+        .epochs = m->epochs,
+        .max_steps = m->max_steps,
+        .steps_before = m->steps_before,
+        .policy = {.write = (enum shmt_write)m->write, .staleness = m->staleness},
+        .batch = m->batch,
+        .n_chunks = m->n_chunks,
+        .item = m->item,
+        .order = {.seed = m->seed, .n_examples = m->n_examples, .shuffle = m->shuffle != 0},
+        .rate = {.base = m->rate_base,
+                 .kind = (int)m->rate_kind,
+                 .power = m->rate_power,
+                 .every = m->rate_every,
+                 .factor = m->rate_factor,
+                 .warmup = m->rate_warmup,
+                 .epochs = m->rate_epochs},
+        .rule = {.kind = m->rule,
+                 .l1 = m->l1,
+                 .l2 = m->l2,
+                 .momentum = m->momentum,
+                 .beta2 = m->beta2,
+                 .epsilon = m->epsilon,
+                 .beta = m->beta},
+        .count_lost = m->count_lost != 0,
+        .l2_shares = m->l2_shares != 0,
+        .spin_ns = m->spin_ns,
+        .board_bytes = m->board_bytes,
+        .head_bytes = sizeof(struct shmt_head),
+        .placement = {.policy = m->place_policy,
+                      .private_local = m->place_private_local,
+                      .strategy = m->place_strategy,
+                      .parts = m->place_parts,
+                      .n_nodes = m->place_n_nodes,
+                      .page_bytes = m->place_page_bytes},
+    };
+    memcpy(out->placement.node, m->place_node, sizeof m->place_node);
+    memcpy(out->placement.seat_node, m->place_seat_node, sizeof m->place_seat_node);
+    tables_of(m, out);
+}

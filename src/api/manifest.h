@@ -1,0 +1,115 @@
+/* The manifest of a named store: all that those who join need to know, in the head of its segment (the first thing in the file
+ * behind the segment's header, so that it is found without knowing the layout).
+ *
+ * Written once by who makes the store, before it says that its run goes on; fixed-width words and offsets only. Whoever joins
+ * copies it to private memory, checks the copy against everything that the code below relies on, and uses only the copy: neither
+ * a damaged file, nor a foreign or an older one, nor one that changes meanwhile can do harm. */
+#ifndef SHMT_API_MANIFEST_H
+#define SHMT_API_MANIFEST_H
+
+#include <shmtrain/data.h>
+
+#include "base/atomic.h"
+#include "base/line.h"
+#include "ps/spec.h"
+
+#define SHMT_MANIFEST_VERSION 1
+#define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
+
+/* What `state` says. */
+enum { SHMT_STATE_MAKING, SHMT_STATE_RUNS, SHMT_STATE_OVER, SHMT_STATE_FAILED };
+
+struct shmt_manifest_table {
+    char name[32];
+    uint64_t rows, l2_rows;
+    uint32_t width, reserved;
+};
+
+/* A set of examples, as reports name it; and, where guests may have it, where its arrays stand in the contents of its file. */
+struct shmt_manifest_data {
+    char name[256];
+    uint64_t examples, features, nonzeros; /* as reported */
+    uint64_t n_examples, n_nonzeros, bytes;
+    uint64_t start_off, id_off, value_off, dense_off, label_off, weight_off;
+    double mean_square, best_loss;
+    float label_low, label_high;
+    uint32_t n_features, n_labels;
+    uint32_t shared; /* 1: in a file of its own, whose contents have `bytes` */
+    uint32_t reserved;
+};
+
+struct shmt_manifest {
+    uint64_t magic;
+    uint32_t version, bytes;
+    uint64_t check;    /* of all the rest */
+    int64_t made_at;   /* seconds since 1970 */
+    uint64_t began_ns; /* monotonic: of the call that made it */
+    uint32_t uid;
+    int32_t pid;
+
+    /* the spec */
+    uint32_t n_seats, n_guests, n_workers, epochs;
+    uint64_t n_examples, max_steps, steps_before, staleness, seed;
+    uint32_t write, batch, n_chunks, item, shuffle, count_lost, l2_shares, spin_ns;
+    uint32_t rule, rate_kind;
+    float l1, l2, momentum, beta2, epsilon, beta;
+    float rate_base, rate_power;
+    double rate_every, rate_factor, rate_warmup, rate_epochs;
+    uint64_t board_bytes;
+    uint32_t place_policy, place_private_local, place_strategy, place_parts, place_n_nodes, place_page_bytes;
+    uint32_t place_node[SHMT_MAX_NODES];
+    uint8_t place_seat_node[SHMT_MAX_SEATS];
+    uint32_t n_tables, n_threads;
+    struct shmt_manifest_table table[SHMT_MAX_TABLES];
+
+    /* what is learned */
+    char model[64]; /* "": the application's own worker function */
+    uint64_t n_valid;
+    uint32_t n_outputs, bias, group, n_classes;
+    uint32_t first_feature; /* the id in the data that is column 0 */
+    uint32_t reserved;
+    double share; /* > 0: validation is this share of the training data */
+    float classes[SHMTRAIN_MAX_CLASSES];
+    struct shmt_manifest_data train, valid;
+
+    /* what the report says of the machine */
+    double load_seconds;
+    uint64_t page_bytes;
+    uint32_t numa_nodes, reserved2;
+    char blas[64];
+};
+
+/* How the run ended, by who made the store. */
+struct shmt_outcome {
+    double seconds, train_seconds, first_step_seconds, examples_per_second, wait_fraction, lost_updates;
+    uint64_t examples, updates, parameter_bytes, parameters_xxh64;
+    int32_t status;
+    uint32_t stopped;
+    struct shmt_error error; /* the sentence, when it failed */
+};
+
+struct shmt_head {
+    _Atomic uint32_t state; /* released by who makes the store, after what it says has been written */
+    uint32_t reserved[SHMT_LINE / 4 - 1];
+    struct shmt_manifest manifest; /* from SHMT_STATE_RUNS on */
+    struct shmt_outcome outcome;   /* from SHMT_STATE_OVER or _FAILED on */
+};
+
+/* The part that follows from the spec; the rest is the caller's. */
+void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *out);
+
+/* The last thing to be written: magic, version, size and the sum over all. */
+void shmt_manifest_seal(struct shmt_manifest *manifest);
+
+/* The spec, complete. Of a manifest that was checked. */
+void shmt_manifest_spec(const struct shmt_manifest *manifest, struct shmt_spec *out);
+
+/* Reads the manifest of store `name` from its file into private memory, and checks everything: of this version; made by this
+ * user; numbers in their ranges, texts with an end, a spec that a backend would take, and a file as large as its layout. *spec_out
+ * may be NULL. Errors: _USAGE, in one sentence that names the store; _SYSTEM, _MEMORY. */
+int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e);
+
+/* What stands in the data's arrays, which models trust: where rows begin, columns below n_features, labels that are finite. */
+int shmt_manifest_check_data(const char *name, const struct shmtrain_data *data, struct shmt_error *e);
+
+#endif
