@@ -1,21 +1,11 @@
-/* Tests of the store: fast kernels against plain loops bit by bit, gradient buffers, tables, rates; and two threads on live
- * weights. */
-#include <math.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
+/* Tests of the store: fast kernels of all write modes and rules against plain loops bit by bit, gradient buffers, tables. What the
+ * rules compute is tested in test_store_rules.c, several workers at a time in test_store_live.c. */
+#include "store_help.h"
 
-#include "base/random.h"
-#include "store/kernels.h"
+#include <math.h>
+#include <stdio.h>
+
 #include "store/kernels_reference.h"
-#include "store/live.h"
-#include "store/rate.h"
 #include "store/table.h"
 
 /* What a push is made with, for literals. */
@@ -25,70 +15,6 @@
 static void sgd_apply(float *w, const float *grad, uint64_t n, float scale, float rate, float l2) {
     const struct shmt_update u = {.rate = rate, .scale = scale, .l2 = l2};
     shmt_rule_apply(SHMT_RULE_SGD, w, NULL, 0, grad, n, &u);
-}
-
-enum { ROWS = 203, EXAMPLES = 90, LONGEST = 40, LINES = (ROWS + SHMT_TOUCH_FLOATS - 1) / SHMT_TOUCH_FLOATS };
-
-/* A stream of random numbers; the seed stands in the test's name or text. */
-struct dice {
-    uint64_t seed, drawn;
-};
-static uint64_t roll(struct dice *d, uint64_t below) { return shmt_below(shmt_hash64(d->seed, d->drawn++, 0, 0), below); }
-static float draw(struct dice *d) { return (float)(2 * shmt_unit(shmt_hash64(d->seed, d->drawn++, 0, 0)) - 1); }
-
-/* Examples, exactly as long as their arrays, so that AddressSanitizer sees a step beyond the end. */
-struct examples {
-    uint64_t start[EXAMPLES + 1];
-    uint32_t *id, order[EXAMPLES];
-    float *value;
-};
-
-static void make_examples(struct examples *x, struct dice *d) {
-    x->id = malloc(EXAMPLES * LONGEST * sizeof *x->id);
-    x->value = malloc(EXAMPLES * LONGEST * sizeof *x->value);
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < EXAMPLES; i++) {
-        x->start[i] = n;
-        x->order[i] = i;
-        const uint64_t length = i % 8 == 3 ? 0 : roll(d, LONGEST + 1), first = roll(d, ROWS - 1);
-        for (uint64_t j = 0; j < length; j++) {
-            x->id[n] = (uint32_t)((first + 5 * j) % (ROWS - 1)); /* 202 and 5 have no common divisor: distinct */
-            x->value[n++] = draw(d);
-        }
-    }
-    x->start[EXAMPLES] = n;
-    for (uint32_t i = EXAMPLES - 1; i > 0; i--) {
-        const uint32_t other = (uint32_t)roll(d, i + 1), kept = x->order[i];
-        x->order[i] = x->order[other];
-        x->order[other] = kept;
-    }
-    x->id = realloc(x->id, n * sizeof *x->id + (n == 0));
-    x->value = realloc(x->value, n * sizeof *x->value + (n == 0));
-}
-
-static void free_examples(struct examples *x) {
-    free(x->id);
-    free(x->value);
-}
-
-/* The same table twice: one for the fast kernels, one for the plain loops. */
-struct table {
-    float weight[ROWS], grad[ROWS], share[ROWS];
-    uint8_t touched[LINES];
-};
-
-static void make_table(struct table *t, struct dice *d) {
-    memset(t, 0, sizeof *t);
-    for (uint32_t i = 0; i < ROWS; i++) t->weight[i] = draw(d), t->share[i] = (float)(1 + roll(d, 50));
-}
-
-static struct shmt_span span_of(struct table *t, enum shmt_write write, bool map, bool share) {
-    return (struct shmt_span){.weight = t->weight,
-                              .sink = write == SHMT_WRITE_RACY ? t->weight : t->grad,
-                              .touched = write == SHMT_WRITE_AGGREGATE && map ? t->touched : NULL,
-                              .l2_share = write == SHMT_WRITE_RACY && share ? t->share : NULL,
-                              .rows = ROWS,
-                              .width = 1};
 }
 
 static void some_slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
@@ -101,21 +27,40 @@ static void some_slope(void *arg, uint32_t first, uint32_t n, const float *dot, 
 /* One of all the ways in which kernels are asked for and called. */
 struct variant {
     enum shmt_write write;
-    bool values, l2, bias, order, map, share;
-    uint32_t n, group;
+    enum shmt_rule_kind rule;
+    bool values, l1, l2, bias, order, map, share, counted, locks;
+    uint32_t n, group, at, n_dense;
 };
 
 static struct variant variant_of(struct dice *d) {
     static const uint32_t groups[] = {1, 2, 3, 8, 16, 64};
-    return (struct variant){.write = roll(d, 2) ? SHMT_WRITE_RACY : SHMT_WRITE_AGGREGATE,
-                            .values = roll(d, 2),
-                            .l2 = roll(d, 2),
-                            .bias = roll(d, 2),
-                            .order = roll(d, 2),
-                            .map = roll(d, 2),
-                            .share = roll(d, 2),
-                            .n = (uint32_t)roll(d, EXAMPLES + 1),
-                            .group = groups[roll(d, 6)]};
+    struct variant v = {.values = roll(d, 2),
+                        .l1 = roll(d, 3) == 0,
+                        .l2 = roll(d, 2),
+                        .bias = roll(d, 2),
+                        .order = roll(d, 2),
+                        .map = roll(d, 2),
+                        .share = roll(d, 2),
+                        .counted = roll(d, 2),
+                        .locks = roll(d, 4) > 0,
+                        .n = (uint32_t)roll(d, EXAMPLES + 1),
+                        .group = groups[roll(d, 6)],
+                        .at = (uint32_t)roll(d, 20),
+                        .n_dense = (uint32_t)roll(d, ROWS - 20)};
+    do {
+        v.write = (enum shmt_write)roll(d, 4);
+        v.rule = (enum shmt_rule_kind)roll(d, SHMT_N_RULES);
+    } while (!is_legal(v.write, v.rule));
+    return v;
+}
+
+static struct shmt_span span_for(struct table *t, const struct variant *v) {
+    struct shmt_span span = span_of(t, v->write, v->rule);
+    if (v->write == SHMT_WRITE_AGGREGATE && v->map) span.touched = t->touched;
+    if (v->write != SHMT_WRITE_AGGREGATE && v->share) span.l2_share = t->share;
+    if (v->write == SHMT_WRITE_RACY && v->counted) span.counted = t->counted;
+    if (!v->locks) span.locks.word = NULL;
+    return span;
 }
 
 static struct shmtrain_csr csr_of(const struct examples *x, const struct variant *v) {
@@ -129,21 +74,29 @@ static struct shmtrain_csr csr_of(const struct examples *x, const struct variant
 
 static void run_all(const struct shmt_kernels *kernels, const struct variant *v, const struct shmtrain_csr *x, struct table *t,
                     float *dot_out) {
-    const struct shmt_span span = span_of(t, v->write, v->map, v->share);
-    const struct shmt_update u = {.rate = 0.07f, .scale = 1, .l2 = 0.02f};
+    const struct shmt_span span = span_for(t, v);
+    const struct shmt_update u = {.rate = 0.07f,
+                                  .scale = 0.3f,
+                                  .l1 = v->l1 ? 0.01f : 0,
+                                  .l2 = v->l2 ? 0.02f : 0,
+                                  .momentum = 0.8f,
+                                  .beta2 = 0.95f,
+                                  .epsilon = 1e-3f,
+                                  .beta = 1};
     uint32_t next = 0;
     kernels->need(&span, x);
     kernels->each(&span, x, v->group, some_slope, &next, &u);
     assert_int_equal(next, x->n);
     kernels->dot(&span, x, dot_out);
     kernels->push_sparse(&span, x, dot_out, &u);
-    kernels->push_dense(&span, 9, 50, t->share, &u);
+    kernels->push_dense(&span, v->at, v->n_dense, t->share, &u);
 }
 
 static void fast_kernels_give_the_bits_of_plain_loops(void **state) {
     (void)state;
     struct dice d = {.seed = 11};
-    for (int round = 0; round < 400; round++) {
+    uint64_t seen = 0;
+    for (int round = 0; round < 3000; round++) {
         struct examples x;
         struct table fast, plain;
         float fast_dot[EXAMPLES] = {0}, plain_dot[EXAMPLES] = {0};
@@ -152,11 +105,61 @@ static void fast_kernels_give_the_bits_of_plain_loops(void **state) {
         plain = fast;
         const struct variant v = variant_of(&d);
         const struct shmtrain_csr csr = csr_of(&x, &v);
-        run_all(shmt_kernels_find(v.write, SHMT_RULE_SGD, v.values, v.l2), &v, &csr, &fast, fast_dot);
-        run_all(shmt_kernels_reference(v.write, SHMT_RULE_SGD, v.values, v.l2), &v, &csr, &plain, plain_dot);
+        run_all(shmt_kernels_find(v.write, v.rule, v.values, v.l1 || v.l2), &v, &csr, &fast, fast_dot);
+        run_all(shmt_kernels_reference(v.write, v.rule), &v, &csr, &plain, plain_dot);
         assert_memory_equal(fast_dot, plain_dot, sizeof plain_dot);
-        assert_memory_equal(&fast, &plain, sizeof plain);
+        assert_memory_equal(&fast, &plain, sizeof plain); /* locks included: all are free again */
+        seen |= UINT64_C(1) << (v.write * SHMT_N_RULES + v.rule);
         free_examples(&x);
+    }
+    for (uint32_t i = 0; i < 4 * SHMT_N_RULES; i++)
+        assert_int_equal(seen >> i & 1, is_legal(i / SHMT_N_RULES, i % SHMT_N_RULES));
+}
+
+/* A table of several lock units. */
+static void wide_tables_are_pushed_across_units(void **state) {
+    (void)state;
+    enum { N = 3 * SHMT_LOCK_FLOATS + 100 };
+    static float weight[2][N], words[2][4 * N], grad[N];
+    static _Atomic uint32_t lock[4];
+    struct dice d = {.seed = 19};
+    const struct shmt_update u = {
+        .rate = 0.1f, .scale = 0.5f, .l1 = 0.1f, .l2 = 0.3f, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 0.1f, .beta = 1};
+    for (uint32_t i = 0; i < N; i++) grad[i] = draw(&d), weight[0][i] = weight[1][i] = draw(&d);
+    for (uint32_t i = 0; i < 3 * SHMT_N_RULES; i++) {
+        const enum shmt_write write = i % 3;
+        const enum shmt_rule_kind rule = i / 3;
+        if (!is_legal(write, rule)) continue;
+        memset(words, 0, sizeof words);
+        for (int k = 0; k < 2; k++) {
+            const struct shmt_kernels *kernels =
+                k ? shmt_kernels_reference(write, rule) : shmt_kernels_find(write, rule, true, true);
+            const struct shmt_span span = {.weight = weight[k],
+                                           .sink = weight[k],
+                                           .state = words[k],
+                                           .plane = N,
+                                           .locks = {.word = lock, .first = 3, .mask = 3, .owner = 1},
+                                           .rows = N / 4,
+                                           .width = 4};
+            kernels->push_dense(&span, 0, N, grad, &u);
+            kernels->push_dense(&span, 1000, 1100, grad, &u); /* begins and ends within units */
+            kernels->push_dense(&span, 3071, 2, grad, &u);
+            kernels->push_dense(&span, N, 0, grad, &u);
+        }
+        assert_memory_equal(weight[0], weight[1], sizeof weight[0]);
+        assert_memory_equal(words[0], words[1], sizeof words[0]);
+        for (int k = 0; k < 4; k++) assert_int_equal(load_relaxed(&lock[k]), 0);
+    }
+}
+
+static void rules_that_cannot_bear_a_write_mode_have_no_kernels_for_it(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_null(shmt_kernels_find(SHMT_WRITE_ATOMIC, SHMT_RULE_ADAM, i & 1, i & 2));
+        assert_null(shmt_kernels_find(SHMT_WRITE_ATOMIC, SHMT_RULE_FTRL, i & 1, i & 2));
+        for (uint32_t write = 0; write < 4; write++)
+            for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++)
+                if (is_legal(write, rule)) assert_non_null(shmt_kernels_find(write, rule, i & 1, i & 2));
     }
 }
 
@@ -169,7 +172,7 @@ static void plain_loops_compute_what_the_header_says(void **state) {
     const struct shmtrain_csr x = {.n = 1, .bias = 1, .start = start, .id = id, .value = value};
     float weight[4] = {1, 7, 8, 0.25f}, share[4] = {1, 1, 4, 1}, dot;
     struct shmt_span span = {.weight = weight, .sink = weight, .l2_share = share, .rows = 4, .width = 1};
-    const struct shmt_kernels *l2 = shmt_kernels_reference(SHMT_WRITE_RACY, SHMT_RULE_SGD, true, true);
+    const struct shmt_kernels *l2 = shmt_kernels_reference(SHMT_WRITE_RACY, SHMT_RULE_SGD);
     l2->dot(&span, &x, &dot);
     assert_true(dot == 0.5f * 8 + 4.0f * 1 + 0.25f);
     l2->push_sparse(&span, &x, &slope, UPDATE(0.5f, 2.0f)); /* rate * slope = -1; d = 1, and 4 for row 2 */
@@ -181,8 +184,7 @@ static void plain_loops_compute_what_the_header_says(void **state) {
     float grad[4] = {0};
     uint8_t touched[1] = {0};
     span = (struct shmt_span){.weight = weight, .sink = grad, .touched = touched, .rows = 4, .width = 1};
-    shmt_kernels_reference(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false)
-        ->push_sparse(&span, &x, &slope, UPDATE(0.5f, 2.0f));
+    shmt_kernels_reference(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD)->push_sparse(&span, &x, &slope, UPDATE(0.5f, 2.0f));
     const float want[4] = {-8, 0, -1, -2};
     assert_memory_equal(grad, want, sizeof want);
     assert_int_equal(touched[0], 1);
@@ -210,8 +212,10 @@ static void touched_maps_mark_the_lines_of_a_push_and_no_others(void **state) {
     (void)state;
     const uint64_t start[] = {0, 3};
     const uint32_t id[] = {15, 16, 100};
-    struct table t = {{0}, {0}, {0}, {0}};
-    const struct shmt_span span = span_of(&t, SHMT_WRITE_AGGREGATE, true, false);
+    struct table t;
+    memset(&t, 0, sizeof t);
+    struct shmt_span span = span_of(&t, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD);
+    span.touched = t.touched;
     const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false);
     const float slope = 1, grad[20] = {0};
     kernels->push_sparse(&span, &(struct shmtrain_csr){.n = 1, .bias = 1, .start = start, .id = id}, &slope, UPDATE(1, 0));
@@ -285,7 +289,8 @@ static void every_push_is_counted_once_through_folds_and_apply(void **state) {
     memset(part, 0, sizeof part);
     const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false);
     for (uint32_t k = 0; k < EXAMPLES; k++) { /* each example by another of four workers */
-        const struct shmt_span span = span_of(&part[k % 4], SHMT_WRITE_AGGREGATE, true, false);
+        struct shmt_span span = span_of(&part[k % 4], SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD);
+        span.touched = part[k % 4].touched;
         const struct shmtrain_csr one = {.n = 1, .bias = 1, .start = x.start, .id = x.id, .order = &x.order[k]};
         kernels->push_sparse(&span, &one, ones, UPDATE(0, 0));
         want[ROWS - 1]++;
@@ -324,78 +329,7 @@ static void apply_does_not_depend_on_how_a_table_is_cut(void **state) {
     }
 }
 
-static void small_l2_is_not_lost_in_rounding(void **state) {
-    (void)state;
-    /* rate * l2 = 3e-8 is below half a unit of 1 + d, yet 10,000 steps along random gradients must show 0.03 % of it. */
-    struct dice d = {.seed = 16};
-    double with = 0, without = 0;
-    for (int run = 0; run < 200; run++) {
-        float w = 1, v = 1;
-        for (int step = 0; step < 10000; step++) {
-            const float grad = draw(&d);
-            sgd_apply(&w, &grad, 1, 1, 1e-4f, 3e-4f);
-            sgd_apply(&v, &grad, 1, 1, 1e-4f, 0);
-        }
-        with += (double)w, without += (double)v;
-    }
-    const double shrunk = 1 - with / without;
-    assert_true(fabs(shrunk - 3e-4) < 1e-4);
-}
-
-static void l2_is_stable_for_every_rate(void **state) {
-    (void)state;
-    float w[3] = {1, -2, 3};
-    const float grad[3] = {1, 1, 1};
-    for (int step = 0; step < 100; step++) sgd_apply(w, grad, 3, 1, 1e6f, 10);
-    for (int i = 0; i < 3; i++) assert_true(fabsf(w[i] + 0.1f) < 1e-3f); /* the minimum of w + 10 w^2 / 2 */
-}
-
-/* ---- live weights ---- */
-
-struct racer {
-    struct shmt_span span;
-    const struct shmtrain_csr *x;
-};
-
-static void hinge_like_slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
-    (void)arg, (void)first;
-    for (uint32_t k = 0; k < n; k++) slope_out[k] = dot[k] > 1 ? 0.25f : -0.25f;
-}
-
-static void *race(void *arg) {
-    const struct racer *r = arg;
-    const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, SHMT_RULE_SGD, true, true);
-    const float grad[8] = {0};
-    float dot[EXAMPLES];
-    for (int round = 0; round < 50; round++) {
-        kernels->each(&r->span, r->x, 4, hinge_like_slope, NULL, UPDATE(0.1f, 1e-3f));
-        kernels->dot(&r->span, r->x, dot);
-        kernels->push_dense(&r->span, 0, 8, grad, UPDATE(0.1f, 1e-3f));
-    }
-    return NULL;
-}
-
-/* Run under ThreadSanitizer this shows that the live kernels touch shared weights only through live.h. */
-static void workers_race_on_live_weights_and_every_weight_stays_whole(void **state) {
-    (void)state;
-    alarm(60);
-    struct dice d = {.seed = 17};
-    struct examples x;
-    struct table t;
-    pthread_t thread[2];
-    make_examples(&x, &d);
-    make_table(&t, &d);
-    const struct shmtrain_csr csr = {
-        .n = EXAMPLES, .bias = 1, .start = x.start, .id = x.id, .value = x.value, .order = x.order};
-    struct racer racer = {span_of(&t, SHMT_WRITE_RACY, false, true), &csr};
-    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, race, &racer), 0);
-    for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
-    for (uint32_t i = 0; i < ROWS; i++) assert_true(fabsf(t.weight[i]) < 1e3f); /* bounded: a torn float could be anything */
-    free_examples(&x);
-    alarm(0);
-}
-
-/* ---- tables and rates ---- */
+/* ---- tables ---- */
 
 static void refused(struct shmt_table_spec table, const char *word) {
     struct shmt_error e = {0};
@@ -445,27 +379,11 @@ static void slices_cover_a_table_once_and_begin_on_lines(void **state) {
     assert_int_equal(to, (1ull << 61) + 5);
 }
 
-static void rates_fall_as_their_power_says(void **state) {
-    (void)state;
-    const struct shmt_rate constant = {.base = 0.3f, .kind = SHMT_RATE_CONSTANT, .power = 5};
-    assert_true(shmt_rate_at(&constant, 1e9) == 0.3f);
-    const float powers[] = {0, 0.25f, 0.5f, 0.75f, 1, 1.5f, 2, 3, 0.1f, 1.0f / 3, 1e-6f, SHMT_RATE_MAX_POWER};
-    for (size_t p = 0; p < sizeof powers / sizeof *powers; p++) {
-        const struct shmt_rate rate = {.base = 0.7f, .kind = SHMT_RATE_INVERSE, .power = powers[p]};
-        assert_true(shmt_rate_at(&rate, 0) == 0.7f);
-        for (double t = 0.01; t < 1e4; t *= 1.9) { /* libm's pow in double is off by far less than half a unit of a float */
-            const float want = (float)((double)0.7f / pow(1 + t, (double)powers[p]));
-            assert_true(fabsf(shmt_rate_at(&rate, t) - want) <= want * 0x1p-23f);
-        }
-    }
-    const struct shmt_rate root = {.base = 1, .kind = SHMT_RATE_INVERSE, .power = 0.5f};
-    assert_true(shmt_rate_at(&root, 3) == 0.5f);
-    assert_true(shmt_rate_at(&root, 1) == (float)(1 / sqrt(2)));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fast_kernels_give_the_bits_of_plain_loops),
+        cmocka_unit_test(wide_tables_are_pushed_across_units),
+        cmocka_unit_test(rules_that_cannot_bear_a_write_mode_have_no_kernels_for_it),
         cmocka_unit_test(plain_loops_compute_what_the_header_says),
         cmocka_unit_test(dot_products_are_summed_in_eight_lanes),
         cmocka_unit_test(touched_maps_mark_the_lines_of_a_push_and_no_others),
@@ -473,12 +391,8 @@ int main(void) {
         cmocka_unit_test(clear_leaves_zeros),
         cmocka_unit_test(every_push_is_counted_once_through_folds_and_apply),
         cmocka_unit_test(apply_does_not_depend_on_how_a_table_is_cut),
-        cmocka_unit_test(small_l2_is_not_lost_in_rounding),
-        cmocka_unit_test(l2_is_stable_for_every_rate),
-        cmocka_unit_test(workers_race_on_live_weights_and_every_weight_stays_whole),
         cmocka_unit_test(tables_that_cannot_be_are_refused_in_a_sentence),
         cmocka_unit_test(slices_cover_a_table_once_and_begin_on_lines),
-        cmocka_unit_test(rates_fall_as_their_power_says),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
 }

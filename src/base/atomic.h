@@ -29,6 +29,11 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 #define lock_acquire(word, expected, desired) \
     atomic_compare_exchange_strong_explicit((word), (expected), (desired), memory_order_acquire, memory_order_relaxed)
 
+/* For a word that several change, each by a function of the word itself: true when it held *expected, bit by bit, and now holds
+ * `desired`; false, perhaps without a reason, when *expected is what it holds. */
+#define swap_relaxed(word, expected, desired) \
+    atomic_compare_exchange_weak_explicit((word), (expected), (desired), memory_order_relaxed, memory_order_relaxed)
+
 /* The full fence that Dekker-like pairs need: "I announced, now I look". ThreadSanitizer does not model fences, so the words on
  * both sides of one are also accessed with seq_cst operations where that is meant. */
 #define fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ps/session.h"
-#include "store/live.h"
+#include "store/lock.h"
 
 static int refuse(struct shmtrain_session *s, const char *call, const char *what) {
     return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: %s", call, what);
@@ -57,6 +57,22 @@ static void count_updates(struct shmtrain_session *s, uint64_t n) {
     if (is_live(s)) bump_relaxed(&s->seat->counters->updates, n);
 }
 
+/* count-lost: updates of single floats. */
+static void count_floats(struct shmtrain_session *s, uint64_t n) {
+    if (s->spec->count_lost) bump_relaxed(&s->seat->counters->touched, n);
+}
+
+static void count_examples(struct shmtrain_session *s, const struct shmtrain_csr *x) {
+    uint64_t nonzeros = 0;
+    count_updates(s, x->n);
+    if (!s->spec->count_lost) return;
+    for (uint32_t k = 0; k < x->n; k++) {
+        const uint64_t i = x->order ? x->order[k] : k;
+        nonzeros += x->start[i + 1] - x->start[i] + x->bias;
+    }
+    count_floats(s, nonzeros);
+}
+
 /* Rows row .. row + n - 1 (n > 0) by the rule. The gradient is a sum over the item's examples, the update takes their mean; L1
  * and L2 belong to the update, and to no row from l2_rows on. */
 static void push_dense(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t row, uint64_t n,
@@ -67,6 +83,7 @@ static void push_dense(struct shmtrain_session *s, int t, const struct shmt_bind
     struct shmt_update u = s->update;
     u.scale = 1 / (float)s->work.n;
     if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, &u);
+    count_floats(s, n * width);
     u.l1 = u.l2 = 0;
     if (n_ruled < n) k->push_dense(&b->span, (row + n_ruled) * width, (n - n_ruled) * width, grad + n_ruled * width, &u);
 }
@@ -86,7 +103,7 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
     struct shmt_binding *b = NULL;
     const int rc = bind_rows(s, "shmtrain_pull", t, row, n, &b);
     if (rc < 0) return rc;
-    shmt_live_read(out, b->span.weight + row * b->span.width, n * b->span.width);
+    shmt_span_read(&b->span, row * b->span.width, n * b->span.width, out);
     return 0;
 }
 
@@ -151,7 +168,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     if (rc < 0) return rc;
     kernels_for(s, x)->push_sparse(&b->span, x, slope, &s->update);
     b->pushed = true;
-    count_updates(s, x->n);
+    count_examples(s, x);
     return 0;
 }
 
@@ -164,7 +181,7 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group is 1 to 64 examples");
     kernels_for(s, x)->each(&b->span, x, group, slope, arg, &s->update);
     b->pushed = true;
-    count_updates(s, x->n);
+    count_examples(s, x);
     return 0;
 }
 
@@ -181,7 +198,7 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
     if (rc == 0) rc = check_ids(s, "shmtrain_rows", b, id, n);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
-    for (uint32_t i = 0; i < n; i++) shmt_live_read(out + i * width, b->span.weight + id[i] * width, width);
+    for (uint32_t i = 0; i < n; i++) shmt_span_read(&b->span, id[i] * width, width, out + i * width);
     return 0;
 }
 

@@ -19,11 +19,12 @@ static inline void put(float *at, float value) {
 #endif
 }
 
-/* The proximal step: see rule.h. Without L1 the form loses nothing where d is so small that 1 + d is 1. */
+/* The proximal step: see rule.h. Without L1 the form loses nothing where d is so small that 1 + d is 1. What is no number stays
+ * none, so that guards find it. */
 static inline float proximal(float w, float a, float t, float d) {
     if (t > 0) {
         const float moved = w - a, size = fabsf(moved) - t;
-        return size > 0 ? copysignf(size, moved) / (1 + d) : 0;
+        return size <= 0 ? 0 : copysignf(size, moved) / (1 + d);
     }
     return d > 0 ? w - (a + d * w) / (1 + d) : w - a;
 }
@@ -50,7 +51,7 @@ static void apply_adagrad(float *w, float *squares, const float *grad, uint64_t 
     for (uint64_t i = 0; i < n; i++) {
         const float g = gradient_at(grad, i, u->scale);
         squares[i] += g * g;
-        const float rate = u->rate / (sqrtf(squares[i]) + u->epsilon);
+        const float rate = squares[i] != 0 ? u->rate / (sqrtf(squares[i]) + u->epsilon) : 0;
         put(w + i, proximal(w[i], rate * g, rate * u->l1, rate * u->l2));
     }
 }
@@ -68,7 +69,7 @@ static void apply_adam(float *w, float *mean, float *square, const float *grad, 
 
 static inline float ftrl_weight(float z, float squares, const struct shmt_update *u) {
     const float size = fabsf(z) - u->l1;
-    return size > 0 ? -copysignf(size, z) / ((u->beta + sqrtf(squares)) / u->rate + u->l2) : 0;
+    return size <= 0 ? 0 : -copysignf(size, z) / ((u->beta + sqrtf(squares)) / u->rate + u->l2);
 }
 
 static void apply_ftrl(float *w, float *z, float *squares, const float *grad, uint64_t n, const struct shmt_update *u) {

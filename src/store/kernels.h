@@ -1,21 +1,26 @@
-/* The kernels: tight loops over spans. One table of functions per [write][values or not][L2 or not], chosen once per
- * session.
+/* The kernels: tight loops over spans. One table of functions per [write][rule][values or not][regularised or not], chosen once
+ * per session.
  *
  * Dot products are summed in 8 fixed lanes: element k of the row goes to lane k % 8, and lanes are added as ((l0+l4) +
  * (l2+l6)) + ((l1+l5) + (l3+l7)); then the bias is added. Multiplication and addition are rounded separately. So every CPU
  * path gives the same bits, and a plain loop can check them (kernels_reference.h).
  *
- * The update rule is stochastic gradient descent. For one touched row with weight w, value v of the example, slope s and
- * rate r:
- *     a = (r * s) * v
- *     w' = w - a                                   without L2
- *     w' = w - (a + d * w) / (1 + d)               with L2, d = (r * l2) * share
+ * In the live modes a push is an update by the rule (rule.h). Each example of a sparse push is one: for a row with value v, slope
+ * s and rate r the gradient is g = s * v, and sgd's step a = (r * s) * v. A dense push is one for each float: g = grad * scale,
+ * a = r * g. Then, with t = (r1 * l1) * share and d = (r1 * l2) * share:
+ *     w' = w - a                                   without L1 and L2
+ *     w' = w - (a + d * w) / (1 + d)               with L2 alone
+ *     w' = soft(w - a, t) / (1 + d)                with L1
  * The second is the proximal step (w - a) / (1 + d), which is stable for every rate, in a form that loses nothing where d is
  * so small that 1 + d is 1 in f32. A row that one example in `share` touches is drawn to zero `share` times as much then,
- * which makes up for the examples in between (lazy regularisation). The bias row of a csr is not regularised.
+ * which makes up for the examples in between (lazy regularisation); in dense pushes, and for ftrl, whose l1 and l2 are of all
+ * pushes together, share is 1. The bias row of a csr is not regularised. What is no number stays none.
  *
- * Threads: none of these functions waits or calls anything but `slope`. Several workers may run them on one live span at a
- * time. */
+ * The write mode says what happens when several workers push at one time (push_priv.h); one worker alone gets the same bits from
+ * all live ones.
+ *
+ * Threads: several workers may run them on one live span at a time. `locked` waits for row locks, one at a time, and for as long
+ * as another worker needs to push one row or 1,024 floats; no other function here waits. */
 #ifndef SHMT_STORE_KERNELS_H
 #define SHMT_STORE_KERNELS_H
 
@@ -30,9 +35,10 @@
 #define SHMT_MAX_GROUP 64
 
 /* The csr's ids are below span->rows (with bias: rows - 1), distinct within an example, and span->width is 1: the caller has
- * checked. In aggregate, rate and l2 are not used: gradient sums go into sink, and their lines are marked in touched. */
+ * checked. In aggregate the update is not used: gradient sums go into sink, and their lines are marked in touched. With
+ * span->counted (racy), each float's update is counted behind its push. */
 struct shmt_kernels {
-    const char *name; /* such as "racy_values_l2" */
+    const char *name; /* such as "racy_sgd_regularised_values" */
     /* Fetches the examples and their weights into the caches; changes nothing. */
     void (*need)(const struct shmt_span *, const struct shmtrain_csr *);
     void (*dot)(const struct shmt_span *, const struct shmtrain_csr *, float *dot_out);
@@ -41,13 +47,13 @@ struct shmt_kernels {
      * `slope` once, then all pushes. */
     void (*each)(const struct shmt_span *, const struct shmtrain_csr *, uint32_t group, shmtrain_slope *slope, void *arg,
                  const struct shmt_update *u);
-    /* floats at .. at + n - 1 of the table; racy: w' as above with a = rate * grad and d = rate * l2 (for a sum over m
-     * examples the caller divides the rate by m and multiplies l2 by m); aggregate: sink += grad */
+    /* Floats at .. at + n - 1 of the table; live: an update of each, aggregate: sink += grad. Rows that are not regularised are
+     * pushed with u->l1 and u->l2 of 0. */
     void (*push_dense)(const struct shmt_span *, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u);
 };
 
 /* The kernels for a write mode and rule, with values or all ones, with L1 or L2 or not (then u->l1 and u->l2 are 0). NULL where
- * the rule cannot bear the write mode (shmt_rule_check). In `aggregate` the rule does not count. */
+ * the rule cannot bear the write mode (shmt_rule_check). In `aggregate` only `values` counts. */
 const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised);
 
 /* a += b over gradient buffers of n floats, line by line, and b and its map become zero; lines that b has not touched are

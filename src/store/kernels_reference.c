@@ -1,6 +1,9 @@
 /* Plain loops: see kernels_reference.h. */
 #include "store/kernels_reference.h"
 
+#include <math.h>
+#include <stddef.h>
+
 static uint64_t example_at(const struct shmtrain_csr *x, uint32_t k) { return x->order ? x->order[k] : k; }
 
 static void need(const struct shmt_span *span, const struct shmtrain_csr *x) { (void)span, (void)x; }
@@ -20,57 +23,127 @@ static void dot(const struct shmt_span *span, const struct shmtrain_csr *x, floa
     for (uint32_t k = 0; k < x->n; k++) dot_out[k] = dot_of(span, x, k);
 }
 
-static void touch(const struct shmt_span *span, uint64_t at) {
+/* ---- live modes: one parameter ---- */
+
+/* rate, l1 and l2: what this parameter moves with, its share included. */
+static float proximal(float w, float a, float t, float d, bool l1) {
+    if (!l1) return w - (a + d * w) / (1 + d);
+    const float moved = w - a, size = fabsf(moved) - t;
+    return size <= 0 ? 0 : copysignf(size, moved) / (1 + d);
+}
+
+static float stepped(float w, float a, float rate, float share, const struct shmt_update *u) {
+    return proximal(w, a, (rate * u->l1) * share, (rate * u->l2) * share, u->l1 > 0);
+}
+
+/* Float `at` of the table; `a` is rate * g for sgd, which multiplies in another order. */
+typedef void push_one(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u);
+
+static void push_sgd(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u) {
+    float *w = span->sink + at;
+    (void)g;
+    *w = stepped(*w, a, u->rate, share, u);
+}
+
+static void push_momentum(const struct shmt_span *span, uint64_t at, float g, float a, float share,
+                          const struct shmt_update *u) {
+    float *w = span->sink + at, *velocity = span->state + at;
+    (void)a;
+    *velocity = u->momentum * *velocity + g;
+    *w = stepped(*w, u->rate * *velocity, u->rate, share, u);
+}
+
+static void push_adagrad(const struct shmt_span *span, uint64_t at, float g, float a, float share,
+                         const struct shmt_update *u) {
+    float *w = span->sink + at, *squares = span->state + at;
+    (void)a;
+    *squares += g * g;
+    const float rate = *squares != 0 ? u->rate / (sqrtf(*squares) + u->epsilon) : 0;
+    *w = stepped(*w, rate * g, rate, share, u);
+}
+
+static void push_adam(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u) {
+    float *w = span->sink + at, *mean = span->state + at, *square = mean + span->plane;
+    float *correct1 = square + span->plane, *correct2 = correct1 + span->plane;
+    (void)a;
+    *mean += (1 - u->momentum) * (g - *mean);
+    *square += (1 - u->beta2) * (g * g - *square);
+    *correct1 = u->momentum * *correct1 + (1 - u->momentum);
+    *correct2 = u->beta2 * *correct2 + (1 - u->beta2);
+    *w = stepped(*w, u->rate * (*mean / *correct1) / (sqrtf(*square / *correct2) + u->epsilon), u->rate, share, u);
+}
+
+static void push_ftrl(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u) {
+    float *w = span->sink + at, *z = span->state + at, *squares = z + span->plane;
+    const float before = *squares;
+    (void)a, (void)share; /* l1 and l2 are of all pushes together, not of each */
+    *squares = before + g * g;
+    *z += g - (sqrtf(*squares) - sqrtf(before)) / u->rate * *w;
+    const float size = fabsf(*z) - u->l1;
+    *w = size <= 0 ? 0 : -copysignf(size, *z) / ((u->beta + sqrtf(*squares)) / u->rate + u->l2);
+}
+
+/* ---- live modes: examples and dense gradients ---- */
+
+static void push_at(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u,
+                    push_one *push) {
+    push(span, at, g, a, share, u);
+    if (span->counted) span->counted[at]++;
+}
+
+static void push_example(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, float slope,
+                         const struct shmt_update *u, push_one *push) {
+    const uint64_t i = example_at(x, k);
+    struct shmt_update unruled = *u;
+    unruled.l1 = unruled.l2 = 0;
+    for (uint64_t j = x->start[i]; j < x->start[i + 1]; j++) {
+        const float value = x->value ? x->value[j] : 1.0f, share = span->l2_share ? span->l2_share[x->id[j]] : 1.0f;
+        push_at(span, x->id[j], slope * value, (u->rate * slope) * value, share, u, push);
+    }
+    if (x->bias) push_at(span, span->rows - 1, slope, u->rate * slope, 1, &unruled, push);
+}
+
+static void push_examples(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
+                          const struct shmt_update *u, push_one *push) {
+    for (uint32_t k = 0; k < x->n; k++) push_example(span, x, k, slope[k], u, push);
+}
+
+static void push_floats(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u,
+                        push_one *push) {
+    for (uint64_t i = 0; i < n; i++) push_at(span, at + i, grad[i] * u->scale, u->rate * (grad[i] * u->scale), 1, u, push);
+}
+
+/* ---- aggregate ---- */
+
+static void add_at(const struct shmt_span *span, uint64_t at, float g) {
+    span->sink[at] += g;
     if (span->touched) span->touched[at / SHMT_TOUCH_FLOATS] = 1;
 }
 
-static void update(float *w, float a, float d, bool l2) { *w = l2 ? *w - (a + d * *w) / (1 + d) : *w - a; }
-
-static void update_row(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, float slope,
-                       const struct shmt_update *u, bool has_l2) {
-    const uint64_t i = example_at(x, k);
-    for (uint64_t j = x->start[i]; j < x->start[i + 1]; j++) {
-        const uint64_t row = x->id[j];
-        const float value = x->value ? x->value[j] : 1.0f, share = span->l2_share ? span->l2_share[row] : 1.0f;
-        update(&span->sink[row], (u->rate * slope) * value, (u->rate * u->l2) * share, has_l2);
-    }
-    if (x->bias) update(&span->sink[span->rows - 1], u->rate * slope, 0, false);
-}
-
-static void add_row(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, float slope) {
-    const uint64_t i = example_at(x, k);
-    for (uint64_t j = x->start[i]; j < x->start[i + 1]; j++) {
-        const float product = slope * (x->value ? x->value[j] : 1.0f);
-        span->sink[x->id[j]] += product;
-        touch(span, x->id[j]);
-    }
-    if (x->bias) {
-        span->sink[span->rows - 1] += slope;
-        touch(span, span->rows - 1);
+static void add_examples(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
+                         const struct shmt_update *u, push_one *push) {
+    (void)u, (void)push;
+    for (uint32_t k = 0; k < x->n; k++) {
+        const uint64_t i = example_at(x, k);
+        for (uint64_t j = x->start[i]; j < x->start[i + 1]; j++)
+            add_at(span, x->id[j], slope[k] * (x->value ? x->value[j] : 1.0f));
+        if (x->bias) add_at(span, span->rows - 1, slope[k]);
     }
 }
 
-static void push_plain(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
-                       const struct shmt_update *u) {
-    for (uint32_t k = 0; k < x->n; k++) update_row(span, x, k, slope[k], u, false);
-}
-
-static void push_l2(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
-                    const struct shmt_update *u) {
-    for (uint32_t k = 0; k < x->n; k++) update_row(span, x, k, slope[k], u, true);
-}
-
-static void push_sums(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
-                      const struct shmt_update *u) {
+static void add_floats(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u) {
     (void)u;
-    for (uint32_t k = 0; k < x->n; k++) add_row(span, x, k, slope[k]);
+    for (uint64_t i = 0; i < n; i++) add_at(span, at + i, grad[i]);
 }
 
-typedef void push_sparse(const struct shmt_span *, const struct shmtrain_csr *, const float *, const struct shmt_update *);
+/* ---- sets ---- */
+
+typedef void push_all(const struct shmt_span *, const struct shmtrain_csr *, const float *slope, const struct shmt_update *,
+                      push_one *);
 
 /* A group is a csr of its own: examples first .. first + n - 1, named by their numbers. */
 static void each(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, void *arg,
-                 const struct shmt_update *u, push_sparse *push) {
+                 const struct shmt_update *u, push_all *all, push_one *push) {
     for (uint32_t first = 0; first < x->n; first += group) {
         uint32_t order[SHMT_MAX_GROUP];
         float dots[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
@@ -80,47 +153,40 @@ static void each(const struct shmt_span *span, const struct shmtrain_csr *x, uin
         for (uint32_t k = 0; k < part.n; k++) order[k] = (uint32_t)example_at(x, first + k);
         dot(span, &part, dots);
         slope(arg, first, part.n, dots, slopes);
-        push(span, &part, slopes, u);
+        all(span, &part, slopes, u, push);
     }
 }
 
-static void each_plain(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope,
-                       void *arg, const struct shmt_update *u) {
-    each(span, x, group, slope, arg, u, push_plain);
-}
-
-static void each_l2(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope,
-                    void *arg, const struct shmt_update *u) {
-    each(span, x, group, slope, arg, u, push_l2);
-}
-
-static void each_sums(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope,
-                      void *arg, const struct shmt_update *u) {
-    each(span, x, group, slope, arg, u, push_sums);
-}
-
-static void dense_plain(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u) {
-    for (uint64_t i = 0; i < n; i++) update(&span->sink[at + i], u->rate * (grad[i] * u->scale), 0, false);
-}
-
-static void dense_l2(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u) {
-    for (uint64_t i = 0; i < n; i++) update(&span->sink[at + i], u->rate * (grad[i] * u->scale), u->rate * u->l2, true);
-}
-
-static void dense_sums(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u) {
-    (void)u;
-    for (uint64_t i = 0; i < n; i++) {
-        span->sink[at + i] += grad[i];
-        touch(span, at + i);
+#define REFERENCE(rule, ALL, PUSH)                                                                                             \
+    static void rule##_sparse(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,                  \
+                              const struct shmt_update *u) {                                                                   \
+        ALL(span, x, slope, u, PUSH);                                                                                          \
+    }                                                                                                                          \
+    static void rule##_each(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, \
+                            void *arg, const struct shmt_update *u) {                                                          \
+        each(span, x, group, slope, arg, u, ALL, PUSH);                                                                        \
     }
-}
+#define LIVE_REFERENCE(rule)                                                                           \
+    REFERENCE(rule, push_examples, push_##rule)                                                        \
+    static void rule##_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, \
+                             const struct shmt_update *u) {                                            \
+        push_floats(span, at, n, grad, u, push_##rule);                                                \
+    }
 
-const struct shmt_kernels *shmt_kernels_reference(enum shmt_write write, enum shmt_rule_kind rule, bool values,
-                                                  bool regularised) {
-    static const struct shmt_kernels plain = {"reference", need, dot, push_plain, each_plain, dense_plain},
-                                     with_l2 = {"reference_l2", need, dot, push_l2, each_l2, dense_l2},
-                                     sums = {"reference_aggregate", need, dot, push_sums, each_sums, dense_sums};
-    (void)values; /* asked of the csr itself */
-    (void)rule;
-    return write == SHMT_WRITE_AGGREGATE ? &sums : regularised ? &with_l2 : &plain;
+LIVE_REFERENCE(sgd)
+LIVE_REFERENCE(momentum)
+LIVE_REFERENCE(adagrad)
+LIVE_REFERENCE(adam)
+LIVE_REFERENCE(ftrl)
+REFERENCE(aggregate, add_examples, NULL)
+
+const struct shmt_kernels *shmt_kernels_reference(enum shmt_write write, enum shmt_rule_kind rule) {
+    static const struct shmt_kernels live[SHMT_N_RULES] =
+        {[SHMT_RULE_SGD] = {"sgd", need, dot, sgd_sparse, sgd_each, sgd_dense},
+         [SHMT_RULE_MOMENTUM] = {"momentum", need, dot, momentum_sparse, momentum_each, momentum_dense},
+         [SHMT_RULE_ADAGRAD] = {"adagrad", need, dot, adagrad_sparse, adagrad_each, adagrad_dense},
+         [SHMT_RULE_ADAM] = {"adam", need, dot, adam_sparse, adam_each, adam_dense},
+         [SHMT_RULE_FTRL] = {"ftrl", need, dot, ftrl_sparse, ftrl_each, ftrl_dense}},
+                                     sums = {"aggregate", need, dot, aggregate_sparse, aggregate_each, add_floats};
+    return write == SHMT_WRITE_AGGREGATE ? &sums : &live[rule];
 }

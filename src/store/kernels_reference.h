@@ -1,14 +1,13 @@
 /* The kernels as plain loops: what kernels.h promises, one element at a time, without regard to speed.
  *
  * The oracle of the tests, which compare the fast kernels with these bit by bit, and the text to read first. For one thread
- * at a time. */
+ * at a time, so that the live write modes, which differ in what happens between threads, are one here. */
 #ifndef SHMT_STORE_KERNELS_REFERENCE_H
 #define SHMT_STORE_KERNELS_REFERENCE_H
 
 #include "store/kernels.h"
 
-/* The same interface and results as shmt_kernels_find; `need` does nothing. */
-const struct shmt_kernels *shmt_kernels_reference(enum shmt_write write, enum shmt_rule_kind rule, bool values,
-                                                  bool regularised);
+/* The same interface and results as those of shmt_kernels_find, with values or not, regularised or not; `need` does nothing. */
+const struct shmt_kernels *shmt_kernels_reference(enum shmt_write write, enum shmt_rule_kind rule);
 
 #endif

@@ -4,11 +4,13 @@
 #include <math.h>
 #include <stdint.h>
 
-/* x^n for a whole n >= 0. */
-static double whole_power(double x, double n) {
+/* x^n. */
+static double whole_power(double x, uint64_t n) {
     double result = 1;
-    for (; n >= 1; n = floor(n / 2), x *= x)
-        if (fmod(n, 2) == 1) result *= x;
+    for (double factor = x; n > 0; n /= 2) {
+        if (n % 2 == 1) result *= factor;
+        factor *= factor;
+    }
     return result;
 }
 
@@ -16,13 +18,8 @@ static double whole_power(double x, double n) {
  * The digits of the power say which of x^8, x^4, ..., x, x^(1/2), x^(1/4), ... are multiplied; a power of 0.5 is one square
  * root. */
 static double power_of(double x, double power) {
-    uint32_t whole = (uint32_t)power; /* at most SHMT_RATE_MAX_POWER */
-    double part = power - whole, result = 1, factor = x;
-    for (; whole > 0; whole /= 2) {
-        if (whole % 2 == 1) result *= factor;
-        factor *= factor;
-    }
-    factor = x;
+    const uint64_t whole = (uint64_t)power; /* at most SHMT_RATE_MAX_POWER */
+    double part = power - (double)whole, result = whole_power(x, whole), factor = x;
     while (part > 0) {
         part *= 2;
         factor = sqrt(factor);
@@ -48,7 +45,7 @@ static double decayed(const struct shmt_rate *rate, double epochs_done) {
         case SHMT_RATE_INVERSE:
             return base / power_of(1 + epochs_done, (double)rate->power);
         case SHMT_RATE_STEP:
-            return base * whole_power(rate->factor, floor(epochs_done / rate->every));
+            return base * whole_power(rate->factor, (uint64_t)(epochs_done / rate->every));
         case SHMT_RATE_COSINE:
             return base * (1 + cos_pi(fmin(1, epochs_done / rate->epochs))) / 2;
         default:

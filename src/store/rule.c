@@ -1,5 +1,5 @@
-/* The rules' names, what they refuse, and what a step is made with: see rule.h. The arithmetic of a push is in row_priv.h, that
- * of the apply phase in apply.c. */
+/* The rules' names, what they refuse, and what a step is made with: see rule.h. The arithmetic of a push is in rule_priv.h,
+ * that of the apply phase in apply.c. */
 #include "store/rule.h"
 
 #include <math.h>
@@ -45,9 +45,12 @@ int shmt_rule_check(const struct shmt_rule *rule, enum shmt_write write, struct 
         return shmt_fail(e, SHMTRAIN_E_USAGE, "momentum %g and beta2 %g: take numbers from 0 to below 1",
                          (double)rule->momentum, (double)rule->beta2);
     const bool divides = rule->kind == SHMT_RULE_ADAGRAD || rule->kind == SHMT_RULE_ADAM;
-    if (!((!divides || rule->epsilon > 0) && rule->beta >= 0))
+    if (!((!divides || rule->epsilon > 0) && isfinite(rule->epsilon) && rule->beta >= 0 && isfinite(rule->beta)))
         return shmt_fail(e, SHMTRAIN_E_USAGE, "epsilon %g and beta %g: take an epsilon above 0 and a beta of at least 0",
                          (double)rule->epsilon, (double)rule->beta);
+    if (rule->kind == SHMT_RULE_FTRL && rule->beta == 0 && rule->l2 == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "ftrl divides by its beta and l2 until a parameter has had a gradient: take one of them above 0");
     return write == SHMT_WRITE_ATOMIC ? check_atomic(rule, e) : 0;
 }
 

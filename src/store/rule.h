@@ -14,6 +14,9 @@
  *     ftrl      n' = n + g^2;  z' = z + g - (sqrt(n') - sqrt(n)) / r w                  McMahan et al. 2013
  *               w' = 0 when |z'| <= l1, else -(z' - sign(z') l1) / ((beta + sqrt(n')) / r + l2)
  *
+ * adagrad: a parameter whose n' is 0 has no rate of its own yet, and rests (r1 = 0): L2 would else wipe out weights that were set
+ * from outside before their first gradient. ftrl: one of beta and l2 is above 0.
+ *
  * c1 = 1 - b1^k and c2 = 1 - b2^k correct adam's bias, k being the number of updates: in `aggregate` the step of the run, which
  * is every parameter's; in the live modes each parameter's own count, which is kept as c1 and c2 in two further words of
  * state (c' = b c + (1 - b)).

@@ -3,7 +3,7 @@
  * A backend fills a span, once per session where parameters stay in place, or once per work item. Kernels inline memory:
  * they know nothing of processes, modes or policies. In the live modes sink == weight, the live rows, and a push is an
  * update. In `aggregate` sink is a gradient buffer that no other worker writes, weight is not written before all have met,
- * and the update comes later (shmt_sgd_apply in kernels.h).
+ * and the update comes later (shmt_rule_apply in rule.h).
  *
  * RACE(hogwild): in the live modes several workers read and write the same floats without locks. An update that another one
  * overwrites is lost, which is what Hogwild! (Niu et al. 2011) shows to be harmless for sparse problems. How a float is
@@ -17,7 +17,7 @@
 
 /* Row locks of one table: lock words of the shared memory. Unit u of the table (a row of a table of width 1, else a block of
  * SHMT_LOCK_FLOATS floats) is guarded by word (first + u) & mask. A word is 0 or `owner`: (life << 16 | rank + 1) of the seat that
- * holds it, so that it says after a death whose it was. Nobody holds two at a time. */
+ * holds it, so that it says after a death whose it was. Nobody holds two at a time (lock.h). */
 struct shmt_locks {
     _Atomic uint32_t *word; /* (mask + 1); NULL: no locks */
     uint64_t first;
@@ -37,8 +37,7 @@ struct shmt_span {
     float *state;          /* live modes: word 0 of the rule's state for float 0 of the table; NULL: the rule keeps none, or the
                               update comes later */
     uint64_t plane;        /* floats from one state word of a parameter to the next */
-    uint32_t
-        *counted; /* (rows * width) racy: how often each float was updated, counted in the same racy way; NULL: not asked */
+    uint32_t *counted;     /* (rows * width) racy: updates of each float, counted in the same racy way; NULL: not asked */
     struct shmt_locks locks; /* write locked */
     uint64_t rows;
     uint32_t width;

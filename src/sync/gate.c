@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/relax.h"
 #include "sync/futex.h"
 
 #define NOBODY         UINT32_MAX
@@ -94,14 +95,6 @@ static bool somebody_missing(const struct shmt_gates *gates, enum shmt_gate_word
     return false;
 }
 
-static void relax_processor(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__) || defined(__arm__)
-    __asm__ volatile("yield");
-#endif
-}
-
 /* Looks at member i's word without sleeping. True when it is worth looking at everything again. */
 static bool spin(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t i) {
     if (gates->watch.spin_ns == 0) {
@@ -116,7 +109,7 @@ static bool spin(const struct shmt_gates *gates, enum shmt_gate_word word, uint6
     do {
         for (uint32_t k = 0; k < LOOKS_PER_TIME; k++) {
             if (reached(gates, word, target, i)) return true;
-            relax_processor();
+            shmt_relax_processor();
         }
         if (aborted(gates) || !counts(gates, i)) return true;
     } while (shmt_now_ns() < end_ns);

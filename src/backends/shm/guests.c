@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/shm/shm_priv.h"
+#include "store/lock.h"
 
 static uint32_t first_guest(const struct shmt_store *store) { return store->spec.n_seats - store->spec.n_guests; }
 
@@ -83,6 +84,8 @@ uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank) {
 int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
     struct shmt_shm_slot *slot = &store->slot[rank];
     if (load_relaxed(&slot->alive) && !shmt_shm_is_live(store)) return 0;
+    if (store->spec.policy.write == SHMT_WRITE_LOCKED)
+        shmt_locks_free(&(const struct shmt_locks){.word = store->locks, .mask = store->layout.lock_mask}, rank);
     store_relaxed(&slot->working, 0); /* relaxed, both: the dead one's pushes are as complete as they will ever be */
     store_relaxed(&slot->alive, 0);
     let_go(slot);

@@ -1,0 +1,13 @@
+/* For loops that wait: tells the processor that this one does, so that it gives the other thread of its core more room. */
+#ifndef SHMT_BASE_RELAX_H
+#define SHMT_BASE_RELAX_H
+
+static inline void shmt_relax_processor(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* Finding kernels, and those that all rules share: see kernels.h. */
+#include "store/kernels.h"
+
+#include "store/kernels_priv.h"
+
+static const struct shmt_how live_values = {.values = true}, live_ones = {.values = false};
+
+SHMT_INLINE void need_rows(const struct shmt_span *span, const struct shmtrain_csr *x, bool values) {
+    for (uint32_t k = 0; k < x->n; k++) {
+        shmt_fetch_row(x, (uint64_t)k + SHMT_AHEAD, values);
+        shmt_fetch_weights(span, x, k, 0);
+    }
+}
+
+void shmt_need_values(const struct shmt_span *span, const struct shmtrain_csr *x) { need_rows(span, x, true); }
+void shmt_need_ones(const struct shmt_span *span, const struct shmtrain_csr *x) { need_rows(span, x, false); }
+
+void shmt_live_dot_values(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
+    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, live_values);
+}
+
+void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
+    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, live_ones);
+}
+
+void shmt_count_floats(uint32_t *counted, const uint32_t *id, uint64_t n) {
+    for (uint64_t k = 0; k < n; k++) shmt_live_count(&counted[id[k]]);
+}
+
+const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised) {
+    static const struct shmt_live_set *const LIVE[SHMT_N_RULES] = {[SHMT_RULE_SGD] = SHMT_SGD_KERNELS,
+                                                                   [SHMT_RULE_MOMENTUM] = SHMT_MOMENTUM_KERNELS,
+                                                                   [SHMT_RULE_ADAGRAD] = SHMT_ADAGRAD_KERNELS,
+                                                                   [SHMT_RULE_ADAM] = SHMT_ADAM_KERNELS,
+                                                                   [SHMT_RULE_FTRL] = SHMT_FTRL_KERNELS};
+    if (write == SHMT_WRITE_AGGREGATE) return &SHMT_AGGREGATE_KERNELS[values];
+    const struct shmt_kernels *found = &LIVE[rule][write].of[regularised][values];
+    return found->name ? found : NULL;
+}

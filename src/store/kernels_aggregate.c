@@ -1,0 +1,27 @@
+/* The kernels of `aggregate`: gradient sums into a buffer that one worker alone writes, whatever the rule is; the update comes
+ * later (apply.c). Found by kernels.c. */
+#include "store/kernels_priv.h"
+
+SHMT_SPARSE_KERNELS(aggregate_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false)
+SHMT_SPARSE_KERNELS(aggregate_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false)
+
+static void dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
+    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, aggregate_ones_how);
+}
+
+static void dot_values(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
+    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, aggregate_values_how);
+}
+
+static void push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u) {
+    float *sink = span->sink + at;
+    (void)u;
+    for (uint64_t i = 0; i < n; i++) sink[i] += grad[i];
+    if (span->touched && n > 0)
+        memset(span->touched + at / SHMT_TOUCH_FLOATS, 1, (at + n - 1) / SHMT_TOUCH_FLOATS - at / SHMT_TOUCH_FLOATS + 1);
+}
+
+const struct shmt_kernels SHMT_AGGREGATE_KERNELS[2] = {
+    {"aggregate_ones", shmt_need_ones, dot_ones, aggregate_ones_push_sparse, aggregate_ones_each, push_dense},
+    {"aggregate_values", shmt_need_values, dot_values, aggregate_values_push_sparse, aggregate_values_each, push_dense},
+};

@@ -1,0 +1,146 @@
+/* The kernels as templates: whole examples, groups and dense stretches, on what row_priv.h and push_priv.h do with one row. Each
+ * rule has a file that compiles them for its write modes; kernels.c finds them.
+ *
+ * An epoch over sparse data is bound by memory, twice. The data, 8 bytes per nonzero, come from far away in shuffled order,
+ * which the CPU's own prefetcher does not guess: so each kernel asks for the lines of the example AHEAD places from the one
+ * in hand. It asks for them into the second-level cache. The first level has few slots for outstanding misses, and those
+ * waiting for memory would hold up the misses of weights (measured on Zen 4: 175 ns per RCV1-shaped example with requests
+ * into the first level, 147 into the second). The weights are where they are: 47,000 of them fit in the second level, where
+ * out-of-order execution hides most of the latency, and asking for them costs more than it brings (20 %). Those of a larger
+ * table are asked for one example before (1,000,000 features: 30 % won), and the rule's state with them.
+ *
+ * Requests sit in functions that must be inlined: gcc takes one that only prefetches for a function without effect, and
+ * drops the call. */
+#ifndef SHMT_STORE_KERNELS_PRIV_H
+#define SHMT_STORE_KERNELS_PRIV_H
+
+#include "store/push_priv.h"
+
+enum {
+    SHMT_CACHE_LINE = 64,
+    SHMT_AHEAD = 8,             /* 4 to 16 are alike; less comes too late */
+    SHMT_NEAR_FLOATS = 1 << 18, /* a table, with its state, of at most 1 MiB is taken to be in the second-level cache */
+    SHMT_SECOND_LEVEL = 2,      /* the third argument of __builtin_prefetch */
+};
+
+SHMT_INLINE void shmt_fetch_lines(const void *from, const void *to) {
+    for (const char *at = from; at < (const char *)to; at += SHMT_CACHE_LINE) __builtin_prefetch(at, 0, SHMT_SECOND_LEVEL);
+    __builtin_prefetch((const char *)to - 1, 0, SHMT_SECOND_LEVEL); /* a row seldom begins where a line does */
+}
+
+/* Asks for the nonzeros of example k, and for the place where those of an example still further on stand. */
+SHMT_INLINE void shmt_fetch_row(const struct shmtrain_csr *x, uint64_t k, bool values) {
+    if (k + SHMT_AHEAD < x->n) __builtin_prefetch(x->start + (x->order ? x->order[k + SHMT_AHEAD] : k + SHMT_AHEAD));
+    if (k >= x->n) return;
+    const struct shmt_row row = shmt_row_at(x, (uint32_t)k, values);
+    shmt_fetch_lines(row.id, row.id + row.n);
+    if (values) shmt_fetch_lines(row.value, row.value + row.n);
+}
+
+/* The weights of example k, and `planes` words of their state. */
+SHMT_INLINE void shmt_fetch_weights(const struct shmt_span *span, const struct shmtrain_csr *x, uint64_t k, uint32_t planes) {
+    if (k >= x->n) return;
+    const struct shmt_row row = shmt_row_at(x, (uint32_t)k, false);
+    for (uint64_t j = 0; j < row.n; j++) {
+        __builtin_prefetch(span->weight + row.id[j]);
+        for (uint32_t p = 0; p < planes; p++) __builtin_prefetch(span->state + p * span->plane + row.id[j], 1);
+    }
+}
+
+/* Before example k is read: what the examples after it will need. */
+SHMT_INLINE void shmt_look_ahead(const struct shmt_span *span, const struct shmtrain_csr *x, uint64_t k, uint32_t planes,
+                                 struct shmt_how how) {
+    shmt_fetch_row(x, k + SHMT_AHEAD, how.values);
+    if (span->rows * (1 + planes) > SHMT_NEAR_FLOATS) shmt_fetch_weights(span, x, k + 1, planes);
+}
+
+/* State words that a push needs. */
+SHMT_INLINE uint32_t shmt_push_planes(struct shmt_how how) { return shmt_how_live(how) ? shmt_how_planes(how) : 0; }
+
+SHMT_INLINE float shmt_dot_one(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, uint32_t planes,
+                               struct shmt_how how) {
+    shmt_look_ahead(span, x, k, planes, how);
+    const float dot = shmt_row_dot(span->weight, shmt_row_at(x, k, how.values), how);
+    return x->bias ? dot + shmt_weight(span->weight + span->rows - 1, how) : dot;
+}
+
+SHMT_INLINE void shmt_push_example(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, float slope,
+                                   const struct shmt_update *u, struct shmt_how how) {
+    const struct shmt_row row = shmt_row_at(x, k, how.values);
+    if (how.write == SHMT_WRITE_AGGREGATE) {
+        shmt_row_add(span, row, slope, how);
+        if (x->bias) shmt_bias_add(span, slope);
+        return;
+    }
+    const struct shmt_step step = shmt_step_of(slope, u, how);
+    shmt_live_push(span, row, &step, how);
+    if (x->bias) shmt_live_push_bias(span, &step, how);
+}
+
+SHMT_INLINE void shmt_push_rows(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
+                                const struct shmt_update *u, struct shmt_how how) {
+    for (uint32_t k = 0; k < x->n; k++) {
+        shmt_look_ahead(span, x, k, shmt_push_planes(how), how);
+        shmt_push_example(span, x, k, slope[k], u, how);
+    }
+}
+
+SHMT_INLINE void shmt_each_group(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group,
+                                 shmtrain_slope *slope, void *arg, const struct shmt_update *u, struct shmt_how how) {
+    float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
+    for (uint32_t first = 0, n; first < x->n; first += n) {
+        n = x->n - first < group ? x->n - first : group;
+        for (uint32_t k = 0; k < n; k++) dot[k] = shmt_dot_one(span, x, first + k, shmt_push_planes(how), how);
+        slope(arg, first, n, dot, slopes);
+        for (uint32_t k = 0; k < n; k++) shmt_push_example(span, x, first + k, slopes[k], u, how);
+    }
+}
+
+/* What all live sets share (kernels.c). */
+void shmt_need_values(const struct shmt_span *span, const struct shmtrain_csr *x);
+void shmt_need_ones(const struct shmt_span *span, const struct shmtrain_csr *x);
+void shmt_live_dot_values(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out);
+void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out);
+
+/* The sparse kernels of one set, compiled for what its `how` says. */
+#define SHMT_SPARSE_KERNELS(set, ...)                                                                                         \
+    static const struct shmt_how set##_how = {__VA_ARGS__};                                                                   \
+    static void set##_push_sparse(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,             \
+                                  const struct shmt_update *u) {                                                              \
+        shmt_push_rows(span, x, slope, u, set##_how);                                                                         \
+    }                                                                                                                         \
+    static void set##_each(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, \
+                           void *arg, const struct shmt_update *u) {                                                          \
+        shmt_each_group(span, x, group, slope, arg, u, set##_how);                                                            \
+    }
+
+/* The live sets for one write mode and rule: with values and all ones. */
+#define SHMT_LIVE_KERNELS(set, WRITE, RULE, REGULARISED)                                                   \
+    SHMT_SPARSE_KERNELS(set##_ones, WRITE, RULE, false, REGULARISED)                                       \
+    SHMT_SPARSE_KERNELS(set##_values, WRITE, RULE, true, REGULARISED)                                      \
+    static void set##_push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, \
+                                 const struct shmt_update *u) {                                            \
+        shmt_push_floats(span, at, n, grad, u, set##_values_how);                                          \
+    }
+
+/* [values] */
+#define SHMT_LIVE_TABLE(set)                                                                                           \
+    {                                                                                                                  \
+        {#set "_ones", shmt_need_ones, shmt_live_dot_ones, set##_ones_push_sparse, set##_ones_each, set##_push_dense}, \
+            {#set "_values",           shmt_need_values,  shmt_live_dot_values,                                        \
+             set##_values_push_sparse, set##_values_each, set##_push_dense},                                           \
+    }
+
+/* [regularised][values]; a name of NULL: the rule cannot bear the write mode. */
+struct shmt_live_set {
+    struct shmt_kernels of[2][2];
+};
+
+/* [enum shmt_write], the live ones */
+#define SHMT_LIVE_WRITES 3
+extern const struct shmt_live_set SHMT_SGD_KERNELS[SHMT_LIVE_WRITES], SHMT_MOMENTUM_KERNELS[SHMT_LIVE_WRITES],
+    SHMT_ADAGRAD_KERNELS[SHMT_LIVE_WRITES], SHMT_ADAM_KERNELS[SHMT_LIVE_WRITES], SHMT_FTRL_KERNELS[SHMT_LIVE_WRITES];
+
+extern const struct shmt_kernels SHMT_AGGREGATE_KERNELS[2]; /* [values] */
+
+#endif

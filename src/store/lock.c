@@ -1,0 +1,49 @@
+/* Waiting for row locks, and reading under them: see lock.h. */
+#include "store/lock.h"
+
+#include <sched.h>
+#include <stddef.h>
+
+#include "base/relax.h"
+#include "store/live.h"
+
+/* Looks before the processor is offered: a push of one unit takes less time than these, unless its holder sleeps. */
+enum { LOOKS = 100 };
+
+_Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_t *word) {
+    for (uint32_t look = 1;; look++) {
+        uint32_t nobody = 0;
+        /* relaxed: a hint, the compare-and-swap decides. Its acquire pairs with the release of the holder before. */
+        if (load_relaxed(word) == 0 && lock_acquire(word, &nobody, locks->owner)) return word;
+        /* relaxed: a flag that carries nothing but itself. Without it, who died with the lock in hand would hang all others. */
+        if (locks->abort && load_relaxed(locks->abort) != 0) return NULL;
+        if (look % LOOKS == 0)
+            sched_yield();
+        else
+            shmt_relax_processor();
+    }
+}
+
+void shmt_span_read(const struct shmt_span *span, uint64_t at, uint64_t n, float *out) {
+    if (!span->locks.word || span->width == 1) {
+        shmt_live_read(out, span->weight + at, n);
+        return;
+    }
+    while (n > 0) {
+        const uint64_t rest = SHMT_LOCK_FLOATS - at % SHMT_LOCK_FLOATS, part = n < rest ? n : rest;
+        _Atomic uint32_t *held = shmt_unit_acquire(&span->locks, at / SHMT_LOCK_FLOATS);
+        shmt_live_read(out, span->weight + at, part);
+        shmt_unit_release(held);
+        at += part;
+        out += part;
+        n -= part;
+    }
+}
+
+void shmt_locks_free(const struct shmt_locks *locks, uint32_t rank) {
+    if (!locks->word) return;
+    for (uint64_t i = 0; i <= locks->mask; i++) {
+        /* relaxed: nobody else writes a word that the dead one holds. release: what it had written is seen by who is next. */
+        if ((load_relaxed(&locks->word[i]) & 0xffff) == rank + 1) store_release(&locks->word[i], 0);
+    }
+}

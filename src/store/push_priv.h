@@ -1,0 +1,230 @@
+/* Pushing one example, or a stretch of a dense gradient: which words of a parameter change in which way, by write mode, as
+ * templates (see row_priv.h). The arithmetic is in rule_priv.h.
+ *
+ * RACE(hogwild): racy reads all words of four parameters, then stores them, without a lock: of two pushes at one time either may
+ * be lost, and words of one parameter may be of different pushes. atomic changes each word by compare-and-swap of a function of
+ * that very word, state first; the state's new value is the one that this push has put there, so each word loses nothing, and a
+ * weight's step belongs to one push. locked changes one unit at a time under its lock. Without locks in the span (one seat)
+ * locked is racy. */
+#ifndef SHMT_STORE_PUSH_PRIV_H
+#define SHMT_STORE_PUSH_PRIV_H
+
+#include "store/lock.h"
+#include "store/rule_priv.h"
+
+/* Where the words of some floats stand: of a whole table, or of a stretch of it. */
+struct shmt_words {
+    float *weight, *state;
+    uint64_t plane;
+};
+
+SHMT_INLINE struct shmt_words shmt_words_at(const struct shmt_span *span, uint64_t at, struct shmt_how how) {
+    const bool keeps = shmt_how_live(how) && shmt_how_planes(how) > 0;
+    return (struct shmt_words){.weight = span->sink + at, .state = keeps ? span->state + at : NULL, .plane = span->plane};
+}
+
+/* n: 4, or 1 for the first lane alone; a constant. */
+SHMT_INLINE shmt_lanes shmt_lanes_get(const float *from, const uint32_t *id, uint32_t n, struct shmt_how how) {
+    return n == 4 ? shmt_four_weights(from, id, how) : (shmt_lanes){shmt_weight(from + id[0], how)};
+}
+
+/* Lanes are named one by one, because a loop over them would send them through memory. */
+SHMT_INLINE void shmt_lanes_put(float *to, const uint32_t *id, uint32_t n, shmt_lanes x, struct shmt_how how) {
+    shmt_sink(to + id[0], x[0], how);
+    if (n != 4) return;
+    shmt_sink(to + id[1], x[1], how);
+    shmt_sink(to + id[2], x[2], how);
+    shmt_sink(to + id[3], x[3], how);
+}
+
+SHMT_INLINE struct shmt_cells shmt_cells_get(struct shmt_words at, const uint32_t *id, uint32_t n, struct shmt_how how) {
+    const uint32_t planes = shmt_how_planes(how);
+    struct shmt_cells c = {.w = shmt_lanes_get(at.weight, id, n, how)};
+    if (planes > 0) c.word0 = shmt_lanes_get(at.state, id, n, how);
+    if (planes > 1) c.word1 = shmt_lanes_get(at.state + at.plane, id, n, how);
+    if (planes > 2) c.word2 = shmt_lanes_get(at.state + 2 * at.plane, id, n, how);
+    if (planes > 3) c.word3 = shmt_lanes_get(at.state + 3 * at.plane, id, n, how);
+    return c;
+}
+
+SHMT_INLINE void shmt_cells_put(struct shmt_words at, const uint32_t *id, uint32_t n, struct shmt_cells c,
+                                struct shmt_how how) {
+    const uint32_t planes = shmt_how_planes(how);
+    if (planes > 0) shmt_lanes_put(at.state, id, n, c.word0, how);
+    if (planes > 1) shmt_lanes_put(at.state + at.plane, id, n, c.word1, how);
+    if (planes > 2) shmt_lanes_put(at.state + 2 * at.plane, id, n, c.word2, how);
+    if (planes > 3) shmt_lanes_put(at.state + 3 * at.plane, id, n, c.word3, how);
+    shmt_lanes_put(at.weight, id, n, c.w, how);
+}
+
+/* Up to four parameters, which are distinct: all words are read before the first is written. */
+SHMT_INLINE void shmt_push_cells(struct shmt_words at, const uint32_t *id, uint32_t n, shmt_lanes g, shmt_lanes share,
+                                 const struct shmt_step *step, struct shmt_how how) {
+    shmt_cells_put(at, id, n, shmt_rule_step(shmt_cells_get(at, id, n, how), g, share, step, how), how);
+}
+
+/* ---- atomic ---- */
+
+/* Changes one word to what `changed` makes of its value in lane 0, and leaves the new value in `out`. Relaxed: what the new value
+ * is made of is the word's old value and numbers of this push, and no other memory is read on the strength of it. */
+#define SHMT_SWAP(at, value, changed, out)                                                                                \
+    do {                                                                                                                  \
+        _Atomic float *const word_ = (_Atomic float *)(at);                                                               \
+        shmt_lanes value = {load_relaxed(word_)};                                                                         \
+        float found_ = value[0];                                                                                          \
+        for ((out) = (changed); !swap_relaxed(word_, &found_, (out)[0]); (out) = (changed)) value = (shmt_lanes){found_}; \
+    } while (0)
+
+SHMT_INLINE void shmt_push_swapped(struct shmt_words at, uint32_t id, shmt_lanes g, shmt_lanes share,
+                                   const struct shmt_step *step, struct shmt_how how) {
+    shmt_lanes word, w;
+    switch (how.rule) {
+        case SHMT_RULE_MOMENTUM:
+            SHMT_SWAP(at.state + id, velocity, shmt_momentum(velocity, g, step), word);
+            SHMT_SWAP(at.weight + id, before, shmt_stepped(before, step->u.rate * word, share, step, how), w);
+            break;
+        case SHMT_RULE_ADAGRAD:
+            SHMT_SWAP(at.state + id, squares, shmt_squares(squares, g), word);
+            SHMT_SWAP(at.weight + id, before, shmt_adagrad(before, word, g, share, step, how), w);
+            break;
+        default:
+            SHMT_SWAP(at.weight + id, before, shmt_stepped(before, g, share, step, how), w);
+            break;
+    }
+}
+
+/* ---- one parameter, in every live mode ---- */
+
+/* id: of the table's unit `unit` (locked). */
+SHMT_INLINE void shmt_push_one(const struct shmt_span *span, struct shmt_words at, uint32_t id, uint64_t unit, float g,
+                               float share, const struct shmt_step *step, struct shmt_how how) {
+    const shmt_lanes gs = {g}, shares = {share};
+    if (how.write == SHMT_WRITE_ATOMIC) {
+        shmt_push_swapped(at, id, gs, shares, step, how);
+        return;
+    }
+    _Atomic uint32_t *held = how.write == SHMT_WRITE_LOCKED ? shmt_unit_acquire(&span->locks, unit) : NULL;
+    shmt_push_cells(at, &id, 1, gs, shares, step, how);
+    if (how.write == SHMT_WRITE_LOCKED) shmt_unit_release(held);
+}
+
+/* ---- rows of live modes ---- */
+
+SHMT_INLINE shmt_lanes shmt_four_shares(const float *share, const uint32_t *id) {
+    return (shmt_lanes){share[id[0]], share[id[1]], share[id[2]], share[id[3]]};
+}
+
+/* `share`: whether the span has l2_share and it counts; a constant. Ids are distinct. */
+SHMT_INLINE void shmt_push_all(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step, bool share,
+                               struct shmt_how how) {
+    const struct shmt_words at = shmt_words_at(span, 0, how);
+    if (how.write == SHMT_WRITE_RACY)
+        for (; row.n >= 4; row = shmt_row_skip(row, 4, how.values))
+            shmt_push_cells(at, row.id, 4, shmt_four_values(row.value, how) * step->slope,
+                            share ? shmt_four_shares(span->l2_share, row.id) : shmt_all(1), step, how);
+    for (uint64_t k = 0; k < row.n; k++)
+        shmt_push_one(span, at, row.id[k], row.id[k], (how.values ? row.value[k] : 1.0f) * step->slope,
+                      share ? span->l2_share[row.id[k]] : 1.0f, step, how);
+}
+
+/* Counts the updates of the floats id[0..n), in the same racy way as they were made; called where somebody asked. */
+void shmt_count_floats(uint32_t *counted, const uint32_t *id, uint64_t n);
+
+SHMT_INLINE void shmt_live_push(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step,
+                                struct shmt_how how) {
+    if (how.regularised && how.rule != SHMT_RULE_FTRL && span->l2_share)
+        shmt_push_all(span, row, step, true, how);
+    else
+        shmt_push_all(span, row, step, false, how);
+    if (how.write == SHMT_WRITE_RACY && span->counted) shmt_count_floats(span->counted, row.id, row.n);
+}
+
+/* The bias: the last row, an element of every example with value 1, without L1 and L2. */
+SHMT_INLINE void shmt_live_push_bias(const struct shmt_span *span, const struct shmt_step *step, struct shmt_how how) {
+    const uint64_t bias = span->rows - 1;
+    const struct shmt_step unruled = shmt_step_unruled(*step);
+    how.regularised = false;
+    shmt_push_one(span, shmt_words_at(span, bias, how), 0, bias, step->slope, 1, &unruled, how);
+    if (how.write == SHMT_WRITE_RACY && span->counted) shmt_live_count(span->counted + bias);
+}
+
+/* ---- aggregate: gradient sums ---- */
+
+SHMT_INLINE void shmt_mark(uint8_t *touched, uint64_t at) { touched[at / SHMT_TOUCH_FLOATS] = 1; }
+
+/* `marks`: whether the span has a touched map; a constant. */
+SHMT_INLINE void shmt_add_all(const struct shmt_span *span, struct shmt_row row, float slope, bool marks, struct shmt_how how) {
+    float *sink = span->sink;
+    for (; row.n >= 4; row = shmt_row_skip(row, 4, how.values)) {
+        const uint32_t *id = row.id;
+        shmt_lanes_put(sink, id, 4, shmt_four_weights(sink, id, how) + shmt_four_values(row.value, how) * slope, how);
+        if (!marks) continue;
+        shmt_mark(span->touched, id[0]);
+        shmt_mark(span->touched, id[1]);
+        shmt_mark(span->touched, id[2]);
+        shmt_mark(span->touched, id[3]);
+    }
+    for (uint64_t k = 0; k < row.n; k++) {
+        sink[row.id[k]] += (how.values ? row.value[k] : 1.0f) * slope;
+        if (marks) shmt_mark(span->touched, row.id[k]);
+    }
+}
+
+SHMT_INLINE void shmt_row_add(const struct shmt_span *span, struct shmt_row row, float slope, struct shmt_how how) {
+    if (span->touched)
+        shmt_add_all(span, row, slope, true, how);
+    else
+        shmt_add_all(span, row, slope, false, how);
+}
+
+SHMT_INLINE void shmt_bias_add(const struct shmt_span *span, float slope) {
+    span->sink[span->rows - 1] += slope;
+    if (span->touched) shmt_mark(span->touched, span->rows - 1);
+}
+
+/* ---- dense stretches of live modes ---- */
+
+/* Floats at .. at + n - 1 of one lock unit, or of any where there are no locks. */
+SHMT_INLINE void shmt_push_stretch(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
+                                   const struct shmt_step *step, struct shmt_how how) {
+    static const uint32_t id[4] = {0, 1, 2, 3};
+    const float factor = how.rule == SHMT_RULE_SGD ? step->u.rate : 1;
+    uint64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        shmt_lanes g;
+        memcpy(&g, grad + i, sizeof g);
+        shmt_push_cells(shmt_words_at(span, at + i, how), id, 4, factor * (g * step->u.scale), shmt_all(1), step, how);
+    }
+    for (; i < n; i++)
+        shmt_push_cells(shmt_words_at(span, at + i, how), id, 1, (shmt_lanes){factor * (grad[i] * step->u.scale)}, shmt_all(1),
+                        step, how);
+}
+
+SHMT_INLINE void shmt_push_locked(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
+                                  const struct shmt_step *step, struct shmt_how how) {
+    const uint64_t each = shmt_unit_floats(span);
+    while (n > 0) {
+        const uint64_t rest = each - at % each, part = n < rest ? n : rest;
+        _Atomic uint32_t *held = shmt_unit_acquire(&span->locks, at / each);
+        shmt_push_stretch(span, at, part, grad, step, how);
+        shmt_unit_release(held);
+        at += part;
+        grad += part;
+        n -= part;
+    }
+}
+
+SHMT_INLINE void shmt_push_floats(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
+                                  const struct shmt_update *u, struct shmt_how how) {
+    const struct shmt_step step = shmt_step_of(0, u, how);
+    const float factor = how.rule == SHMT_RULE_SGD ? u->rate : 1;
+    if (how.write == SHMT_WRITE_RACY) shmt_push_stretch(span, at, n, grad, &step, how);
+    if (how.write == SHMT_WRITE_LOCKED) shmt_push_locked(span, at, n, grad, &step, how);
+    if (how.write == SHMT_WRITE_ATOMIC)
+        for (uint64_t i = 0; i < n; i++)
+            shmt_push_one(span, shmt_words_at(span, at + i, how), 0, 0, factor * (grad[i] * u->scale), 1, &step, how);
+    if (how.write == SHMT_WRITE_RACY && span->counted)
+        for (uint64_t i = 0; i < n; i++) shmt_live_count(span->counted + at + i);
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* What one push does to up to four parameters and their state, in the live modes: the arithmetic of the rules of rule.h, as
+ * templates. Where the words come from and how they are put back is the business of push_priv.h.
+ *
+ * The operations and their order are those of kernels.h, so that plain loops can check every bit. Lanes that hold no parameter
+ * are computed along and never stored. */
+#ifndef SHMT_STORE_RULE_PRIV_H
+#define SHMT_STORE_RULE_PRIV_H
+
+#include <math.h>
+
+#include "store/row_priv.h"
+
+typedef int32_t shmt_masks __attribute__((vector_size(16)));
+
+/* What an example, or a dense gradient, pushes with. */
+struct shmt_step {
+    float slope;         /* sgd: rate * slope; other rules and aggregate: the slope */
+    float shrink, decay; /* sgd, momentum, adam: rate * l1 and rate * l2 */
+    struct shmt_update u;
+};
+
+SHMT_INLINE struct shmt_step shmt_step_of(float slope, const struct shmt_update *u, struct shmt_how how) {
+    const bool live = shmt_how_live(how), rated = live && how.rule == SHMT_RULE_SGD;
+    return (struct shmt_step){.slope = rated ? u->rate * slope : slope,
+                              .shrink = live && how.regularised ? u->rate * u->l1 : 0,
+                              .decay = live && how.regularised ? u->rate * u->l2 : 0,
+                              .u = *u};
+}
+
+/* The same for a row that is not regularised. */
+SHMT_INLINE struct shmt_step shmt_step_unruled(struct shmt_step step) {
+    step.shrink = step.decay = step.u.l1 = step.u.l2 = 0;
+    return step;
+}
+
+/* Four parameters: weights and state words. */
+struct shmt_cells {
+    shmt_lanes w, word0, word1, word2, word3;
+};
+
+/* State words of a rule in the live modes: what shmt_rule_planes says, for the compiler. */
+SHMT_INLINE uint32_t shmt_how_planes(struct shmt_how how) {
+    return how.rule == SHMT_RULE_SGD ? 0 : how.rule == SHMT_RULE_ADAM ? 4 : how.rule == SHMT_RULE_FTRL ? 2 : 1;
+}
+
+SHMT_INLINE shmt_lanes shmt_all(float x) { return (shmt_lanes){x, x, x, x}; }
+
+SHMT_INLINE shmt_lanes shmt_roots(shmt_lanes x) { return (shmt_lanes){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
+
+/* sign(x) max(|x| - t, 0). What is no number stays none, so that guards find it. */
+SHMT_INLINE shmt_lanes shmt_shrunk(shmt_lanes x, shmt_lanes t) {
+    const shmt_masks sign = (shmt_masks)x & INT32_MIN;
+    const shmt_lanes size = (shmt_lanes)((shmt_masks)x ^ sign) - t;
+    const shmt_masks kept = ~(shmt_masks)(size <= 0);
+    return (shmt_lanes)(((shmt_masks)size | sign) & kept);
+}
+
+SHMT_INLINE shmt_lanes shmt_proximal(shmt_lanes w, shmt_lanes a, shmt_lanes t, shmt_lanes d, bool l1, struct shmt_how how) {
+    if (!how.regularised) return w - a;
+    return l1 ? shmt_shrunk(w - a, t) / (1 + d) : w - (a + d * w) / (1 + d);
+}
+
+/* The weight after state words have changed: rates are the same for all parameters, or each has its own (adagrad). */
+SHMT_INLINE shmt_lanes shmt_stepped(shmt_lanes w, shmt_lanes a, shmt_lanes share, const struct shmt_step *s,
+                                    struct shmt_how how) {
+    return shmt_proximal(w, a, s->shrink * share, s->decay * share, s->u.l1 > 0, how);
+}
+
+SHMT_INLINE shmt_lanes shmt_momentum(shmt_lanes velocity, shmt_lanes g, const struct shmt_step *s) {
+    return s->u.momentum * velocity + g;
+}
+
+SHMT_INLINE shmt_lanes shmt_squares(shmt_lanes squares, shmt_lanes g) { return squares + g * g; }
+
+SHMT_INLINE shmt_lanes shmt_adagrad(shmt_lanes w, shmt_lanes squares, shmt_lanes g, shmt_lanes share, const struct shmt_step *s,
+                                    struct shmt_how how) {
+    const shmt_lanes own = s->u.rate / (shmt_roots(squares) + s->u.epsilon);
+    const shmt_lanes rate = (shmt_lanes)((shmt_masks)own & (shmt_masks)(squares != 0));
+    return shmt_proximal(w, rate * g, rate * s->u.l1 * share, rate * s->u.l2 * share, s->u.l1 > 0, how);
+}
+
+/* In the live modes each parameter corrects its averages by its own count of updates: words 2 and 3 are 1 - b1^k and 1 - b2^k. */
+SHMT_INLINE struct shmt_cells shmt_adam(struct shmt_cells c, shmt_lanes g, shmt_lanes share, const struct shmt_step *s,
+                                        struct shmt_how how) {
+    const float fresh1 = 1 - s->u.momentum, fresh2 = 1 - s->u.beta2;
+    c.word0 += fresh1 * (g - c.word0);
+    c.word1 += fresh2 * (g * g - c.word1);
+    c.word2 = s->u.momentum * c.word2 + fresh1;
+    c.word3 = s->u.beta2 * c.word3 + fresh2;
+    const shmt_lanes a = s->u.rate * (c.word0 / c.word2) / (shmt_roots(c.word1 / c.word3) + s->u.epsilon);
+    c.w = shmt_stepped(c.w, a, share, s, how);
+    return c;
+}
+
+SHMT_INLINE struct shmt_cells shmt_ftrl(struct shmt_cells c, shmt_lanes g, const struct shmt_step *s) {
+    const shmt_lanes after = shmt_squares(c.word1, g), root = shmt_roots(after);
+    c.word0 += g - (root - shmt_roots(c.word1)) / s->u.rate * c.w;
+    c.word1 = after;
+    c.w = 0 - shmt_shrunk(c.word0, shmt_all(s->u.l1)) / ((s->u.beta + root) / s->u.rate + s->u.l2);
+    return c;
+}
+
+/* One push. g: the gradient, for sgd rate * gradient; share: as in span.h. */
+SHMT_INLINE struct shmt_cells shmt_rule_step(struct shmt_cells c, shmt_lanes g, shmt_lanes share, const struct shmt_step *s,
+                                             struct shmt_how how) {
+    switch (how.rule) {
+        case SHMT_RULE_MOMENTUM:
+            c.word0 = shmt_momentum(c.word0, g, s);
+            c.w = shmt_stepped(c.w, s->u.rate * c.word0, share, s, how);
+            return c;
+        case SHMT_RULE_ADAGRAD:
+            c.word0 = shmt_squares(c.word0, g);
+            c.w = shmt_adagrad(c.w, c.word0, g, share, s, how);
+            return c;
+        case SHMT_RULE_ADAM:
+            return shmt_adam(c, g, share, s, how);
+        case SHMT_RULE_FTRL:
+            return shmt_ftrl(c, g, s);
+        default:
+            c.w = shmt_stepped(c.w, g, share, s, how);
+            return c;
+    }
+}
+
+#endif

@@ -1,0 +1,423 @@
+/* Tests of the update rules: live kernels and the apply phase against the formulas of store/rule.h in double precision, ftrl against
+ * the objective that it minimises, adam against numbers of another program; state, refusals. That fast kernels have the bits of
+ * plain loops is tested in test_store.c. */
+#include "store_help.h"
+
+#include <math.h>
+
+#include "store/rule.h"
+
+/* A rule with constants at which every term counts. */
+static struct shmt_rule rule_of(enum shmt_rule_kind kind, float l1, float l2) {
+    return (struct shmt_rule){
+        .kind = kind, .l1 = l1, .l2 = l2, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 0.5f};
+}
+
+/* ---- the formulas, word for word, in double ---- */
+
+struct exact {
+    double w, v, n, m, z;
+};
+
+static double soft(double x, double t) { return x > t ? x - t : x < -t ? x + t : 0; }
+
+static double exact_step(double w, double a, double r1, const struct shmt_rule *rule, double share) {
+    return soft(w - a, r1 * (double)rule->l1 * share) / (1 + r1 * (double)rule->l2 * share);
+}
+
+/* Update number k (from 1) of this parameter. */
+static void exact_push(struct exact *x, double g, double r, double share, uint64_t k, const struct shmt_rule *rule) {
+    const double m = (double)rule->momentum, b2 = (double)rule->beta2, epsilon = (double)rule->epsilon, before = x->n;
+    double r1;
+    switch (rule->kind) {
+        case SHMT_RULE_SGD:
+            x->w = exact_step(x->w, r * g, r, rule, share);
+            return;
+        case SHMT_RULE_MOMENTUM:
+            x->v = m * x->v + g;
+            x->w = exact_step(x->w, r * x->v, r, rule, share);
+            return;
+        case SHMT_RULE_ADAGRAD:
+            x->n += g * g;
+            r1 = r / (sqrt(x->n) + epsilon);
+            x->w = exact_step(x->w, r1 * g, r1, rule, share);
+            return;
+        case SHMT_RULE_ADAM:
+            x->m = m * x->m + (1 - m) * g;
+            x->v = b2 * x->v + (1 - b2) * g * g;
+            r1 = x->m / (1 - pow(m, (double)k)) / (sqrt(x->v / (1 - pow(b2, (double)k))) + epsilon);
+            x->w = exact_step(x->w, r * r1, r, rule, share);
+            return;
+        default:
+            x->n += g * g;
+            x->z += g - (sqrt(x->n) - sqrt(before)) / r * x->w;
+            x->w = -soft(x->z, (double)rule->l1) / (((double)rule->beta + sqrt(x->n)) / r + (double)rule->l2);
+    }
+}
+
+enum { FLOATS = 7, PUSHES = 300 };
+
+/* A push rounds about ten times, each time by 2^-24 of numbers of at most 4; in ftrl, of z, which is divided by 5 or more
+ * afterwards. Errors of earlier pushes do not grow: every rule here is a contraction or a sum. */
+static const double TOLERANCE = PUSHES * 10 * 4 * 0x1p-24;
+
+struct course {
+    float w[FLOATS], state[SHMT_MAX_PLANES * FLOATS];
+    struct exact exact[FLOATS];
+};
+
+static void begin_course(struct course *c, const struct shmt_rule *rule, struct dice *d) {
+    memset(c, 0, sizeof *c);
+    if (rule->kind == SHMT_RULE_FTRL) return; /* begins at 0; see shmt_rule_begin */
+    for (int i = 0; i < FLOATS; i++) c->exact[i].w = (double)(c->w[i] = draw(d));
+}
+
+static void compare_course(const struct course *c, const struct shmt_rule *rule, const char *how) {
+    for (int i = 0; i < FLOATS; i++)
+        if (!(fabs((double)c->w[i] - c->exact[i].w) <= TOLERANCE))
+            fail_msg("%s, %s, l1 %g, l2 %g: %.9g, and not %.9g", shmt_rule_name(rule->kind), how, (double)rule->l1,
+                     (double)rule->l2, (double)c->w[i], c->exact[i].w);
+}
+
+static const float L1S[] = {0, 0, 0.05f, 0.05f}, L2S[] = {0, 0.1f, 0, 0.1f};
+
+/* The rate of push k: changing, but for ftrl. */
+static float rate_at(const struct shmt_rule *rule, int k) {
+    return rule->kind == SHMT_RULE_FTRL ? 0.2f : 0.2f / (1 + 0.01f * (float)k);
+}
+
+static void live_course(const struct shmt_rule *rule, enum shmt_write write, bool sparse, struct dice *d) {
+    static const uint32_t id[FLOATS - 1] = {0, 1, 2, 3, 4, 5};
+    static const uint64_t start[2] = {0, FLOATS - 1};
+    const struct shmt_kernels *kernels = shmt_kernels_find(write, rule->kind, true, shmt_rule_regularises(rule));
+    struct course c;
+    float value[FLOATS], shares[FLOATS] = {1, 2, 3, 4, 1, 2, 9};
+    begin_course(&c, rule, d);
+    const struct shmt_span span = {
+        .weight = c.w, .sink = c.w, .state = c.state, .plane = FLOATS, .l2_share = shares, .rows = FLOATS, .width = 1};
+    for (int k = 0; k < PUSHES; k++) {
+        struct shmt_update u;
+        const float slope = draw(d);
+        const struct shmtrain_csr x = {.n = 1, .bias = 1, .start = start, .id = id, .value = value};
+        shmt_update_make(rule, rate_at(rule, k), 0, &u);
+        u.scale = sparse ? 1 : 0.25f;
+        for (int i = 0; i < FLOATS; i++) value[i] = draw(d);
+        value[FLOATS - 1] = sparse ? 1 : value[FLOATS - 1]; /* the bias */
+        for (int i = 0; i < FLOATS; i++) {
+            const bool bias = sparse && i == FLOATS - 1, ftrl = rule->kind == SHMT_RULE_FTRL;
+            struct shmt_rule mine = *rule;
+            if (bias) mine.l1 = mine.l2 = 0;
+            exact_push(&c.exact[i], sparse ? (double)slope * (double)value[i] : (double)value[i] / 4, (double)u.rate,
+                       sparse && !bias && !ftrl ? (double)shares[i] : 1, (uint64_t)k + 1, &mine);
+        }
+        if (sparse)
+            kernels->push_sparse(&span, &x, &slope, &u);
+        else
+            kernels->push_dense(&span, 0, FLOATS, value, &u);
+    }
+    compare_course(&c, rule, shmt_write_name(write));
+}
+
+static void live_pushes_follow_the_formulas(void **state) {
+    (void)state;
+    struct dice d = {.seed = 21};
+    for (uint32_t i = 0; i < 3 * SHMT_N_RULES * 8; i++) {
+        const struct shmt_rule rule = rule_of(i / 24, L1S[i % 4], L2S[i % 4]);
+        const enum shmt_write write = i / 8 % 3;
+        if (is_legal(write, rule.kind)) live_course(&rule, write, i / 4 % 2, &d);
+    }
+}
+
+static void updates_of_batches_follow_the_formulas(void **state) {
+    (void)state;
+    struct dice d = {.seed = 22};
+    for (uint32_t i = 0; i < SHMT_N_RULES * 4; i++) {
+        const struct shmt_rule rule = rule_of(i / 4, L1S[i % 4], L2S[i % 4]);
+        struct course c;
+        begin_course(&c, &rule, &d);
+        for (int k = 0; k < PUSHES; k++) {
+            const bool nothing = k % 5 == 4; /* a block without gradient */
+            struct shmt_update u;
+            float grad[FLOATS];
+            shmt_update_make(&rule, rate_at(&rule, k), (uint64_t)k, &u);
+            u.scale = 0.125f;
+            for (int f = 0; f < FLOATS; f++) {
+                grad[f] = 8 * draw(&d);
+                exact_push(&c.exact[f], nothing ? 0 : (double)grad[f] / 8, (double)u.rate, 1, (uint64_t)k + 1, &rule);
+            }
+            shmt_rule_apply(rule.kind, c.w, c.state, FLOATS, nothing ? NULL : grad, FLOATS, &u);
+        }
+        compare_course(&c, &rule, "aggregate");
+    }
+}
+
+/* ---- single rules ---- */
+
+/* What ftrl is meant to compute (McMahan et al. 2013, section 3): the w that makes
+ *     (g_1 + ... + g_t) w + sum over s of (q_s / 2) (w - w_s)^2 + l1 |w| + (l2 / 2) w^2
+ * smallest, with q_1 + ... + q_s = (beta + sqrt(g_1^2 + ... + g_s^2)) / r. It is convex, so thirds find it. */
+struct history {
+    int n;
+    double g[64], w[64], q[64], l1, l2;
+};
+
+static double objective(const struct history *h, double w) {
+    double sum = h->l1 * fabs(w) + h->l2 / 2 * w * w;
+    for (int s = 0; s < h->n; s++) sum += h->g[s] * w + h->q[s] / 2 * (w - h->w[s]) * (w - h->w[s]);
+    return sum;
+}
+
+static double smallest(const struct history *h) {
+    double low = -100, high = 100;
+    for (int i = 0; i < 200; i++) {
+        const double a = low + (high - low) / 3, b = high - (high - low) / 3;
+        if (objective(h, a) < objective(h, b))
+            high = b;
+        else
+            low = a;
+    }
+    return (low + high) / 2;
+}
+
+static void ftrl_minimises_its_objective(void **state) {
+    (void)state;
+    struct dice d = {.seed = 23};
+    int zeros = 0;
+    for (int run = 0; run < 8; run++) {
+        const struct shmt_rule rule = rule_of(SHMT_RULE_FTRL, run % 2 ? 0.8f : 0, run % 4 > 1 ? 0.3f : 0);
+        struct history h = {.l1 = (double)rule.l1, .l2 = (double)rule.l2};
+        double squares = 0, before = 0;
+        float w = 0, words[2] = {0};
+        for (h.n = 0; h.n < 64;) {
+            const float g = draw(&d) + 0.2f;
+            struct shmt_update u;
+            shmt_update_make(&rule, 0.3f, 0, &u);
+            squares += (double)g * (double)g;
+            const double q = ((double)rule.beta + sqrt(squares)) / (double)u.rate;
+            h.g[h.n] = (double)g, h.w[h.n] = (double)w, h.q[h.n] = q - before;
+            h.n++;
+            before = q;
+            shmt_rule_apply(SHMT_RULE_FTRL, &w, words, 1, &g, 1, &u);
+            /* The objective is flat at its minimum: thirds see it to about the root of what a double resolves. */
+            assert_true(fabs((double)w - smallest(&h)) < 1e-5);
+            zeros += w == 0;
+        }
+    }
+    assert_true(zeros > 10); /* L1 holds weights at 0 exactly */
+}
+
+/* As this prints them (Python 3):
+ *     from math import sqrt
+ *     w, m, v, r, b1, b2, e = 0.5, 0, 0, 0.1, 0.9, 0.999, 1e-8
+ *     for k, g in enumerate([1, -2, 0.5, 0.25, 3], 1):
+ *         m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g * g
+ *         w -= r * (m / (1 - b1**k)) / (sqrt(v / (1 - b2**k)) + e); print("%.9f" % w) */
+static void adam_gives_the_numbers_of_another_program(void **state) {
+    (void)state;
+    static const float grad[] = {1, -2, 0.5f, 0.25f, 3};
+    static const double want[] = {0.400000001, 0.436610353, 0.450279420, 0.455100185, 0.414298852};
+    const struct shmt_rule rule = {.kind = SHMT_RULE_ADAM, .momentum = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
+    float batch = 0.5f, batch_state[2] = {0}, live = 0.5f, live_state[4] = {0};
+    const struct shmt_span span = {.weight = &live, .sink = &live, .state = live_state, .plane = 1, .rows = 1, .width = 1};
+    for (uint64_t k = 0; k < 5; k++) {
+        struct shmt_update u;
+        shmt_update_make(&rule, 0.1f, k, &u);
+        shmt_rule_apply(SHMT_RULE_ADAM, &batch, batch_state, 1, &grad[k], 1, &u);
+        shmt_kernels_find(SHMT_WRITE_RACY, SHMT_RULE_ADAM, true, false)->push_dense(&span, 0, 1, &grad[k], &u);
+        /* 0.999 as a float is 0.999 to 2^-25, which 1 - 0.999 shows as 3e-5; v and its correction share most of it. */
+        assert_true(fabs((double)batch - want[k]) < 2e-6);
+        assert_true(fabs((double)live - want[k]) < 2e-6);
+    }
+}
+
+static void adams_corrections_are_one_minus_a_power(void **state) {
+    (void)state;
+    const struct shmt_rule rule = rule_of(SHMT_RULE_ADAM, 0, 0);
+    for (uint64_t step = 0; step < 5000; step = step * 2 + 1) {
+        struct shmt_update u;
+        shmt_update_make(&rule, 1, step, &u);
+        assert_true(u.correct1 == (float)(1 - pow((double)rule.momentum, (double)step + 1)));
+        assert_true(u.correct2 == (float)(1 - pow((double)rule.beta2, (double)step + 1)));
+    }
+}
+
+static void apply_sgd(float *w, const float *grad, uint64_t n, float rate, float l2) {
+    const struct shmt_update u = {.rate = rate, .scale = 1, .l2 = l2};
+    shmt_rule_apply(SHMT_RULE_SGD, w, NULL, 0, grad, n, &u);
+}
+
+static void small_l2_is_not_lost_in_rounding(void **state) {
+    (void)state;
+    /* rate * l2 = 3e-8 is below half a unit of 1 + d, yet 10,000 steps along random gradients must show 0.03 % of it. */
+    struct dice d = {.seed = 16};
+    double with = 0, without = 0;
+    for (int run = 0; run < 200; run++) {
+        float w = 1, v = 1;
+        for (int step = 0; step < 10000; step++) {
+            const float grad = draw(&d);
+            apply_sgd(&w, &grad, 1, 1e-4f, 3e-4f);
+            apply_sgd(&v, &grad, 1, 1e-4f, 0);
+        }
+        with += (double)w, without += (double)v;
+    }
+    const double shrunk = 1 - with / without;
+    assert_true(fabs(shrunk - 3e-4) < 1e-4);
+}
+
+static void l2_is_stable_for_every_rate(void **state) {
+    (void)state;
+    float w[3] = {1, -2, 3};
+    const float grad[3] = {1, 1, 1};
+    for (int step = 0; step < 100; step++) apply_sgd(w, grad, 3, 1e6f, 10);
+    for (int i = 0; i < 3; i++) assert_true(fabsf(w[i] + 0.1f) < 1e-3f); /* the minimum of w + 10 w^2 / 2 */
+}
+
+/* ---- what every rule keeps to ---- */
+
+/* One parameter by the apply phase (write aggregate) or a live push. */
+static void push_one(const struct shmt_rule *rule, enum shmt_write write, float *w, float *words, const float *grad) {
+    struct shmt_update u;
+    shmt_update_make(rule, 0.3f, 4, &u);
+    if (write == SHMT_WRITE_AGGREGATE) {
+        shmt_rule_apply(rule->kind, w, words, 1, grad, 1, &u);
+        return;
+    }
+    const struct shmt_span span = {.weight = w, .sink = w, .state = words, .plane = 1, .rows = 1, .width = 1};
+    shmt_kernels_find(write, rule->kind, true, shmt_rule_regularises(rule))->push_dense(&span, 0, 1, grad, &u);
+}
+
+/* Backends skip blocks without gradient where this holds; `plain` never does. */
+static void a_zero_gradient_moves_nothing_where_the_rule_says_so(void **state) {
+    (void)state;
+    struct dice d = {.seed = 24};
+    for (uint32_t i = 0; i < SHMT_N_RULES * 4; i++) {
+        const struct shmt_rule rule = rule_of(i / 4, L1S[i % 4], L2S[i % 4]);
+        struct shmt_update u;
+        shmt_update_make(&rule, 0.3f, 0, &u);
+        for (int round = 0; round < 500 && !shmt_rule_moves_all(&rule); round++) {
+            float w = round % 10 == 0 ? 0 : 3 * draw(&d), words[4] = {0}, before[5];
+            const float zero = round % 2 ? 0.0f : -0.0f, grad = draw(&d);
+            shmt_rule_begin(rule.kind, &u, &w, words, 1, 1); /* a weight that was set from outside */
+            for (int k = round % 3; k > 0; k--) push_one(&rule, SHMT_WRITE_AGGREGATE, &w, words, &grad);
+            memcpy(before, &w, sizeof w);
+            memcpy(before + 1, words, sizeof words);
+            push_one(&rule, SHMT_WRITE_AGGREGATE, &w, words, &zero);
+            push_one(&rule, SHMT_WRITE_AGGREGATE, &w, words, NULL);
+            assert_memory_equal(&w, before, sizeof w);
+            assert_memory_equal(words, before + 1, sizeof words);
+        }
+    }
+    assert_false(shmt_rule_moves_all(&(struct shmt_rule){.kind = SHMT_RULE_ADAGRAD}));
+    assert_false(shmt_rule_moves_all(&(struct shmt_rule){.kind = SHMT_RULE_FTRL, .l1 = 1, .l2 = 1}));
+    assert_true(shmt_rule_moves_all(&(struct shmt_rule){.kind = SHMT_RULE_MOMENTUM}));
+    assert_true(shmt_rule_moves_all(&(struct shmt_rule){.kind = SHMT_RULE_SGD, .l1 = 1}));
+}
+
+static void weights_that_were_set_from_outside_stay_until_their_first_gradient(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        struct shmt_rule rule = rule_of(SHMT_RULE_FTRL, L1S[i], L2S[i]);
+        struct shmt_update u;
+        float w[4] = {1.5f, -0.25f, 0, 1e-3f}, words[8];
+        shmt_update_make(&rule, 0.3f, 0, &u);
+        shmt_rule_begin(SHMT_RULE_FTRL, &u, w, words, 4, 4);
+        /* z is rounded to 2^-24 of about l1 + w beta / r, which comes back divided by beta / r. */
+        assert_true(fabsf(w[0] - 1.5f) < 1e-6f && fabsf(w[1] + 0.25f) < 1e-6f && w[2] == 0 && fabsf(w[3] - 1e-3f) < 1e-6f);
+        rule = rule_of(SHMT_RULE_ADAGRAD, L1S[i], L2S[i]); /* L1 and L2 wait for a rate of its own */
+        const float zero = 0;
+        for (enum shmt_write write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++) {
+            float one = 1.5f, squares = 0;
+            push_one(&rule, write, &one, &squares, &zero);
+            assert_true(one == 1.5f && squares == 0);
+        }
+    }
+}
+
+/* Guards look for numbers that are none: no rule may turn them into zeros. */
+static void what_is_no_number_stays_none(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < SHMT_N_RULES * 4; i++)
+        for (enum shmt_write write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++) {
+            const struct shmt_rule rule = rule_of(i / 4, L1S[i % 4], L2S[i % 4]);
+            float w = 1, words[4] = {0};
+            if (!is_legal(write, rule.kind)) continue;
+            push_one(&rule, write, &w, words, &(float){NAN});
+            assert_true(isnan(w));
+        }
+}
+
+/* ---- names and refusals ---- */
+
+static void refused(struct shmt_rule rule, enum shmt_write write, const char *words) {
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_rule_check(&rule, write, &e), SHMTRAIN_E_USAGE);
+    if (!strstr(e.text, words)) fail_msg("\"%s\" does not say \"%s\"", e.text, words);
+}
+
+static void rules_refuse_what_they_cannot_bear_and_say_why(void **state) {
+    (void)state;
+    refused(rule_of(SHMT_RULE_FTRL, 0, 0), SHMT_WRITE_ATOMIC, "a weight that fits its z and n");
+    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "two averages, which have no bound");
+    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "take --write racy or locked");
+    for (uint32_t i = 0; i < SHMT_N_RULES * 4; i++) {
+        const struct shmt_rule rule = rule_of(i / 4, 0.1f, 0.1f);
+        const bool alone = rule.kind == SHMT_RULE_FTRL || rule.kind == SHMT_RULE_ADAM;
+        assert_int_equal(is_legal(i % 4, rule.kind), !(alone && i % 4 == SHMT_WRITE_ATOMIC));
+    }
+}
+
+static void constants_that_cannot_be_are_refused(void **state) {
+    (void)state;
+#define WITH(kind_, field, value, words)              \
+    do {                                              \
+        struct shmt_rule rule = rule_of(kind_, 0, 0); \
+        rule.field = value;                           \
+        refused(rule, SHMT_WRITE_RACY, words);        \
+    } while (0)
+    WITH(SHMT_RULE_SGD, kind, 99, "no optimizer number 99");
+    WITH(SHMT_RULE_SGD, l1, -1, "l1 -1");
+    WITH(SHMT_RULE_SGD, l2, INFINITY, "l2 inf");
+    WITH(SHMT_RULE_SGD, l2, NAN, "finite numbers");
+    WITH(SHMT_RULE_MOMENTUM, momentum, 1, "from 0 to below 1");
+    WITH(SHMT_RULE_ADAM, beta2, 1, "from 0 to below 1");
+    WITH(SHMT_RULE_ADAM, beta2, NAN, "from 0 to below 1");
+    WITH(SHMT_RULE_ADAM, epsilon, 0, "an epsilon above 0");
+    WITH(SHMT_RULE_ADAGRAD, epsilon, -1, "an epsilon above 0");
+    WITH(SHMT_RULE_FTRL, beta, -1, "a beta of at least 0");
+    WITH(SHMT_RULE_FTRL, beta, INFINITY, "a beta of at least 0");
+    WITH(SHMT_RULE_FTRL, beta, 0, "beta and l2");
+    /* Constants of other rules do not matter to sgd. */
+    assert_int_equal(shmt_rule_check(&(struct shmt_rule){.kind = SHMT_RULE_SGD, .momentum = 5}, SHMT_WRITE_RACY, NULL), 0);
+    assert_int_equal(shmt_rule_check(&(struct shmt_rule){.kind = SHMT_RULE_FTRL, .l2 = 1}, SHMT_WRITE_RACY, NULL), 0);
+}
+
+static void rules_have_names(void **state) {
+    (void)state;
+    struct shmt_error e = {0};
+    enum shmt_rule_kind kind;
+    for (uint32_t i = 0; i < SHMT_N_RULES; i++) {
+        assert_int_equal(shmt_rule_parse(shmt_rule_name(i), &kind, NULL), 0);
+        assert_int_equal(kind, i);
+    }
+    assert_int_equal(shmt_rule_parse("adamw", &kind, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "take sgd, momentum, adagrad, adam or ftrl"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(live_pushes_follow_the_formulas),
+        cmocka_unit_test(updates_of_batches_follow_the_formulas),
+        cmocka_unit_test(ftrl_minimises_its_objective),
+        cmocka_unit_test(adam_gives_the_numbers_of_another_program),
+        cmocka_unit_test(adams_corrections_are_one_minus_a_power),
+        cmocka_unit_test(small_l2_is_not_lost_in_rounding),
+        cmocka_unit_test(l2_is_stable_for_every_rate),
+        cmocka_unit_test(a_zero_gradient_moves_nothing_where_the_rule_says_so),
+        cmocka_unit_test(weights_that_were_set_from_outside_stay_until_their_first_gradient),
+        cmocka_unit_test(what_is_no_number_stays_none),
+        cmocka_unit_test(rules_refuse_what_they_cannot_bear_and_say_why),
+        cmocka_unit_test(constants_that_cannot_be_are_refused),
+        cmocka_unit_test(rules_have_names),
+    };
+    return cmocka_run_group_tests_name("store_rules", tests, NULL, NULL);
+}
