@@ -13,7 +13,7 @@
 
 #include "base/checked.h"
 
-#define MOST_HEADER 100000000 /* bytes: the format's own limit */
+#define MOST_HEADER (1 << 20) /* bytes: our own take less than 20 KiB, and what is parsed takes many times as much memory */
 
 /* A tensor and where its floats lie, counted from the end of the header. */
 struct entry {
