@@ -195,17 +195,19 @@ static void a_listener_hears_the_beginning_then_each_epoch_in_order(void **state
     }
 }
 
-static void set_what_is_not_there(void *arg) {
-    refused(arg, shmtrain_store_set(arg, "no-such-option", "1"), SHMTRAIN_E_USAGE, "no-such-option");
+static void read_what_is_not_there(void *arg) {
+    float x;
+    refused(arg, shmtrain_store_read(arg, 9, 0, 1, &x), SHMTRAIN_E_USAGE, "no table 9");
+    refused(arg, shmtrain_store_set(arg, "epochs", "1"), SHMTRAIN_E_USAGE, "a run is going on");
 }
 static void fail_at_begin(void *arg, const struct shmtrain_report *r) {
     (void)r;
-    set_what_is_not_there(arg);
+    read_what_is_not_there(arg);
 }
 static void fail_at_epoch(void *arg, const struct shmtrain_report *r, const struct shmtrain_epoch *epoch) {
     (void)r;
     (void)epoch;
-    set_what_is_not_there(arg);
+    read_what_is_not_there(arg);
 }
 
 static void a_call_that_fails_in_a_listener_is_not_the_runs_failure(void **state) {

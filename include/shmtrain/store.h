@@ -27,7 +27,8 @@ struct shmtrain_store;
 typedef int shmtrain_worker(shmtrain_session *s, void *arg);
 
 /* What the application wants to hear while a run goes on; each may be NULL. Called on the application's thread, inside
- * shmtrain_store_run or _train. */
+ * shmtrain_store_run or _train, or inside shmtrain_store_step. May call what is allowed while a run goes on (see "runs for event
+ * loops"); a call that fails in there is no failure of the run. */
 struct shmtrain_listener {
     void *arg;
     void (*begin)(void *arg, const struct shmtrain_report *so_far); /* data is loaded, workers are about to start */
@@ -42,11 +43,12 @@ struct shmtrain_listener {
 /* Makes a store with every option at its default. Errors: _MEMORY, _SYSTEM (no file descriptor is left). */
 SHMTRAIN_API int shmtrain_store_create(struct shmtrain_store **out);
 
-/* Frees it, its parameters and its data. NULL is fine. Not while it runs. */
+/* Frees it, its parameters and its data. NULL is fine. A run that was started in the background is stopped and waited for, and
+ * its listeners are not called any more. Not inside of a listener. */
 SHMTRAIN_API void shmtrain_store_destroy(struct shmtrain_store *store);
 
-/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. NULL: a sentence for
- * the store that shmtrain_store_create could not make. */
+/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. While a run goes on: of
+ * the last call that failed beside it. NULL: a sentence for the store that shmtrain_store_create could not make. */
 SHMTRAIN_API const char *shmtrain_store_message(const struct shmtrain_store *store);
 
 /* ---- configuration ---- */
@@ -92,11 +94,20 @@ SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worke
 
 /* ---- runs for event loops ----
  *
- * Instead of a call that blocks: start, a descriptor to poll, a step that never blocks. Listeners are called from step, on the
- * thread that calls it. Until step has returned 0 or less, the store takes these calls only: _step, _fd, _stop, _read, _report,
- * _look and _message, from the thread that started it (_stop: from anywhere). */
+ * Instead of a call that blocks: start, a descriptor to poll, a step that never blocks. The run is driven by a thread of the
+ * library's own, which has all signals blocked and never waits for the application: workers train whether somebody steps or not.
+ * Listeners are called from step, on the thread that calls it. Of begin, epochs and notes none is lost, and they come in their
+ * order, however late; of progress the newest is told.
+ *
+ * While a run goes on (until step has returned 0 or less; also in a listener of a call that blocks) a store takes these calls
+ * only: _step, _fd, _stop, _read, _report, _look, _table_at, _model_at, _listen and _message, from the thread that started it (_stop:
+ * from anywhere). The rest is refused with _USAGE. Several stores may run at once, each from its own thread or all from one.
+ *
+ * A process that the application forks meanwhile has no part in the run: it may exec, exit, or destroy its copy of the store,
+ * which does nothing to the run; but a _stop from there counts. */
 
-/* As shmtrain_store_run and shmtrain_store_train, but returns at once. Errors: _USAGE (a run is going on), _SYSTEM. */
+/* As shmtrain_store_run and shmtrain_store_train, but returns at once; their errors are step's. Errors: _USAGE (a run is going on),
+ * _MEMORY, _SYSTEM (no thread, no descriptor). */
 SHMTRAIN_API int shmtrain_store_start(struct shmtrain_store *store, shmtrain_worker *worker, void *arg);
 SHMTRAIN_API int shmtrain_store_start_training(struct shmtrain_store *store, const char *data);
 
@@ -190,10 +201,12 @@ SHMTRAIN_API int shmtrain_store_table_at(const struct shmtrain_store *store, int
  * while the run goes on, 0 when it is over (report and parameters are final), or a negative status. */
 SHMTRAIN_API int shmtrain_store_look(struct shmtrain_store *store, const struct shmtrain_progress **out);
 
-/* What the last run did, or so far. Owned by the store, valid until its next run. */
+/* What the last run did, or so far (in the background: as of the last step). Owned by the store, valid until its next run; in
+ * the background until the next step. */
 SHMTRAIN_API const struct shmtrain_report *shmtrain_store_report(const struct shmtrain_store *store);
 
-/* Rows row .. row + n - 1 of table t: (n, width). After a run; during one, from a listener: as they are at the moment. */
+/* Rows row .. row + n - 1 of table t: (n, width). During a run as they are at the moment: each float whole, but not all of one
+ * moment. Errors: _USAGE (no such table or rows; a run that trains a model has no tables before its data is loaded). */
 SHMTRAIN_API int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out);
 
 /* Sets rows before the first run, or between runs. */

@@ -86,9 +86,12 @@ static int judge(const struct shmt_scores *s) {
 
 int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data, const struct shmtrain_evaluation **out) {
     struct shmt_scores scores;
-    int rc = shmt_scores_make(store, data, true, &scores);
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = shmt_scores_make(store, data, true, &scores);
     if (rc == 0) rc = judge(&scores);
     shmt_scores_free(&scores);
+    shmt_call_leave(store);
     if (rc == 0) *out = &store->evaluation;
     return rc;
 }
@@ -120,10 +123,12 @@ static int check_probabilities(struct shmtrain_store *store) {
 int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
                            void *arg) {
     struct shmt_scores scores = {0};
-    shmt_error_clear(&store->error);
-    int rc = probabilities ? check_probabilities(store) : 0;
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = probabilities ? check_probabilities(store) : 0;
     if (rc == 0) rc = shmt_scores_make(store, data, false, &scores);
     if (rc == 0) rc = hand_out(&scores, probabilities, each, arg);
     shmt_scores_free(&scores);
+    shmt_call_leave(store);
     return rc;
 }

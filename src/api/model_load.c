@@ -207,12 +207,13 @@ static void move_in(struct arrival *a) {
 }
 
 int shmtrain_store_load(struct shmtrain_store *store, const char *path) {
+    int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
     struct arrival *a = calloc(1, sizeof *a);
-    shmt_error_clear(&store->error);
     if (!a) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to load %s", path);
     a->store = store;
     a->path = path;
-    int rc = shmt_model_open(path, &a->file, &store->error);
+    rc = shmt_model_open(path, &a->file, &store->error);
     if (rc == 0) rc = take_notes(a);
     if (rc == 0) rc = take_tables(a);
     if (rc == 0) rc = read_values(a);

@@ -10,6 +10,7 @@
 #include "api/store_priv.h"
 #include "ps/flat.h"
 
+/* Locked, as all that changes what the application's thread may be reading while this one runs in the background. */
 static void destroy_backend(struct shmtrain_store *store) {
     struct shmt_store *live = load_relaxed(&store->live); /* this thread alone sets it */
     store_relaxed(&store->live, NULL);
@@ -22,6 +23,7 @@ static void forget_state(struct shmt_declared *d) {
 }
 
 void shmt_store_forget_tables(struct shmtrain_store *store) {
+    pthread_mutex_lock(&store->lock);
     destroy_backend(store);
     for (uint32_t t = 0; t < store->n_tables; t++) {
         free(store->table[t].value);
@@ -29,6 +31,7 @@ void shmt_store_forget_tables(struct shmtrain_store *store) {
     }
     memset(store->table, 0, sizeof store->table);
     store->n_tables = 0;
+    pthread_mutex_unlock(&store->lock);
     store->kept = (struct shmt_kept){0};
     store->has_run = false;
 }
@@ -73,7 +76,9 @@ int shmt_store_take_parameters(struct shmtrain_store *store) {
     }
     store->kept = (struct shmt_kept){
         .rule = store->spec.rule, .rate = store->spec.rate.base, .planes = planes, .steps = steps_of(store, live)};
+    pthread_mutex_lock(&store->lock);
     destroy_backend(store);
+    pthread_mutex_unlock(&store->lock);
     return 0;
 }
 
@@ -99,6 +104,7 @@ static int give_table(struct shmtrain_store *store, struct shmt_store *made, int
 int shmt_store_give_parameters(struct shmtrain_store *store, struct shmt_store *made) {
     const bool with_state = shmt_store_has_state_for(store, &store->spec);
     int rc = 0;
+    pthread_mutex_lock(&store->lock);
     for (uint32_t t = 0; t < store->n_tables; t++) {
         struct shmt_declared *d = &store->table[t];
         if (rc == 0) rc = give_table(store, made, (int)t, with_state);
@@ -107,28 +113,29 @@ int shmt_store_give_parameters(struct shmtrain_store *store, struct shmt_store *
         forget_state(d);
     }
     store->kept = (struct shmt_kept){0};
-    store_relaxed(&store->live, made); /* this thread alone reads it */
+    store_relaxed(&store->live, made); /* the lock publishes it */
+    pthread_mutex_unlock(&store->lock);
     return rc;
 }
 
 /* ---- reading and writing ---- */
 
-static int find_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, struct shmt_declared **out) {
-    shmt_error_clear(&store->error);
-    if (t < 0 || (uint32_t)t >= store->n_tables) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is no table %d", t);
+static int find_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, struct shmt_declared **out,
+                     struct shmt_error *e) {
+    if (t < 0 || (uint32_t)t >= store->n_tables) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no table %d", t);
     const uint64_t rows = store->table[t].table.rows;
     if (n > rows || row > rows - n)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "table \"%s\" has %llu rows", store->table[t].table.name,
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%s\" has %llu rows", store->table[t].table.name,
                          (unsigned long long)rows);
     *out = &store->table[t];
     return 0;
 }
 
-int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out) {
+static int read_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out, struct shmt_error *e) {
     struct shmt_declared *d = NULL;
-    const int rc = find_rows(store, t, row, n, &d);
+    const int rc = find_rows(store, t, row, n, &d, e);
     if (rc < 0) return rc;
-    struct shmt_store *live = load_relaxed(&store->live);
+    struct shmt_store *live = load_relaxed(&store->live); /* the lock has it */
     if (live) return store->ops->read(live, t, row, n, out);
     const uint64_t width = d->table.width;
     if (d->value)
@@ -138,9 +145,18 @@ int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint6
     return 0;
 }
 
+int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out) {
+    struct shmt_error *e = shmt_call_error(store);
+    pthread_mutex_lock(&store->lock);
+    const int rc = read_rows(store, t, row, n, out, e);
+    pthread_mutex_unlock(&store->lock);
+    return rc;
+}
+
 int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
     struct shmt_declared *d = NULL;
-    const int rc = find_rows(store, t, row, n, &d);
+    int rc = shmt_call_idle(store); /* from here on the store is this thread's */
+    if (rc == 0) rc = find_rows(store, t, row, n, &d, &store->error);
     if (rc < 0) return rc;
     struct shmt_store *live = load_relaxed(&store->live);
     if (live) return store->ops->write(live, t, row, n, in);

@@ -229,25 +229,28 @@ static void borrow(const struct shmtrain_store *store, struct shmtrain_store *ou
     out->config = store->config;
     out->log = store->log;
     out->stop_fd = store->stop_fd;
+    pthread_mutex_init(&out->lock, NULL);
     out->n_offered = store->n_offered;
     memcpy(out->offered, store->offered, sizeof out->offered);
 }
 
 int shmtrain_store_plan(struct shmtrain_store *store, const char *data, const struct shmtrain_plan **out) {
-    shmt_error_clear(&store->error);
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
     struct shmtrain_store *own = malloc(sizeof *own);
     struct shmt_plan_kept *kept = calloc(1, sizeof *kept);
     if (kept) kept->data = strdup(data ? data : "");
-    int rc = own && kept && kept->data ? 0 : no_memory(store);
+    rc = own && kept && kept->data ? 0 : no_memory(store);
     if (rc == 0) {
         borrow(store, own);
-        shmt_stop_forget(own);
         rc = data ? shmt_train_prepare(own, data, plan_run, kept) : plan_workers(own, kept);
         store->error = own->error;
         shmt_store_forget_tables(own);
         free(own->epochs);
+        pthread_mutex_destroy(&own->lock);
     }
     free(own);
+    shmt_call_leave(store);
     if (rc < 0) {
         shmt_plan_free(kept);
         return rc;

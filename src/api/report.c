@@ -8,6 +8,21 @@
 #include "base/clock.h"
 #include "math/finite.h"
 
+const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
+                                               .write = "",
+                                               .backend = "",
+                                               .model = "",
+                                               .optimizer = "",
+                                               .schedule = "",
+                                               .replicas = "",
+                                               .dataset = {.name = ""},
+                                               .valid = {.name = ""},
+                                               .best_loss = NAN,
+                                               .first_step_seconds = NAN,
+                                               .lost_updates = NAN,
+                                               .numa = "",
+                                               .blas = ""};
+
 static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - from_ns) * 1e-9; }
 
 void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew) {
@@ -38,7 +53,6 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     r->load_seconds = seconds_since(store->began_ns);
     r->first_step_seconds = NAN;
     if (store->listener.begin) store->listener.begin(store->listener.arg, r);
-    shmt_error_clear(&store->error); /* what failed in there is the listener's affair, not the run's */
 }
 
 static struct shmt_board *board_of(struct shmtrain_store *store) { return store->ops->board(store->job.store); }
@@ -55,7 +69,6 @@ void shmt_report_progress(struct shmtrain_store *store) {
         store->report.examples += epoch->examples;
         store->report.train_seconds += epoch->seconds;
         if (store->listener.epoch) store->listener.epoch(store->listener.arg, &store->report, epoch);
-        shmt_error_clear(&store->error); /* what failed in there is the listener's affair, not the run's */
     }
 }
 

@@ -183,9 +183,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
 }
 
 int shmt_run_begin(struct shmtrain_store *store) {
-    shmt_error_clear(&store->error);
     store->began_ns = shmt_now_ns();
-    shmt_stop_forget(store);
     const int rc = shmt_store_take_parameters(store);
     if (rc < 0) return rc;
     store->ops = shmt_backend_find(store->config.backend);
@@ -194,13 +192,14 @@ int shmt_run_begin(struct shmtrain_store *store) {
     if (!store->epochs)
         return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for the figures of %llu epochs",
                          (unsigned long long)store->config.epochs);
-    store->report =
-        (struct shmtrain_report){.epoch = store->epochs, .dataset = {.name = ""}, .valid = {.name = ""}, .best_loss = NAN};
+    store->report = SHMT_NO_REPORT;
+    store->report.epoch = store->epochs;
     return 0;
 }
 
-int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg) {
+int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg) {
     struct shmt_crew crew = {0};
+    if (!worker) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "a run needs a worker function");
     int rc = shmt_run_begin(store);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = shmt_crew_make(store, store->ops, 1, &crew);
@@ -216,4 +215,12 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
     if (rc == 0) rc = shmt_run_job(store, &crew, NULL);
     shmt_crew_free(&crew);
     return shmt_lease_end(store, rc);
+}
+
+int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg) {
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = shmt_store_run(store, worker, arg);
+    shmt_call_leave(store);
+    return rc;
 }

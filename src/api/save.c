@@ -62,10 +62,11 @@ int shmtrain_store_save(struct shmtrain_store *store, const char *path) {
     struct shmt_tensor tensor[SHMT_MAX_TABLES];
     float *value[SHMT_MAX_TABLES] = {0};
     struct notes notes;
-    shmt_error_clear(&store->error);
+    int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
     if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save before a run");
     write_notes(store, &notes);
-    int rc = read_tables(store, tensor, value);
+    rc = read_tables(store, tensor, value);
     if (rc == 0) rc = shmt_model_file_write(path, tensor, store->n_tables, notes.note, notes.n, &store->error);
     for (uint32_t t = 0; t < store->n_tables; t++) free(value[t]);
     return rc;

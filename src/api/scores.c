@@ -201,8 +201,6 @@ static int score(struct shmt_scores *s) {
 
 int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out) {
     *out = (struct shmt_scores){.store = store};
-    shmt_error_clear(&store->error);
-    shmt_stop_forget(store);
     int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file") : 0;
     if (rc == 0) rc = find_model(out);
     if (rc == 0) rc = make_crew(out);

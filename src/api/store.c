@@ -16,22 +16,25 @@ int shmtrain_store_create(struct shmtrain_store **out) {
     if (!store) return SHMTRAIN_E_MEMORY;
     store->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     const int rc = store->stop_fd < 0 ? SHMTRAIN_E_SYSTEM : shmt_config_init(&store->config, &store->error);
+    store->report = SHMT_NO_REPORT;
     if (rc < 0) {
         if (store->stop_fd >= 0) close(store->stop_fd);
         free(store);
         return rc;
     }
+    pthread_mutex_init(&store->lock, NULL);
     *out = store;
     return 0;
 }
 
 void shmtrain_store_destroy(struct shmtrain_store *store) {
-    if (!store) return;
+    if (!store || (store->background && !shmt_background_end(store->background))) return;
     shmt_store_forget_tables(store);
     shmt_lease_close(store);
     shmt_config_fini(&store->config);
     shmt_plan_free(store->plan);
     close(store->stop_fd);
+    pthread_mutex_destroy(&store->lock);
     free(store->epochs);
     free(store->dataset_name);
     free(store->valid_name);
@@ -40,22 +43,54 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
 }
 
 const char *shmtrain_store_message(const struct shmtrain_store *store) {
-    return store ? store->error.text : "no memory for a store, or no file descriptor is left (ulimit -n)";
+    if (!store) return "no memory for a store, or no file descriptor is left (ulimit -n)";
+    return store->busy ? store->aside.text : store->error.text;
 }
+
+/* ---- calls beside a run ---- */
+
+struct shmt_error *shmt_call_error(struct shmtrain_store *store) {
+    struct shmt_error *e = store->busy ? &store->aside : &store->error;
+    shmt_error_clear(e);
+    return e;
+}
+
+int shmt_call_idle(struct shmtrain_store *store) {
+    struct shmt_error *e = shmt_call_error(store);
+    if (!store->busy) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "a run is going on: this call has to wait until it has ended");
+}
+
+int shmt_call_enter(struct shmtrain_store *store) {
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
+    shmt_stop_forget(store);
+    shmt_error_clear(&store->aside);
+    store->busy = true;
+    return 0;
+}
+
+void shmt_call_leave(struct shmtrain_store *store) { store->busy = false; }
 
 /* ---- configuration ---- */
 
 int shmtrain_store_set(struct shmtrain_store *store, const char *name, const char *value) {
-    shmt_error_clear(&store->error);
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
     return shmt_config_set(&store->config, name, name, value, &store->error);
 }
 
 int shmtrain_store_set_from_environment(struct shmtrain_store *store) {
-    shmt_error_clear(&store->error);
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
     return shmt_config_set_from_environment(&store->config, &store->error);
 }
 
 void shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_listener *listener) {
+    if (store->background) {
+        shmt_background_listen(store->background, listener);
+        return;
+    }
     store->listener = listener ? *listener : (struct shmtrain_listener){0};
     store->log = (struct shmt_log){.line = store->listener.note, .arg = store->listener.arg};
 }
@@ -68,9 +103,8 @@ static bool find_table(const struct shmtrain_store *store, const char *name) {
     return false;
 }
 
-int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width) {
+int shmt_store_add_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width) {
     struct shmt_error *e = &store->error;
-    shmt_error_clear(e);
     if (store->has_run) return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": declare tables before the first run", name);
     if (store->n_tables == SHMT_MAX_TABLES)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": at most %d tables", name, SHMT_MAX_TABLES);
@@ -88,11 +122,21 @@ int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_
     d->table.rows = rows;
     d->table.width = (uint32_t)width;
     const int rc = shmt_table_check(&d->table, e);
-    return rc < 0 ? rc : (int)store->n_tables++;
+    if (rc < 0) return rc;
+    pthread_mutex_lock(&store->lock); /* the application may be reading, in the background */
+    const int t = (int)store->n_tables++;
+    pthread_mutex_unlock(&store->lock);
+    return t;
+}
+
+int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width) {
+    const int rc = shmt_call_idle(store);
+    return rc < 0 ? rc : shmt_store_add_table(store, name, rows, width);
 }
 
 int shmtrain_store_examples(struct shmtrain_store *store, uint64_t n) {
-    shmt_error_clear(&store->error);
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
     if (n == 0 || n > UINT32_MAX) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "an epoch deals 1 to 4294967295 examples");
     store->n_examples = n;
     return 0;
@@ -108,7 +152,8 @@ const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store
 int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_model *model) {
     struct shmt_error *e = &store->error;
     const struct shmtrain_model *other;
-    shmt_error_clear(e);
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
     if (!model->name || !model->name[0] || !model->tables || !model->step || !model->score)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a model needs a name, tables, step and score");
     for (size_t i = 0; (other = shmtrain_store_model_at(store, i)); i++)
@@ -119,7 +164,9 @@ int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_mod
     return 0;
 }
 
-const struct shmtrain_report *shmtrain_store_report(const struct shmtrain_store *store) { return &store->report; }
+const struct shmtrain_report *shmtrain_store_report(const struct shmtrain_store *store) {
+    return store->background ? shmt_background_report(store->background) : &store->report;
+}
 
 void shmtrain_store_stop(struct shmtrain_store *store) {
     const uint64_t one = 1;

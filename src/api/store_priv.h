@@ -2,8 +2,10 @@
 #ifndef SHMT_API_STORE_PRIV_H
 #define SHMT_API_STORE_PRIV_H
 
+#include <pthread.h>
 #include <shmtrain/store.h>
 
+#include "api/background.h"
 #include "api/crew.h"
 #include "api/lease.h"
 #include "api/options.h"
@@ -35,9 +37,18 @@ struct shmt_kept {
     uint64_t steps;  /* batches that went into it (aggregate) */
 };
 
+/* A report of nothing yet: no name is NULL. */
+extern const struct shmtrain_report SHMT_NO_REPORT;
+
+/* A store belongs to one thread of the application. While a run goes on in the background (background.c), its thread has all of it
+ * but `busy`, `aside` and `background`, which stay the application's, and what `lock` protects, which both use: tables, live. */
 struct shmtrain_store {
     struct shmt_config config;
     struct shmt_error error;
+    bool busy;               /* a call that runs workers goes on: others are refused */
+    struct shmt_error aside; /* of the calls that are made meanwhile: by listeners, or beside the background */
+    struct shmt_background *background;
+    pthread_mutex_t lock;
     struct shmtrain_listener listener;
     struct shmt_log log;
     const struct shmtrain_model *offered[SHMT_MAX_OFFERED];
@@ -60,7 +71,7 @@ struct shmtrain_store {
     uint64_t began_ns;
     char *dataset_name, *valid_name;
     bool has_run;
-    struct shmt_plan_kept *plan; /* the last one; NULL: none */
+    struct shmt_plan_kept *plan;           /* the last one; NULL: none */
     struct shmt_trained trained;           /* it outlives later runs that fail before they begin */
     struct shmtrain_evaluation evaluation; /* the last one */
     uint64_t *confusion;                   /* what it points to */
@@ -96,8 +107,25 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
 bool shmt_stop_asked(struct shmtrain_store *store);
 void shmt_stop_forget(struct shmtrain_store *store);
 
-/* What every run begins with: a clear error, no stop asked for, an empty report, the backend chosen; parameters of an earlier
- * run are kept. */
+/* Every public call but those that are allowed while workers run. 0: the error is clear, go on. _USAGE: a run is going on. */
+int shmt_call_idle(struct shmtrain_store *store);
+
+/* The same for a call that runs workers, which ends with `leave`: other calls are refused meanwhile, and a stop counts from now
+ * on. */
+int shmt_call_enter(struct shmtrain_store *store);
+void shmt_call_leave(struct shmtrain_store *store);
+
+/* Where a call that is allowed while workers run leaves its sentence; clear. */
+struct shmt_error *shmt_call_error(struct shmtrain_store *store);
+
+/* The runs themselves: what shmtrain_store_run and _train do between enter and leave. */
+int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg);
+int shmt_store_train(struct shmtrain_store *store, const char *data);
+
+/* Declares a table: its number, or a status. */
+int shmt_store_add_table(struct shmtrain_store *store, const char *name, uint64_t rows, uint64_t width);
+
+/* What every run begins with: an empty report, the backend chosen; parameters of an earlier run are kept. */
 int shmt_run_begin(struct shmtrain_store *store);
 
 /* parameters.c. Takes parameters and state out of the last run's backend, and destroys it. */

@@ -150,7 +150,7 @@ static int make_tables(struct session *s) {
     const uint32_t n = s->model->tables(&s->train.data, &store->job.settings, shape);
     shmt_store_forget_tables(store);
     for (uint32_t t = 0; t < n; t++) {
-        const int rc = shmtrain_store_table(store, shape[t].name, shape[t].rows, shape[t].width);
+        const int rc = shmt_store_add_table(store, shape[t].name, shape[t].rows, shape[t].width);
         if (rc < 0) return rc;
         store->table[t].l2_rows = shape[t].l2_rows;
     }
@@ -326,7 +326,7 @@ static int begin(struct session *s) {
     struct shmtrain_store *store = s->store;
     const int rc = shmt_run_begin(store);
     if (rc < 0) return rc;
-    if (s->source[0] == '\0')
+    if (!s->source || s->source[0] == '\0')
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file, or builtin:sparse");
     return shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &s->crew);
 }
@@ -339,7 +339,7 @@ static void end(struct session *s) {
     shmt_crew_free(&s->crew);
 }
 
-int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
+int shmt_store_train(struct shmtrain_store *store, const char *data) {
     struct session s = {.store = store, .source = data};
     int rc = begin(&s);
     if (rc == 0) rc = prepare(&s, false);
@@ -360,5 +360,13 @@ int shmt_train_prepare(struct shmtrain_store *store, const char *data,
                                            .work_bytes = work_bytes(&s)};
     if (rc == 0) rc = use(store, &prepared, arg);
     end(&s);
+    return rc;
+}
+
+int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = shmt_store_train(store, data);
+    shmt_call_leave(store);
     return rc;
 }
