@@ -45,9 +45,9 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     r->l1 = (double)spec->rule.l1;
     r->l2 = (double)spec->rule.l2;
     r->guests = spec->n_guests;
-    r->numa_nodes = 1;
-    r->numa = "off";
-    r->page_bytes = 4096;
+    r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
+    r->numa = shmt_machine_numa_name(&spec->placement);
+    if (r->page_bytes == 0) r->page_bytes = shmt_pages_bytes(SHMT_PAGES_ORDINARY); /* a backend without pages of its own */
     r->blas = "";
     r->lost_updates = NAN;
     r->load_seconds = seconds_since(store->began_ns);

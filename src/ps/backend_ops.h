@@ -66,6 +66,7 @@ struct shmt_home {
     int fd;                       /* with has_fd: an empty file of shared memory that the store takes over (named stores) */
     uint32_t has_fd;
     uint32_t transparent; /* 1: transparent huge pages are welcome (reserved ones: spec.placement.page_bytes) */
+    uint64_t *page_bytes_out; /* what the pages are; may be NULL */
 };
 
 struct shmt_backend_ops {

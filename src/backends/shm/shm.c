@@ -97,6 +97,7 @@ static int make_segment(struct shmt_store *store, const struct shmt_home *home, 
     if (rc < 0) return rc;
     wish.range = range;
     rc = shmt_segment_create(&wish, &store->segment, e);
+    if (rc == 0 && home->page_bytes_out) *home->page_bytes_out = store->segment.page_bytes;
     free(range);
     return rc;
 }
