@@ -70,7 +70,8 @@ static inline int load_name(struct loaded *l, const char *name, uint64_t seed, b
     memset(l, 0, sizeof *l);
     int status = shmt_source_open(name, seed, held_out, &source, &l->error);
     if (status != 0) return status;
-    status = load_source(l, source, n_parts, SHMT_ALL_COLUMNS);
+    status = shmt_source_unpack(source, &l->error);
+    if (status == 0) status = load_source(l, source, n_parts, SHMT_ALL_COLUMNS);
     shmt_source_close(source);
     return status;
 }

@@ -7,12 +7,13 @@
 #include <sys/mman.h>
 
 #include "api/load_place.h"
+#include "segment/budget.h"
 
-/* What the workers of one pass share, as of the fork. */
+/* What the workers of one pass share, as of the fork: it fills, or counts, or unpacks. */
 struct pass {
     struct shmt_load *load;
-    const struct shmt_columns *columns; /* count */
-    const struct shmt_arrays *into;     /* fill; NULL: this pass counts */
+    const struct shmt_arrays *into;     /* fill; or NULL */
+    const struct shmt_columns *columns; /* count; or NULL */
 };
 
 int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts,
@@ -31,15 +32,28 @@ static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
     struct shmt_load *load = pass->load;
     (void)team;
     if (pass->into) return shmt_source_fill(load->source, rank, load->n_parts, load->part, pass->into, e);
+    if (!pass->columns) return shmt_source_unpack(load->source, e);
     /* A bad line is no failure of the worker: the first one in the file counts, which another part may have. */
     (void)shmt_source_count(load->source, pass->columns, rank, load->n_parts, &load->part[rank]);
     return 0;
 }
 
-static int run_pass(struct shmtrain_store *store, const struct shmt_crew *crew, struct pass *pass) {
-    const struct shmt_team_spec spec = {
-        .kind = crew->kind, .n = pass->load->n_parts, .body = work, .arg = pass, .what = "reading data"};
+static int run_pass(struct shmtrain_store *store, const struct shmt_crew *crew, struct pass *pass, uint32_t n) {
+    const struct shmt_team_spec spec = {.kind = crew->kind, .n = n, .body = work, .arg = pass, .what = "reading data"};
     return shmt_drive(store, &spec, &(struct shmt_driver){0});
+}
+
+/* By one worker, so that a stop ends it. What a header announces is held against the memory first. */
+static int unpack(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {
+    struct pass pass = {.load = load};
+    struct shmt_budget budget;
+    if (load->unpacked || !shmt_source_is_packed(load->source)) return 0;
+    shmt_budget_read("", &budget);
+    int rc = shmt_budget_check(&budget, shmt_source_guess_bytes(load->source, load->dense), load->name, NULL,
+                               "free some, or train on a part of it", &store->error);
+    if (rc == 0) rc = run_pass(store, crew, &pass, 1);
+    load->unpacked = rc == 0;
+    return rc;
 }
 
 int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
@@ -47,7 +61,8 @@ int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const 
     const struct shmt_columns all = SHMT_ALL_COLUMNS;
     struct pass pass = {.load = load, .columns = columns ? columns : &all};
     memset(load->part, 0, load->n_parts * sizeof *load->part);
-    const int rc = run_pass(store, crew, &pass);
+    int rc = unpack(load, store, crew);
+    if (rc == 0) rc = run_pass(store, crew, &pass, load->n_parts);
     if (rc < 0) return rc;
     return shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
 }
@@ -122,8 +137,10 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
     if (rc < 0) return rc;
     const struct shmt_arrays into = arrays_of(load);
     struct pass pass = {.load = load, .into = &into};
-    rc = run_pass(store, crew, &pass);
+    rc = run_pass(store, crew, &pass, load->n_parts);
     if (rc < 0) return rc;
+    shmt_source_close(load->source);
+    load->source = NULL;
     load->data.start = into.start;
     load->data.id = into.id;
     load->data.value = into.value;

@@ -12,8 +12,9 @@ struct shmt_readers;
 /* One set of examples on its way into shared memory. Start with {0}. */
 struct shmt_load {
     const char *name;
-    bool dense; /* the layout */
-    struct shmt_source *source;
+    bool dense;                 /* the layout */
+    struct shmt_source *source; /* until fill closes it */
+    bool unpacked;
     struct shmt_part *part; /* (n_parts) shared with the workers that count and fill */
     uint32_t n_parts;
     struct shmt_columns columns;
@@ -29,14 +30,15 @@ struct shmt_load {
 int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts,
                    bool dense);
 
-/* First pass; `columns` NULL: all. Sets totals. */
+/* First pass; `columns` NULL: all. Sets totals. Unpacks the source before, where that is needed. */
 int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
                     const struct shmt_columns *columns);
 
 /* What follows from the totals, and the columns that the data will have: sizes, and data without its arrays. */
 void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns);
 
-/* Second pass: makes the segment, placed for those who will read it (load_place.h), and fills it. */
+/* Second pass: makes the segment, placed for those who will read it (load_place.h), and fills it. Closes the source: what
+ * it has unpacked is not needed any more. */
 int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
                    const struct shmt_readers *readers);
 

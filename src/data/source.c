@@ -30,7 +30,8 @@ int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt
     if (held_out) {
         return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file for them", name);
     }
-    return shmt_libsvm_open(name, out, e);
+    const int status = shmt_idx_open(name, out, e);
+    return status > 0 ? shmt_libsvm_open(name, out, e) : status;
 }
 
 void shmt_source_close(struct shmt_source *source) {
@@ -54,6 +55,12 @@ void shmt_source_place(const struct shmt_source *source, uint64_t at, char *out,
     } else {
         snprintf(out, bytes, "%s example %llu", source->name, (unsigned long long)at + 1);
     }
+}
+
+bool shmt_source_is_packed(const struct shmt_source *source) { return source->ops->unpack != NULL; }
+
+int shmt_source_unpack(const struct shmt_source *source, struct shmt_error *e) {
+    return source->ops->unpack ? source->ops->unpack(source, e) : 0;
 }
 
 /* A part in which nothing was found yet. */

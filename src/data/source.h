@@ -4,7 +4,7 @@
  * the sums are known and memory of the exact size is there, `fill` for every part. The result does not depend on how many parts
  * there are, to the last bit of every sum. A source writes into memory of its caller and holds no pointer into it. Opening
  * happens before workers are forked; they use the opened source as it was (read-only), so count and fill are safe in several
- * processes or threads at once.
+ * processes or threads at once. Some sources must be unpacked first, in one process or thread, into memory that all of them see.
  *
  * Data that was counted before the number of columns was known, and has ids beyond it (validation data usually), is counted
  * once more with these columns: what count found under some columns is exactly what fill writes under the same. */
@@ -63,19 +63,27 @@ struct shmt_arrays {
     struct shmt_columns columns;
 };
 
-/* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", or a path to LIBSVM
- * text in a regular file. `seed` is used by generators only. `held_out`: a generator gives examples of the same planted model
- * that the training set does not contain (their number: key `valid`); a reader refuses it. *out belongs to the caller, who
- * closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA (empty or
- * compressed file), _SYSTEM (cannot be read), _MEMORY. */
+/* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", a path to LIBSVM text
+ * in a regular file, or one to an IDX file of examples, packed or not; its labels are found by its name ("images" replaced by
+ * "labels"), or named, too: "IMAGES,LABELS". `seed` is used by generators only. `held_out`: a generator gives examples of the
+ * same planted model that the training set does not contain (their number: key `valid`); a reader refuses it. *out belongs to
+ * the caller, who closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA
+ * (empty or compressed file; IDX: a bad header, no labels), _SYSTEM (cannot be read), _MEMORY. */
 int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 
 bool shmt_source_is_generator(const struct shmt_source *source);
 
 /* A guess, before counting, of the bytes that the arrays will need in the sparse or the dense layout: from the file's size and
- * its beginning, or from the keys. */
+ * its beginning, or from the keys; and of the bytes that the source itself takes when it is unpacked, until it is closed. */
 uint64_t shmt_source_guess_bytes(const struct shmt_source *source, bool dense);
+
+/* Must the source be unpacked before it is counted? */
+bool shmt_source_is_packed(const struct shmt_source *source);
+
+/* Unpacks it, once; nothing to do for sources that are not packed. Its memory was set aside by open, and is used from here on.
+ * May take seconds. Errors: SHMTRAIN_E_DATA (damaged, truncated, too long), _SYSTEM, _MEMORY. */
+int shmt_source_unpack(const struct shmt_source *source, struct shmt_error *e);
 
 /* Counts part `part` of `n_parts`, ids outside `columns` left out. A bad line goes into out->error, as "FILE:LINE:COLUMN: what
  * was expected, what was found"; the status is also returned. The first bad line of the file is the one in the lowest-numbered

@@ -18,6 +18,7 @@ struct shmt_source_ops {
     int (*fill)(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted, uint64_t first,
                 uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e);
     uint64_t (*guess_bytes)(const struct shmt_source *source, bool dense);
+    int (*unpack)(const struct shmt_source *source, struct shmt_error *e); /* NULL: nothing to unpack */
     void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
     void (*close)(struct shmt_source *source);
 };
@@ -55,6 +56,7 @@ static inline uint64_t shmt_part_begin(uint64_t n, uint32_t part, uint32_t n_par
 
 /* The kinds. `keys` is what stands behind "builtin:NAME:", or NULL. */
 int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e);
+int shmt_idx_open(const char *name, struct shmt_source **out, struct shmt_error *e); /* 1: this is no IDX file */
 int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_dense_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
