@@ -11,6 +11,8 @@
 #include "api/store_priv.h"
 #include "segment/budget.h"
 
+#define HEADERS_BYTES (UINT64_C(64) << 10) /* of the three segments, and of their last pages: plenty */
+
 static struct shmt_head *head_of(const struct shmtrain_store *store) { return store->ops->head(store->job.store); }
 
 /* ---- the name ---- */
@@ -71,16 +73,17 @@ int shmt_lease_begin(struct shmtrain_store *store) {
 
 /* ---- the data ---- */
 
-int shmt_lease_decide(struct shmtrain_store *store, uint64_t data_bytes) {
+int shmt_lease_decide(struct shmtrain_store *store, uint64_t train_bytes, uint64_t valid_bytes) {
     struct shmt_lease *lease = &store->lease;
     struct shmt_need need;
     char text[2][32];
-    uint64_t left, size, bytes;
+    uint64_t left, size, data_bytes, bytes;
     if (!lease->held || store->spec.n_guests == 0) return 0;
     const int rc = store->ops->plan(&store->spec, &need, &store->error);
     if (rc < 0) return rc;
     shmt_named_room(&left, &size);
-    lease->shares = shmt_add_u64(need.total_bytes, data_bytes, &bytes) && bytes <= left;
+    if (!shmt_add_u64(train_bytes, valid_bytes, &data_bytes)) data_bytes = UINT64_MAX;
+    lease->shares = shmt_add_u64(data_bytes, need.total_bytes + HEADERS_BYTES, &bytes) && bytes <= left;
     if (lease->shares) return 0;
     shmt_bytes_text(data_bytes, text[0], sizeof text[0]);
     shmt_bytes_text(left > need.total_bytes ? left - need.total_bytes : 0, text[1], sizeof text[1]);
@@ -119,9 +122,8 @@ static uint64_t offset_of(const struct shmt_segment *segment, const void *array)
     return array ? (uint64_t)((const unsigned char *)array - segment->base) - SHMT_SEGMENT_HEADER_BYTES : SHMT_NOWHERE;
 }
 
-/* NULL data: none; NULL segment: guests do not get it. */
 static void describe(const struct shmtrain_data *data, const struct shmt_segment *segment, struct shmt_manifest_data *out) {
-    if (!data || !segment) return;
+    if (!data) return;
     out->shared = 1;
     out->bytes = segment->bytes - SHMT_SEGMENT_HEADER_BYTES;
     out->n_examples = data->n_examples;
@@ -171,6 +173,7 @@ static void describe_model(const struct shmtrain_store *store, struct shmt_manif
     if (job->settings.classes) memcpy(out->classes, job->settings.classes, out->n_classes * sizeof *out->classes);
     out->first_feature = lease->first_feature;
     out->share = lease->share;
+    if (!lease->shares) return;
     describe(job->train, lease->train, &out->train);
     if (lease->share == 0) describe(job->valid, lease->valid, &out->valid);
 }
@@ -271,6 +274,7 @@ int shmt_lease_end(struct shmtrain_store *store, int rc) {
     for (int part = SHMT_NAMED_DATA; mine && lease->shares && part < SHMT_NAMED_PARTS; part++)
         (void)shmt_named_unlink(lease->name, (enum shmt_named_part)part, NULL);
     lease->held = false;
+    lease->train = lease->valid = NULL;
     if (lease->made) {
         publish_outcome(store, rc);
         return rc;

@@ -32,9 +32,9 @@ struct shmt_lease {
  * name, or it is there already: whose), _SYSTEM. */
 int shmt_lease_begin(struct shmtrain_store *store);
 
-/* When sizes are known: whether data of so many bytes goes into files of its own, which takes room in /dev/shm. If not, the
- * spec loses its places for guests, and a line of the log says so. */
-int shmt_lease_decide(struct shmtrain_store *store, uint64_t data_bytes);
+/* When sizes are known: whether training and validation data of so many bytes go into files of their own, which take room in
+ * /dev/shm. If not, the spec loses its places for guests, and a line of the log says so. */
+int shmt_lease_decide(struct shmtrain_store *store, uint64_t train_bytes, uint64_t valid_bytes);
 
 /* The file for a part of the data into *out; -1: it stays private. */
 int shmt_lease_data_file(struct shmtrain_store *store, enum shmt_named_part part, int *out);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "api/load_place.h"
 #include "segment/budget.h"
@@ -126,7 +127,9 @@ static int make_segment(struct shmt_load *load, struct shmtrain_store *store, co
     int rc = shmt_load_ranges(load, readers, &range, &wish.n_ranges, &store->error);
     if (rc < 0) return rc;
     wish.range = range;
-    rc = shmt_segment_create(&wish, &load->segment, &store->error);
+    if (load->shared != SHMT_NAMED_STORE) rc = shmt_lease_data_file(store, load->shared, &wish.fd);
+    if (rc == 0) rc = shmt_segment_create(&wish, &load->segment, &store->error);
+    if (rc < 0 && wish.fd >= 0) close(wish.fd);
     free(range);
     return rc;
 }

@@ -19,7 +19,8 @@ struct shmt_load {
     uint32_t n_parts;
     struct shmt_columns columns;
     struct shmt_totals totals;
-    enum shmt_pages pages; /* that the segment shall have */
+    enum shmt_pages pages;       /* that the segment shall have */
+    enum shmt_named_part shared; /* with a name: the file that guests find it by; SHMT_NAMED_STORE: none */
     struct shmt_segment segment;
     uint64_t start_off, id_off, value_off, dense_off, label_off, bytes; /* of the segment's contents */
     struct shmtrain_data data;           /* complete after fill; its classes are known after plan */

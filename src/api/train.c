@@ -257,7 +257,9 @@ static int choose_memory(struct session *s) {
     if (rc < 0) return rc;
     s->train.pages = shmt_machine_pages(machine, s->train.bytes, "data");
     if (s->has_valid) s->valid.pages = shmt_machine_pages(machine, s->valid.bytes, "validation data");
-    return 0;
+    s->train.shared = SHMT_NAMED_DATA;
+    s->valid.shared = SHMT_NAMED_VALID;
+    return shmt_lease_decide(s->store, s->train.bytes, s->has_valid ? s->valid.bytes : 0);
 }
 
 /* Beside the segments. */
@@ -317,6 +319,10 @@ static int train(struct session *s) {
         store->job.valid_label = s->valid.data.label;
     }
     name_data(s);
+    store->lease.train = &s->train.segment;
+    store->lease.valid = s->has_valid ? &s->valid.segment : NULL;
+    store->lease.share = s->share;
+    store->lease.first_feature = s->train.columns.base;
     const int rc = shmt_run_job(store, &s->crew, s->l2_shares);
     shmt_trained_make(s->model, &s->train.data, s->train.columns.base, store->job.settings.bias, &store->trained);
     return rc;
@@ -342,8 +348,10 @@ static void end(struct session *s) {
 int shmt_store_train(struct shmtrain_store *store, const char *data) {
     struct session s = {.store = store, .source = data};
     int rc = begin(&s);
+    if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = prepare(&s, false);
     if (rc == 0) rc = train(&s);
+    rc = shmt_lease_end(store, rc);
     end(&s);
     return rc;
 }
