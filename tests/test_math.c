@@ -12,6 +12,8 @@
 #include "math/auc.h"
 #include "math/finite.h"
 #include "math/logistic.h"
+#include "math/parallel.h"
+#include "math/softmax.h"
 #include "math/tree.h"
 
 /* How far `got` lies from `want`, in units of the last place of a float near `want`. */
@@ -106,6 +108,75 @@ static void many_margins_at_once_give_the_same_bits(void **state) {
         }
         for (uint32_t k = n; k < 70; k++) assert_true(slope[k] == 77 && loss[k] == 77);
     }
+}
+
+/* Every 997th float from 1 to the largest: 1,075,000 of them. */
+static void the_logarithm_above_one_is_accurate(void **state) {
+    (void)state;
+    double worst = 0;
+    for (uint32_t bits = shmt_bits_of_float(1); bits < 0x7f800000u; bits += 997) {
+        const float x = shmt_float_of_bits(bits);
+        worst = fmax(worst, error_in_units(shmt_log_above_one(x), logl((long double)x)));
+    }
+    print_message("units in the last place: log %.2f\n", worst);
+    assert_true(worst <= 3.0);
+    assert_true(shmt_log_above_one(1) == 0);
+    assert_true(isnan(shmt_log_above_one(NAN)));
+}
+
+static void softmax_is_accurate_for_every_number_of_classes(void **state) {
+    (void)state;
+    double worst_loss = 0, worst_share = 0;
+    for (uint32_t n = 1; n <= 1024; n += n < 20 ? 1 : 67)
+        for (uint64_t round = 0; round < 40; round++) {
+            float z[1024], p[1024];
+            long double rest = 0, most;
+            uint32_t largest = 0;
+            const double size = pow(10, (double)(round % 5) - 2);
+            for (uint32_t c = 0; c < n; c++) p[c] = z[c] = (float)(size * (shmt_unit(shmt_hash64(4, round, n, c)) - 0.5));
+            for (uint32_t c = 0; c < n; c++)
+                if (z[c] > z[largest]) largest = c;
+            most = (long double)z[largest];
+            for (uint32_t c = 0; c < n; c++) rest += c == largest ? 0 : expl((long double)z[c] - most);
+            const uint32_t y = (uint32_t)shmt_below(shmt_hash64(5, round, n, 0), n);
+            const long double want = log1pl(rest) + (most - (long double)z[y]);
+            /* A difference d of scores is rounded by 2^-24 d, and so is e^-d, relatively: d units more. */
+            worst_loss = fmax(worst_loss, error_in_units(shmt_softmax(n, p, y), want) / (1 + size));
+            for (uint32_t c = 0; c < n; c++)
+                worst_share = fmax(worst_share, error_in_units(p[c], expl((long double)z[c] - most) / (1 + rest)) / (1 + size));
+        }
+    print_message("units in the last place: loss %.2f, probabilities %.2f\n", worst_loss, worst_share);
+    assert_true(worst_loss <= 4.0);
+    assert_true(worst_share <= 4.0);
+}
+
+static void softmax_goes_to_its_limits_and_shows_what_is_no_number(void **state) {
+    (void)state;
+    float sure[] = {-500, 3000, -INFINITY}, wrong[] = {0, 200}, infinite[] = {0, INFINITY}, none[] = {0, NAN, 1};
+    float first[] = {NAN, 0};
+    assert_true(shmt_softmax(3, sure, 1) == 0);
+    assert_true(sure[0] == 0 && sure[1] == 1 && sure[2] == 0);
+    assert_true(shmt_softmax(2, wrong, 0) == 200);
+    assert_false(isfinite(shmt_softmax(2, infinite, 0)));
+    assert_true(isnan(shmt_softmax(3, none, 0)));
+    assert_true(isnan(shmt_softmax(2, first, 1)));
+}
+
+/* ---- parallel ---- */
+
+struct visits {
+    uint32_t n[1000];
+};
+static void visit(void *arg, uint64_t i) { ((struct visits *)arg)->n[i]++; }
+
+static void every_tile_is_visited_once_by_any_number_of_threads(void **state) {
+    (void)state;
+    for (uint32_t threads = 0; threads <= 9; threads++)
+        for (uint64_t n = 0; n <= 1000; n += n < 12 ? 1 : 247) {
+            struct visits v = {{0}};
+            shmt_parallel(threads, n, visit, &v);
+            for (uint64_t i = 0; i < 1000; i++) assert_int_equal(v.n[i], i < n);
+        }
 }
 
 /* The definition, by recursion. */
@@ -207,6 +278,10 @@ int main(void) {
         cmocka_unit_test(logistic_of_nan_is_nan),
         cmocka_unit_test(logistic_slope_is_the_derivative_of_the_loss),
         cmocka_unit_test(many_margins_at_once_give_the_same_bits),
+        cmocka_unit_test(the_logarithm_above_one_is_accurate),
+        cmocka_unit_test(softmax_is_accurate_for_every_number_of_classes),
+        cmocka_unit_test(softmax_goes_to_its_limits_and_shows_what_is_no_number),
+        cmocka_unit_test(every_tile_is_visited_once_by_any_number_of_threads),
         cmocka_unit_test(tree_sum_follows_the_tree),
         cmocka_unit_test(tree_sum_is_the_same_from_subtrees),
         cmocka_unit_test(finite_check_finds_one_bad_number_anywhere),

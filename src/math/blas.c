@@ -1,0 +1,117 @@
+/* Finding and calling OpenBLAS: see blas.h. */
+#include "math/blas.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef SHMT_BLAS_SERIAL
+#    define SHMT_BLAS_SERIAL "" /* configure knows no place of the serial variant */
+#endif
+#define ANY_VARIANT    "libopenblas.so.0"
+#define THREADS_OPTION "OPENBLAS_NUM_THREADS"
+
+/* The C interface of BLAS; its numbers for "row-major", "as it is", "transposed". */
+enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
+typedef void sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const float *a, int lda,
+                   const float *b, int ldb, float beta, float *c, int ldc);
+typedef char *text(void);
+typedef void set_threads(int n);
+
+/* Written once, under g_once. */
+static pthread_once_t g_once = PTHREAD_ONCE_INIT;
+static sgemm *g_sgemm;
+static char g_name[96];
+static struct shmt_error g_error;
+
+/* A function of the library; POSIX lets dlsym's pointer be one, ISO C has no word for it. */
+static void look_up(void *library, const char *name, void *function_out) {
+    void *const found = dlsym(library, name);
+    memcpy(function_out, &found, sizeof found);
+}
+
+static bool is_alone(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+    if (!tasks) return false;
+    for (const struct dirent *d; (d = readdir(tasks));) n += d->d_name[0] != '.';
+    closedir(tasks);
+    return n == 1;
+}
+
+/* A variant with threads starts them while it is loaded, unless its environment says that one is enough. The environment may be
+ * changed where no other thread can be reading it, as in a forked worker. */
+static void *load_without_threads(const char *path) {
+    const char *set = getenv(THREADS_OPTION);
+    char *before = set ? strdup(set) : NULL;
+    const bool alone = is_alone() && (!set || before);
+    if (alone) (void)setenv(THREADS_OPTION, "1", 1);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (alone && before) (void)setenv(THREADS_OPTION, before, 1);
+    if (alone && !before) (void)unsetenv(THREADS_OPTION);
+    free(before);
+    return library;
+}
+
+/* "OpenBLAS 0.3.21 NO_LAPACKE ... Zen MAX_THREADS=64": of the configuration the first two words, then the kernel's name. */
+static void name_library(void *library, const char *path) {
+    text *config, *core;
+    look_up(library, "openblas_get_config", &config);
+    look_up(library, "openblas_get_corename", &core);
+    if (!config || !core) {
+        const char *slash = strrchr(path, '/');
+        snprintf(g_name, sizeof g_name, "%s", slash ? slash + 1 : path);
+        return;
+    }
+    const char *words = config();
+    const size_t first = strcspn(words, " "), both = words[first] ? first + 1 + strcspn(words + first + 1, " ") : first;
+    snprintf(g_name, sizeof g_name, "%.*s %s", (int)both, words, core());
+}
+
+/* Where it fails, why stands in g_error. */
+static bool try_library(const char *path) {
+    void *library = load_without_threads(path);
+    set_threads *threads = NULL;
+    if (library) look_up(library, "cblas_sgemm", &g_sgemm);
+    if (!g_sgemm) {
+        const char *why = dlerror();
+        shmt_error_clear(&g_error);
+        shmt_fail(&g_error, SHMTRAIN_E_SYSTEM, "SHMTRAIN_BLAS names no BLAS library that can be used: %s", why ? why : path);
+        if (library) dlclose(library);
+        return false;
+    }
+    look_up(library, "openblas_set_num_threads", &threads);
+    if (threads) threads(1);
+    name_library(library, path);
+    return true;
+}
+
+static void load(void) {
+    const char *named = getenv("SHMTRAIN_BLAS");
+    if (named && named[0] != '\0') {
+        (void)try_library(named);
+        return;
+    }
+    if (SHMT_BLAS_SERIAL[0] != '\0' && try_library(SHMT_BLAS_SERIAL)) return;
+    if (try_library(ANY_VARIANT)) return;
+    shmt_error_clear(&g_error);
+    shmt_fail(
+        &g_error, SHMTRAIN_E_SYSTEM,
+        "softmax needs OpenBLAS, which is not there: install libopenblas0-serial (Fedora: openblas-serial, Arch: openblas)");
+}
+
+int shmt_blas_open(struct shmt_error *e) {
+    pthread_once(&g_once, load);
+    if (g_sgemm) return 0;
+    return shmt_fail(e, g_error.status, "%s", g_error.text);
+}
+
+const char *shmt_blas_name(void) { return g_name; }
+
+void shmt_sgemm(struct shmt_factor a, struct shmt_factor b, uint32_t k, float beta, struct shmt_matrix c) {
+    g_sgemm(ROW_MAJOR, a.transposed ? TRANSPOSED : AS_IT_IS, b.transposed ? TRANSPOSED : AS_IT_IS, (int)c.rows, (int)c.cols,
+            (int)k, 1, a.at, (int)a.stride, b.at, (int)b.stride, beta, c.at, (int)c.stride);
+}
