@@ -1,5 +1,5 @@
-/* models: the linear ones. Gradients against finite differences, optima against LIBLINEAR and the normal equations, single steps
- * against figures by hand. They run on the plain backend, in ordinary memory. */
+/* models: the linear ones. Gradients against finite differences, optima against LIBLINEAR and the normal equations, single
+ * steps against figures by hand. They run on the plain backend, in ordinary memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* The list of built-in models. */
 #include "models/models.h"
 
-static const struct shmtrain_model *const MODELS[] = {&SHMT_MODEL_LOGISTIC, &SHMT_MODEL_SVM, &SHMT_MODEL_LINEAR};
+static const struct shmtrain_model *const MODELS[] = {&SHMT_MODEL_LOGISTIC, &SHMT_MODEL_SVM, &SHMT_MODEL_LINEAR,
+                                                      &SHMT_MODEL_SOFTMAX};
 
 const struct shmtrain_model *shmt_model_at(size_t i) { return i < sizeof MODELS / sizeof *MODELS ? MODELS[i] : NULL; }

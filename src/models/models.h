@@ -4,7 +4,7 @@
 
 #include <shmtrain/model.h>
 
-extern const struct shmtrain_model SHMT_MODEL_LOGISTIC, SHMT_MODEL_SVM, SHMT_MODEL_LINEAR;
+extern const struct shmtrain_model SHMT_MODEL_LOGISTIC, SHMT_MODEL_SVM, SHMT_MODEL_LINEAR, SHMT_MODEL_SOFTMAX;
 
 /* Built-in model number i, from 0; NULL behind the last. */
 const struct shmtrain_model *shmt_model_at(size_t i);

@@ -2,8 +2,9 @@
  *
  *     loss(w . x + b, y) = max(0, 1 - y (w . x + b))        y in {-1, +1}
  *
- * with a subgradient with respect to the dot product of -y below the margin of 1, and 0 from there on. Examples beyond the margin
- * push nothing but what L2 asks for. With l2 = 1 / (C n) this is LIBLINEAR's -s 3, apart from its bias, which is regularised. */
+ * with a subgradient with respect to the dot product of -y below the margin of 1, and 0 from there on. Examples beyond the
+ * margin push nothing but what L2 asks for. With l2 = 1 / (C n) this is LIBLINEAR's -s 3, apart from its bias, which is
+ * regularised. */
 #include "models/models.h"
 #include "models/sparse_priv.h"
 

@@ -1,0 +1,259 @@
+/* Multinomial logistic regression on dense rows:
+ *
+ *     minimise  mean over i of -a_i log p(y_i | x_i)  +  l2 / 2 * |W|^2        p(c | x) = e^(z_c) / sum over d of e^(z_d)
+ *                                                                              z = W x + b, b not regularised
+ *
+ * with W (classes, features) the table "weight", b (classes, 1) the table "bias" (only with settings.bias), classes in the
+ * order of settings.classes, and a_i the example's weight. For n examples as rows of X (n, features), with targets Y (n,
+ * classes) of zeros and ones:
+ *
+ *     Z = X W^T + b        P = softmax of each row of Z        G = a (P - Y)        dW = G^T X        db = column sums of G
+ *
+ * The two products are OpenBLAS's. dW is written into the buffer that the store lends: in `aggregate` that is the gradient
+ * itself. Examples are taken TILE at a time, gathered into one block where they are shuffled, so that the memory for them does
+ * not grow with the item; all but the first tile's products are added to what is there.
+ *
+ * Bits do not depend on the number of threads: each product is cut into blocks of fixed sizes, each block is computed by one
+ * thread, and no sum goes across blocks. In the live modes others change W while a product reads it. RACE(hogwild): each
+ * element is whole, some may be older than others, as a reader of live rows must expect. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "math/blas.h"
+#include "math/parallel.h"
+#include "math/softmax.h"
+#include "models/models.h"
+#include "ps/session.h"
+
+enum {
+    TILE = 64, /* examples at a time: their rows stay in the second-level cache until the second product */
+    ROWS =
+        16, /* examples of one block, where there are few classes: as fast as 64 in one product (figures in performance.md) */
+    CLASSES = 128, /* outputs of one block; with more, a block has all examples of the tile, or W would be read too often */
+    FEATURES = 256 /* columns of dW in one block */
+};
+_Static_assert(SHMTRAIN_MAX_CLASSES == 1024, "so it is said below");
+_Static_assert(TILE >= SHMTRAIN_MODEL_GROUP, "what is scored at once fits into one tile");
+
+static const char *check(const struct shmtrain_data *data) {
+    if (data->n_labels < 2) return "one label only, and softmax needs two or more";
+    return data->n_labels > SHMTRAIN_MAX_CLASSES ? "more than 1024 labels, and softmax takes no more" : NULL;
+}
+
+/* Data without any features has a column of weights that nobody uses: there is no table of width 0. */
+static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+    const uint32_t features = data->n_features ? data->n_features : 1;
+    out[0] = (struct shmtrain_shape){.name = "weight", .rows = with->n_classes, .width = features, .l2_rows = with->n_classes};
+    out[1] = (struct shmtrain_shape){.name = "bias", .rows = with->n_classes, .width = 1, .l2_rows = 0};
+    return with->bias ? 2 : 1;
+}
+
+/* ---- the memory of one call ---- */
+
+/* What the blocks of a tile work on. The buffers belong to the call. */
+struct tile {
+    const struct shmtrain_batch *batch;
+    const struct shmtrain_settings *with;
+    uint32_t features, classes;
+    const float *weight, *bias; /* (classes, features), (classes) or NULL */
+    uint32_t first, n;          /* examples first .. first + n - 1 of the batch */
+    float *gathered;            /* (TILE, features); NULL where examples stand one behind the other */
+    const float *x;             /* (n, features) */
+    float *z;                   /* (TILE, classes): scores, then slopes */
+    uint32_t *target;           /* (TILE) class of each example */
+    float *loss;                /* (TILE) */
+    float *dw, *db;             /* lent gradients */
+};
+
+/* One allocation for all buffers: a call takes 100 microseconds and more, malloc less than one. */
+static int begin(struct tile *t, shmtrain_session *s, const struct shmtrain_batch *batch,
+                 const struct shmtrain_settings *with) {
+    const struct shmtrain_data *data = batch->data;
+    uint64_t stride;
+    *t = (struct tile){.batch = batch, .with = with, .features = data->n_features, .classes = with->n_classes};
+    int rc = shmt_blas_open(&s->error);
+    if (rc == 0) rc = shmtrain_view(s, 0, 0, t->classes, &t->weight, &stride, NULL);
+    if (rc == 0 && with->bias) rc = shmtrain_view(s, 1, 0, t->classes, &t->bias, &stride, NULL);
+    if (rc < 0) return rc;
+    if (t->features > INT_MAX)
+        return shmt_fail(&s->error, SHMTRAIN_E_DATA, "softmax takes at most %d features, and the data has %u", INT_MAX,
+                         t->features);
+    const uint64_t gathered = batch->example ? (uint64_t)TILE * t->features : 0;
+    t->loss = malloc((gathered + (uint64_t)TILE * (t->classes + 2)) * sizeof(float));
+    if (!t->loss) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "no memory for %d examples of %u features", TILE, t->features);
+    t->target = (uint32_t *)(void *)(t->loss + TILE);
+    t->z = t->loss + 2 * TILE;
+    t->gathered = gathered ? t->z + (uint64_t)TILE * t->classes : NULL;
+    return 0;
+}
+
+static void end(struct tile *t) { free(t->loss); }
+
+/* ---- one tile ---- */
+
+static uint64_t example_at(const struct tile *t, uint32_t k) {
+    const uint64_t place = t->first + (uint64_t)k;
+    return t->batch->example ? t->batch->example[place] : t->batch->first + place;
+}
+
+static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Rows that one block of examples has, and classes; they follow from the number of classes alone. */
+static uint32_t block_rows(const struct tile *t) { return t->classes <= CLASSES ? ROWS : TILE; }
+static uint32_t row_blocks(const struct tile *t) { return (t->n + block_rows(t) - 1) / block_rows(t); }
+static uint32_t class_blocks(const struct tile *t) { return (t->classes + CLASSES - 1) / CLASSES; }
+
+static void gather_row(void *arg, uint64_t k) {
+    const struct tile *t = arg;
+    memcpy(t->gathered + k * t->features, t->batch->data->dense + example_at(t, (uint32_t)k) * t->features,
+           t->features * sizeof(float));
+}
+
+/* Z = X W^T + b, one block of it. */
+static void score_block(void *arg, uint64_t i) {
+    const struct tile *t = arg;
+    const uint32_t row = (uint32_t)(i / class_blocks(t)) * block_rows(t), class = (uint32_t)(i % class_blocks(t)) * CLASSES;
+    const struct shmt_matrix z = {.at = t->z + (uint64_t)row * t->classes + class,
+                                  .rows = lesser(block_rows(t), t->n - row),
+                                  .cols = lesser(CLASSES, t->classes - class),
+                                  .stride = t->classes};
+    for (uint32_t k = 0; k < z.rows; k++)
+        for (uint32_t c = 0; c < z.cols; c++) z.at[k * z.stride + c] = t->bias ? t->bias[class + c] : 0;
+    if (t->features == 0) return;
+    const struct shmt_factor x = {t->x + (uint64_t)row * t->features, t->features, false},
+                             w = {t->weight + (uint64_t) class * t->features, t->features, true};
+    shmt_sgemm(x, w, t->features, 1, z);
+}
+
+/* Losses of a block of examples, and G in the place of Z. */
+static void judge_block(void *arg, uint64_t i) {
+    const struct tile *t = arg;
+    const uint32_t from = (uint32_t)i * ROWS, to = lesser(from + ROWS, t->n);
+    const float *weights = t->batch->data->weight;
+    for (uint32_t k = from; k < to; k++) {
+        float *z = t->z + (uint64_t)k * t->classes;
+        const float weight = weights ? weights[example_at(t, k)] : 1;
+        t->loss[k] = weight * shmt_softmax(t->classes, z, t->target[k]);
+        z[t->target[k]] -= 1;
+        for (uint32_t c = 0; c < t->classes && weights; c++) z[c] *= weight;
+    }
+}
+
+/* dW = G^T X, one block of it: some classes, some features. */
+static void slope_block(void *arg, uint64_t i) {
+    const struct tile *t = arg;
+    const uint32_t class = (uint32_t)(i % class_blocks(t)) * CLASSES, column = (uint32_t)(i / class_blocks(t)) * FEATURES;
+    const struct shmt_matrix dw = {.at = t->dw + (uint64_t) class * t->features + column,
+                                   .rows = lesser(CLASSES, t->classes - class),
+                                   .cols = lesser(FEATURES, t->features - column),
+                                   .stride = t->features};
+    const struct shmt_factor g = {t->z + class, t->classes, true}, x = {t->x + column, t->features, false};
+    shmt_sgemm(g, x, t->n, t->first == 0 ? 0 : 1, dw);
+}
+
+/* db: the column sums of G, examples in their order. */
+static void add_bias(const struct tile *t) {
+    if (t->first == 0) memset(t->db, 0, t->classes * sizeof(float));
+    for (uint32_t k = 0; k < t->n; k++)
+        for (uint32_t c = 0; c < t->classes; c++) t->db[c] += t->z[(uint64_t)k * t->classes + c];
+}
+
+/* The number of the example's class: labels ascend. */
+static int find_class(shmtrain_session *s, const struct shmtrain_settings *with, float label, uint32_t *out) {
+    uint32_t from = 0, to = with->n_classes;
+    while (to - from > 1) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (with->classes[middle] <= label)
+            from = middle;
+        else
+            to = middle;
+    }
+    *out = from;
+    if (with->classes[from] == label) return 0;
+    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "the label %g is none of the %u of the training data", (double)label,
+                     with->n_classes);
+}
+
+/* Puts examples first .. first + n - 1 in place, and computes Z. */
+static int score_tile(shmtrain_session *s, struct tile *t, uint32_t first, uint32_t n) {
+    t->first = first;
+    t->n = n;
+    for (uint32_t k = 0; k < n; k++) {
+        const int rc = find_class(s, t->with, t->batch->data->label[example_at(t, k)], &t->target[k]);
+        if (rc < 0) return rc;
+    }
+    if (t->gathered) shmt_parallel(t->with->threads, n, gather_row, t);
+    t->x = t->gathered ? t->gathered : t->features ? t->batch->data->dense + example_at(t, 0) * t->features : NULL;
+    shmt_parallel(t->with->threads, (uint64_t)row_blocks(t) * class_blocks(t), score_block, t);
+    return 0;
+}
+
+static double add_losses(const struct tile *t) {
+    double sum = 0;
+    for (uint32_t k = 0; k < t->n; k++) sum += (double)t->loss[k];
+    return sum;
+}
+
+/* ---- the model ---- */
+
+static int add_gradients(shmtrain_session *s, struct tile *t, double *loss_out) {
+    const uint32_t threads = t->with->threads, columns = (t->features + FEATURES - 1) / FEATURES;
+    for (uint32_t first = 0; first < t->batch->n; first += TILE) {
+        const int rc = score_tile(s, t, first, lesser(TILE, t->batch->n - first));
+        if (rc < 0) return rc;
+        shmt_parallel(threads, (t->n + ROWS - 1) / ROWS, judge_block, t);
+        shmt_parallel(threads, (uint64_t)columns * class_blocks(t), slope_block, t);
+        if (t->db) add_bias(t);
+        *loss_out += add_losses(t);
+    }
+    return 0;
+}
+
+static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                double *loss_out) {
+    struct tile t;
+    double loss = 0;
+    int rc = begin(&t, s, batch, with);
+    if (rc == 0) rc = shmtrain_lend(s, 0, &t.dw);
+    if (rc == 0 && with->bias) rc = shmtrain_lend(s, 1, &t.db);
+    if (rc == 0 && t.features == 0) memset(t.dw, 0, t.classes * sizeof(float));
+    if (rc == 0) rc = add_gradients(s, &t, &loss);
+    if (rc == 0) rc = shmtrain_push(s, 0, 0, t.classes, t.dw);
+    if (rc == 0 && with->bias) rc = shmtrain_push(s, 1, 0, t.classes, t.db);
+    end(&t);
+    if (rc == 0) *loss_out = loss;
+    return rc;
+}
+
+static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                 float *score_out, double *loss_out) {
+    struct tile t;
+    int rc = begin(&t, s, batch, with);
+    if (rc == 0) rc = score_tile(s, &t, 0, batch->n);
+    if (rc == 0) {
+        memcpy(score_out, t.z, (uint64_t)batch->n * t.classes * sizeof(float));
+        shmt_parallel(with->threads, (t.n + ROWS - 1) / ROWS, judge_block, &t);
+        *loss_out = add_losses(&t);
+    }
+    end(&t);
+    return rc;
+}
+
+static void probabilities(uint32_t n, uint32_t outputs, float *score_out) {
+    for (uint64_t i = 0; i < n; i++) (void)shmt_softmax(outputs, score_out + i * outputs, 0);
+}
+
+const struct shmtrain_model SHMT_MODEL_SOFTMAX = {
+    .name = "softmax",
+    .about = "two to 1024 classes, dense data, log loss",
+    .task = SHMTRAIN_CLASSES,
+    .dense = 1,
+    .loss = "log loss",
+    .curvature = 0.5f, /* of the largest eigenvalue of diag(p) - p p^T */
+    .check = check,
+    .tables = tables,
+    .step = step,
+    .score = score,
+    .probabilities = probabilities,
+};
