@@ -65,6 +65,11 @@ static struct shmtrain_report ordinary(void) {
                                     .updates = 33585,
                                     .examples_per_second = 358240,
                                     .wait_fraction = 0.125,
+                                    .lost_updates = NAN,
+                                    .numa_nodes = 1,
+                                    .numa = "off",
+                                    .page_bytes = 4096,
+                                    .blas = "",
                                     .parameter_bytes = 496,
                                     .parameters_xxh64 = 0x0123456789abcdef};
 }
@@ -74,7 +79,8 @@ static struct shmtrain_report ordinary(void) {
 static const char GOLDEN[] =
     "{\"mode\":\"async\",\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"replicas\":\"one\",\"backend\":\"shm\","
     "\"workers\":8,\"threads\":1,\"model\":\"logistic\",\"optimizer\":\"sgd\",\"rate\":0.0625,\"schedule\":\"inverse\","
-    "\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,"
+    "\"l1\":0.0,\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_nodes\":1,"
+    "\"page_bytes\":4096,\"blas\":null,"
     "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592},"
     "\"valid\":{\"name\":\"a9a.t\",\"examples\":16281,\"features\":123,\"nonzeros\":225776},\"best_loss\":null,"
     "\"epochs\":[{\"epoch\":1,\"partial\":false,\"examples\":32561,\"seconds\":0.0625,\"train_loss\":0.375,"
@@ -83,7 +89,7 @@ static const char GOLDEN[] =
     "\"valid_loss\":null,\"valid_accuracy\":null,\"valid_auc\":null}],"
     "\"stopped\":true,\"seconds\":1.5,\"load_seconds\":0.25,\"first_step_seconds\":0.5,\"train_seconds\":0.09375,"
     "\"examples\":33585,\"updates\":33585,\"examples_per_second\":358240.0,\"wait_fraction\":0.125,"
-    "\"parameter_bytes\":496,\"parameters_xxh64\":\"0123456789abcdef\"}\n";
+    "\"lost_updates\":null,\"parameter_bytes\":496,\"parameters_xxh64\":\"0123456789abcdef\"}\n";
 
 static void a_report_is_one_line_of_json_with_these_names(void **state) {
     const struct shmtrain_report r = ordinary();
@@ -210,6 +216,24 @@ static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
                         "parameters  xxh64 0123456789abcdef\n");
 }
 
+static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
+    struct shmtrain_report r = ordinary();
+    char text[2048];
+    (void)state;
+    r.l1 = 0.001;
+    r.guests = 3;
+    r.numa = "interleave";
+    r.numa_nodes = 4;
+    r.page_bytes = 2 << 20;
+    r.lost_updates = 0.015;
+    shmtrain_report_opening(&r, text, sizeof text);
+    assert_non_null(strstr(text, "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"));
+    assert_non_null(strstr(text, "workers     8, places for 3 more by name, shm backend\n"));
+    assert_non_null(strstr(text, "memory      interleave over 4 NUMA nodes, pages of 2 MiB\n"));
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_non_null(strstr(text, "\nlost        1.50 % of the updates of single parameters, by estimate\n"));
+}
+
 /* Every number as large, small, negative or undefined as its type allows; names longer than a line. */
 static void no_line_is_wider_than_80_columns(void **state) {
     static const double NUMBERS[] = {0, 1e-300, 1, 99999, 1e7, 1e30, 1e300, -1e300, INFINITY, -INFINITY, NAN};
@@ -244,7 +268,9 @@ static void no_line_is_wider_than_80_columns(void **state) {
                 r.dataset.examples = r.dataset.features = r.dataset.nonzeros = n;
                 r.valid.examples = r.valid.features = r.valid.nonzeros = n;
                 r.updates = n;
-                r.rate = r.l2 = r.best_loss = r.seconds = r.train_seconds = r.examples_per_second = x;
+                r.guests = r.numa_nodes = (uint32_t)(n > 4096 ? 4096 : n);
+                r.numa = "interleave";
+                r.rate = r.l1 = r.l2 = r.lost_updates = r.best_loss = r.seconds = r.train_seconds = r.examples_per_second = x;
                 r.wait_fraction = 1;
                 shmtrain_report_heading(&r, text, sizeof text);
                 assert_narrow(text);
@@ -330,6 +356,7 @@ int main(void) {
         TEST(ordinary_lines_stand_under_their_headings),
         TEST(without_validation_its_columns_are_not_there),
         TEST(opening_and_summary_say_what_runs_and_what_came_out),
+        TEST(what_is_out_of_the_ordinary_has_words_of_its_own),
         TEST(no_line_is_wider_than_80_columns),
         TEST(a_long_name_is_cut_at_its_beginning),
         TEST(what_a_terminal_would_obey_is_no_part_of_a_name),

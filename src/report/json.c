@@ -69,10 +69,16 @@ static void add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "optimizer", json_string(r->optimizer));
     json_object_set_new(o, "rate", number(r->rate));
     json_object_set_new(o, "schedule", json_string(r->schedule));
+    json_object_set_new(o, "l1", number(r->l1));
     json_object_set_new(o, "l2", number(r->l2));
     json_object_set_new(o, "batch", whole(r->batch));
     json_object_set_new(o, "item", whole(r->item));
     json_object_set_new(o, "seed", whole(r->seed));
+    json_object_set_new(o, "guests", whole(r->guests));
+    json_object_set_new(o, "numa", r->numa ? json_string(r->numa) : json_null());
+    json_object_set_new(o, "numa_nodes", whole(r->numa_nodes));
+    json_object_set_new(o, "page_bytes", whole(r->page_bytes));
+    json_object_set_new(o, "blas", r->blas && r->blas[0] ? text_of(r->blas) : json_null());
 }
 
 static void add_results(json_t *o, const struct shmtrain_report *r) {
@@ -89,6 +95,7 @@ static void add_results(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "updates", whole(r->updates));
     json_object_set_new(o, "examples_per_second", number(r->examples_per_second));
     json_object_set_new(o, "wait_fraction", number(r->wait_fraction));
+    json_object_set_new(o, "lost_updates", number(r->lost_updates));
     json_object_set_new(o, "parameter_bytes", whole(r->parameter_bytes));
     json_object_set_new(o, "parameters_xxh64", json_string(hash));
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/words_priv.h"
+
 /* Appends to a 0-terminated text of at most `bytes`. */
 static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void add(char *out, size_t bytes, const char *format, ...) {
@@ -14,25 +16,6 @@ static void add(char *out, size_t bytes, const char *format, ...) {
     va_start(args, format);
     vsnprintf(out + used, bytes - used, format, args);
     va_end(args);
-}
-
-/* "1234", "12.3 k", "4.56 M": three digits are enough for rates and counts. */
-static const char *short_number(double x, char out[16]) {
-    static const char *const UNITS[] = {"", " k", " M", " G", " T"};
-    size_t unit = 0;
-    if (!(x >= 0 && x < 1e16)) { /* nothing that a run does, but it must not break the line */
-        snprintf(out, 16, "%.3g", x);
-        return out;
-    }
-    while (x >= 10000 && unit + 1 < sizeof UNITS / sizeof *UNITS) {
-        x /= 1000;
-        unit++;
-    }
-    if (unit == 0)
-        snprintf(out, 16, "%.0f", x);
-    else
-        snprintf(out, 16, "%.*f%s", x < 10 ? 2 : x < 100 ? 1 : 0, x, UNITS[unit]);
-    return out;
 }
 
 /* With so many decimals, or as few as it takes to stay within `width`. */
@@ -73,15 +56,15 @@ void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain
             add(out, bytes, "  %6.2f %%", 100 * epoch->valid_accuracy);
         cell(out, bytes, 7, 4, epoch->valid_auc);
     }
-    add(out, bytes, "  %10s ", short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
+    add(out, bytes, "  %10s ", shmt_short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
     cell(out, bytes, 8, 3, epoch->seconds);
     if (epoch->partial) add(out, bytes, "  stopped");
 }
 
 static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t features, uint64_t nonzeros) {
     char text[3][16];
-    add(out, bytes, "%s examples, %s features, %s nonzeros\n", short_number((double)examples, text[0]),
-        short_number((double)features, text[1]), short_number((double)nonzeros, text[2]));
+    add(out, bytes, "%s examples, %s features, %s nonzeros\n", shmt_short_number((double)examples, text[0]),
+        shmt_short_number((double)features, text[1]), shmt_short_number((double)nonzeros, text[2]));
 }
 
 static void add_choices(char *out, size_t bytes, const struct shmtrain_report *r) {
@@ -111,6 +94,23 @@ static void add_name(char *out, size_t bytes, const char *name) {
     add(out, bytes, "%s%s", n > most ? "..." : "", shown);
 }
 
+static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {
+    add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
+    if (r->l1 > 0) add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
+    add(out, bytes, "l2 %.4g\n", r->l2);
+}
+
+/* Where it runs, as far as there is anything to say about it. */
+static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r) {
+    add(out, bytes, "workers     %u", r->workers);
+    if (r->threads > 1) add(out, bytes, " of %u threads", r->threads);
+    if (r->guests > 0) add(out, bytes, ", places for %u more by name", r->guests);
+    add(out, bytes, ", %s backend\n", r->backend);
+    if (r->numa_nodes > 1)
+        add(out, bytes, "memory      %s over %u NUMA nodes, pages of %s\n", r->numa, r->numa_nodes,
+            r->page_bytes > 4096 ? "2 MiB" : "4 KiB");
+}
+
 void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t bytes) {
     if (bytes == 0) return;
     out[0] = '\0';
@@ -126,13 +126,9 @@ void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t 
         add(out, bytes, "\n            ");
         add_counts(out, bytes, r->valid.examples, r->valid.features, r->valid.nonzeros);
     }
-    if (r->model[0] != '\0')
-        add(out, bytes, "model       %.16s, %s with rate %.4g %s, l2 %.4g\n", r->model, r->optimizer, r->rate, r->schedule,
-            r->l2);
+    if (r->model[0] != '\0') add_model(out, bytes, r);
     add_choices(out, bytes, r);
-    add(out, bytes, "workers     %u", r->workers);
-    if (r->threads > 1) add(out, bytes, " of %u threads", r->threads);
-    add(out, bytes, ", %s backend\n", r->backend);
+    add_machine(out, bytes, r);
 }
 
 static void add_validation(char *out, size_t bytes, const struct shmtrain_report *r) {
@@ -140,8 +136,8 @@ static void add_validation(char *out, size_t bytes, const struct shmtrain_report
     const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
     add(out, bytes, "validation  loss ");
     add_number(out, bytes, 10, 5, last->valid_loss);
-    if (!isnan(last->valid_accuracy))
-        add(out, bytes, ", accuracy %.2f %%, AUC %.4f", 100 * last->valid_accuracy, last->valid_auc);
+    if (!isnan(last->valid_accuracy)) add(out, bytes, ", accuracy %.2f %%", 100 * last->valid_accuracy);
+    if (!isnan(last->valid_auc)) add(out, bytes, ", AUC %.4f", last->valid_auc);
     add(out, bytes, "\n");
     if (isnan(r->best_loss)) return;
     add(out, bytes, "            the model that made the data has loss ");
@@ -159,9 +155,14 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     add_number(out, bytes, 8, 3, r->seconds);
     add(out, bytes, " s (");
     add_number(out, bytes, 8, 3, r->train_seconds);
-    add(out, bytes, " s of training), %s examples/s", short_number(r->examples_per_second, text[0]));
+    add(out, bytes, " s of training), %s examples/s", shmt_short_number(r->examples_per_second, text[0]));
     add(out, bytes, "\n            %s updates, %.1f %% of the workers' time waiting\n",
-        short_number((double)r->updates, text[1]), 100 * r->wait_fraction);
+        shmt_short_number((double)r->updates, text[1]), 100 * r->wait_fraction);
+    if (!isnan(r->lost_updates)) {
+        add(out, bytes, "lost        ");
+        add_number(out, bytes, 6, 2, 100 * r->lost_updates);
+        add(out, bytes, " %% of the updates of single parameters, by estimate\n");
+    }
     add_validation(out, bytes, r);
     add(out, bytes, "parameters  xxh64 %016llx\n", (unsigned long long)r->parameters_xxh64);
 }

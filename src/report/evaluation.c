@@ -1,0 +1,137 @@
+/* What a model is worth on some data: lines for people, and one JSON object. */
+#include <shmtrain/report.h>
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/words_priv.h"
+
+#define MOST_OF_MATRIX 10 /* classes: more do not fit 80 columns */
+#define MOST_MISTAKES  10 /* kinds of them that are listed instead */
+#define FLAGS          (JSON_COMPACT | JSON_REAL_PRECISION(12))
+
+/* ---- lines ---- */
+
+/* A count in 6 columns, exact as long as it fits. */
+static const char *count_text(uint64_t n, char out[16]) {
+    if (n > 999999) return shmt_short_number((double)n, out);
+    snprintf(out, 16, "%" PRIu64, n);
+    return out;
+}
+
+/* A label in 6 columns. */
+static const char *label_text(float label, char out[16]) {
+    snprintf(out, 16, "%.4g", (double)label);
+    if (strlen(out) > 6) snprintf(out, 16, "%.0e", (double)label);
+    return out;
+}
+
+static void add_matrix(FILE *f, const struct shmtrain_evaluation *e) {
+    char text[16];
+    fprintf(f, "confusion   rows: true class; columns: predicted class\n%8s", "");
+    for (uint32_t c = 0; c < e->n_classes; c++) fprintf(f, " %6s", label_text(e->classes[c], text));
+    fprintf(f, "\n");
+    for (uint32_t row = 0; row < e->n_classes; row++) {
+        fprintf(f, "%8s", label_text(e->classes[row], text));
+        for (uint32_t c = 0; c < e->n_classes; c++) fprintf(f, " %6s", count_text(e->confusion[row * e->n_classes + c], text));
+        fprintf(f, "\n");
+    }
+}
+
+/* The most frequent mistake below `limit`, or at it but behind `from`; false: there is none. */
+static int next_mistake(const struct shmtrain_evaluation *e, uint64_t limit, uint64_t from, uint64_t *at_out) {
+    const uint64_t n = e->n_classes;
+    uint64_t best = 0;
+    for (uint64_t i = 0; i < n * n; i++) {
+        const uint64_t count = e->confusion[i];
+        if (i / n == i % n || count <= best || count > limit || (count == limit && i <= from)) continue;
+        best = count;
+        *at_out = i;
+    }
+    return best > 0;
+}
+
+static void add_mistakes(FILE *f, const struct shmtrain_evaluation *e) {
+    uint64_t limit = UINT64_MAX, at = 0;
+    char text[3][16];
+    fprintf(f, "confusion   %" PRIu32 " classes; the most frequent mistakes:\n", e->n_classes);
+    for (int i = 0; i < MOST_MISTAKES && next_mistake(e, limit, at, &at); i++) {
+        limit = e->confusion[at];
+        fprintf(f, "            %6s taken for %6s: %6s\n", label_text(e->classes[at / e->n_classes], text[0]),
+                label_text(e->classes[at % e->n_classes], text[1]), count_text(limit, text[2]));
+    }
+    if (limit == UINT64_MAX) fprintf(f, "            none\n");
+}
+
+char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
+    char *text = NULL, count[16];
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    if (!f) return NULL;
+    fprintf(f, "model       %.40s, %s examples\n", e->model, count_text(e->examples, count));
+    fprintf(f, "%-11.24s %.5f\n", e->loss_name, e->loss);
+    if (!isnan(e->accuracy)) fprintf(f, "accuracy    %.2f %%\n", 100 * e->accuracy);
+    if (!isnan(e->auc)) fprintf(f, "AUC         %.4f\n", e->auc);
+    if (!isnan(e->root_mean_square_error)) fprintf(f, "RMSE        %.5g\n", e->root_mean_square_error);
+    if (e->n_classes > MOST_OF_MATRIX)
+        add_mistakes(f, e);
+    else if (e->n_classes > 0)
+        add_matrix(f, e);
+    const int failed = ferror(f);
+    if (fclose(f) == 0 && !failed) return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- JSON ---- */
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+/* Classes as short as they were written: the shortest of 6 to 9 digits that is the same float. */
+static json_t *label_of(float label) {
+    char text[32] = "";
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)label);
+        if (strtof(text, NULL) == label) break;
+    }
+    return label == floorf(label) && fabsf(label) < 1e15f ? json_integer((json_int_t)label) : json_real(strtod(text, NULL));
+}
+
+static json_t *classes_of(const struct shmtrain_evaluation *e) {
+    json_t *list = json_array();
+    for (uint32_t c = 0; c < e->n_classes; c++) json_array_append_new(list, label_of(e->classes[c]));
+    return list;
+}
+
+static json_t *confusion_of(const struct shmtrain_evaluation *e) {
+    json_t *rows = json_array();
+    for (uint32_t r = 0; r < e->n_classes; r++) {
+        json_t *row = json_array();
+        for (uint32_t c = 0; c < e->n_classes; c++)
+            json_array_append_new(row, json_integer((json_int_t)e->confusion[r * e->n_classes + c]));
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+char *shmtrain_evaluation_json(const struct shmtrain_evaluation *e) {
+    json_t *o = json_object();
+    json_object_set_new(o, "model", json_string(e->model));
+    json_object_set_new(o, "examples", json_integer((json_int_t)e->examples));
+    json_object_set_new(o, "loss_name", json_string(e->loss_name));
+    json_object_set_new(o, "loss", number(e->loss));
+    json_object_set_new(o, "accuracy", number(e->accuracy));
+    json_object_set_new(o, "auc", number(e->auc));
+    json_object_set_new(o, "root_mean_square_error", number(e->root_mean_square_error));
+    json_object_set_new(o, "classes", e->n_classes > 0 ? classes_of(e) : json_null());
+    json_object_set_new(o, "confusion", e->n_classes > 0 ? confusion_of(e) : json_null());
+    char *text = json_dumps(o, FLAGS), *line = NULL;
+    json_decref(o);
+    if (text && asprintf(&line, "%s\n", text) < 0) line = NULL;
+    free(text);
+    return line;
+}
