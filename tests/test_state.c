@@ -66,7 +66,7 @@ enum { N_OPTIMIZERS = 5, N_WAYS = 3 };
 static void two_runs_are_one_long_run(void **state) {
     (void)state;
     for (int o = 0; o < N_OPTIMIZERS; o++)
-        for (int k = 0; k < (o == 0 ? N_WAYS : 2); k++) {
+        for (int k = 0; k < N_WAYS; k++) {
             struct way way = WAYS[k];
             float once[ROWS], twice[ROWS];
             way.optimizer = OPTIMIZERS[o];
@@ -133,6 +133,15 @@ static void another_optimizer_begins_with_a_state_of_its_own(void **state) {
     }
 }
 
+static void adams_state_is_one_familys_of_modes(void **state) {
+    const struct way live = {"adam", "async", "shm", "1"}, sync = {"adam", "sync", "shm", "1"};
+    (void)state;
+    struct shmtrain_store *store = make_way(&live);
+    run(store, "2");
+    set(store, "mode", "sync");
+    assert_begins_anew(store, make_way(&sync));
+}
+
 static void ftrls_state_is_one_rates(void **state) {
     const struct way way = {"ftrl", "sync", "shm", "2"};
     (void)state;
@@ -196,6 +205,7 @@ int main(void) {
         TEST(two_runs_are_one_long_run),
         TEST(the_second_run_may_have_another_backend_and_other_workers),
         TEST(another_optimizer_begins_with_a_state_of_its_own),
+        TEST(adams_state_is_one_familys_of_modes),
         TEST(ftrls_state_is_one_rates),
         TEST(a_run_that_fails_before_it_begins_loses_nothing),
         TEST(what_is_written_between_runs_is_what_the_next_one_begins_with),
