@@ -25,7 +25,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
 
 static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - from_ns) * 1e-9; }
 
-void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew) {
+void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     const struct shmt_spec *spec = &store->spec;
     struct shmtrain_report *r = &store->report;
     r->mode = shmt_policy_name(&spec->policy);
@@ -36,8 +36,8 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     r->schedule = shmt_rate_name(&spec->rate);
     r->staleness = spec->policy.staleness;
     r->replicas = "one";
-    r->workers = r->quorum = crew->n_workers;
-    r->threads = crew->n_threads;
+    r->workers = r->quorum = spec->n_workers;
+    r->threads = n_threads;
     r->batch = spec->batch;
     r->item = spec->item;
     r->seed = spec->order.seed;
@@ -50,41 +50,52 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     if (r->page_bytes == 0) r->page_bytes = shmt_pages_bytes(SHMT_PAGES_ORDINARY); /* a backend without pages of its own */
     r->blas = "";
     r->lost_updates = NAN;
-    r->load_seconds = seconds_since(store->began_ns);
     r->first_step_seconds = NAN;
+}
+
+void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew) {
+    struct shmtrain_report *r = &store->report;
+    shmt_report_describe(store, crew->n_threads);
+    r->load_seconds = seconds_since(store->began_ns);
     if (store->listener.begin) store->listener.begin(store->listener.arg, r);
 }
 
 static struct shmt_board *board_of(struct shmtrain_store *store) { return store->ops->board(store->job.store); }
 
-void shmt_report_progress(struct shmtrain_store *store) {
+bool shmt_report_take_epoch(struct shmtrain_store *store) {
+    struct shmtrain_report *r = &store->report;
     struct shmt_board *board = board_of(store);
-    /* acquire: pairs with the chief's release; the records are whole */
-    const uint32_t done = load_acquire(&board->epochs_done);
-    const struct shmtrain_epoch *pinned = shmt_board_epochs(board, &store->job.board);
-    while (store->report.n_epochs < done) {
-        const struct shmtrain_epoch *epoch = &store->epochs[store->report.n_epochs];
-        store->epochs[store->report.n_epochs] = pinned[store->report.n_epochs];
-        store->report.n_epochs++;
-        store->report.examples += epoch->examples;
-        store->report.train_seconds += epoch->seconds;
-        if (store->listener.epoch) store->listener.epoch(store->listener.arg, &store->report, epoch);
-    }
+    /* acquire: pairs with the chief's release; the records are whole. A named store may have been damaged: no more than there is
+     * room for. */
+    const uint64_t done = shmt_min_u64(load_acquire(&board->epochs_done), store->spec.epochs);
+    if (r->n_epochs >= done) return false;
+    struct shmtrain_epoch *epoch = &store->epochs[r->n_epochs];
+    *epoch = shmt_board_epochs(board, &store->job.board)[r->n_epochs++];
+    r->examples += epoch->examples;
+    r->train_seconds += epoch->seconds;
+    return true;
+}
+
+void shmt_report_progress(struct shmtrain_store *store) {
+    const struct shmtrain_report *r = &store->report;
+    while (shmt_report_take_epoch(store))
+        if (store->listener.epoch) store->listener.epoch(store->listener.arg, r, &r->epoch[r->n_epochs - 1]);
 }
 
 static void add_counters(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
+    const uint32_t own = store->spec.n_seats - store->spec.n_guests; /* guests are not there all the time */
     uint64_t waited_ns = 0, touched = 0, counted;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
         /* relaxed: the workers have ended, and been waited for */
         r->updates += load_relaxed(&c->updates);
         touched += load_relaxed(&c->touched);
-        waited_ns += load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns);
+        if (seat < own) waited_ns += load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns);
     }
     if (store->ops->lost(store->job.store, &counted) && touched > 0)
         r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;
-    const double all = r->train_seconds * (double)store->spec.n_seats;
+    const double all = r->train_seconds * (double)own;
     r->wait_fraction = all > 0 ? fmin(1, (double)waited_ns * 1e-9 / all) : 0;
 }
 

@@ -64,7 +64,7 @@ struct shmtrain_store {
     struct shmt_store *_Atomic live; /* its parameters */
     int stop_fd;                     /* an eventfd, constant: shmtrain_store_stop writes to it, from anywhere */
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
-    struct shmt_lease lease; /* its name */
+    struct shmt_lease lease;         /* its name */
     struct shmt_job job;
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
@@ -138,7 +138,9 @@ void shmt_store_forget_tables(struct shmtrain_store *store);
 
 /* report.c */
 void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew);
-void shmt_report_progress(struct shmtrain_store *store); /* copies new epochs from the board and tells the listener */
+void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads); /* what follows from job and spec */
+bool shmt_report_take_epoch(struct shmtrain_store *store); /* copies the next new epoch from the board; false: there is none */
+void shmt_report_progress(struct shmtrain_store *store);   /* copies new epochs from the board and tells the listener */
 int shmt_report_finish(struct shmtrain_store *store);
 
 #endif
