@@ -122,10 +122,9 @@ static uint64_t offset_of(const struct shmt_segment *segment, const void *array)
     return array ? (uint64_t)((const unsigned char *)array - segment->base) - SHMT_SEGMENT_HEADER_BYTES : SHMT_NOWHERE;
 }
 
+/* NULL segment: guests do not get the arrays. */
 static void describe(const struct shmtrain_data *data, const struct shmt_segment *segment, struct shmt_manifest_data *out) {
     if (!data) return;
-    out->shared = 1;
-    out->bytes = segment->bytes - SHMT_SEGMENT_HEADER_BYTES;
     out->n_examples = data->n_examples;
     out->n_nonzeros = data->n_nonzeros;
     out->n_features = data->n_features;
@@ -133,6 +132,9 @@ static void describe(const struct shmtrain_data *data, const struct shmt_segment
     out->label_low = data->label_low;
     out->label_high = data->label_high;
     out->mean_square = data->mean_square;
+    if (!segment) return;
+    out->shared = 1;
+    out->bytes = segment->bytes - SHMT_SEGMENT_HEADER_BYTES;
     out->start_off = offset_of(segment, data->start);
     out->id_off = offset_of(segment, data->id);
     out->value_off = offset_of(segment, data->value);
@@ -173,9 +175,8 @@ static void describe_model(const struct shmtrain_store *store, struct shmt_manif
     if (job->settings.classes) memcpy(out->classes, job->settings.classes, out->n_classes * sizeof *out->classes);
     out->first_feature = lease->first_feature;
     out->share = lease->share;
-    if (!lease->shares) return;
-    describe(job->train, lease->train, &out->train);
-    if (lease->share == 0) describe(job->valid, lease->valid, &out->valid);
+    describe(job->train, lease->shares ? lease->train : NULL, &out->train);
+    if (lease->share == 0) describe(job->valid, lease->shares ? lease->valid : NULL, &out->valid);
 }
 
 int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {

@@ -15,6 +15,7 @@ static void destroy_backend(struct shmtrain_store *store) {
     struct shmt_store *live = load_relaxed(&store->live); /* this thread alone sets it */
     store_relaxed(&store->live, NULL);
     if (live) store->ops->destroy(live);
+    shmt_visit_end(store);
 }
 
 static void forget_state(struct shmt_declared *d) {
@@ -153,12 +154,26 @@ int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint6
     return rc;
 }
 
+int shmtrain_store_table_at(const struct shmtrain_store *store, int t, const char **name, uint64_t *rows, uint64_t *width) {
+    pthread_mutex_t *lock = (pthread_mutex_t *)&store->lock; /* a lock is no part of what stays the same */
+    pthread_mutex_lock(lock);
+    const struct shmt_declared *d = t >= 0 && (uint32_t)t < store->n_tables ? &store->table[t] : NULL;
+    if (d && name) *name = d->table.name;
+    if (d && rows) *rows = d->table.rows;
+    if (d && width) *width = d->table.width;
+    pthread_mutex_unlock(lock);
+    return d ? 0 : SHMTRAIN_E_USAGE;
+}
+
 int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
     struct shmt_declared *d = NULL;
     int rc = shmt_call_idle(store); /* from here on the store is this thread's */
     if (rc == 0) rc = find_rows(store, t, row, n, &d, &store->error);
     if (rc < 0) return rc;
     struct shmt_store *live = load_relaxed(&store->live);
+    if (store->visit.open)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is somebody else's: its parameters can be read, not set",
+                         store->visit.name);
     if (live) return store->ops->write(live, t, row, n, in);
     const uint64_t width = d->table.width;
     if (!d->value) d->value = calloc(d->table.rows * width, sizeof *d->value);

@@ -10,6 +10,7 @@
 #include "api/lease.h"
 #include "api/options.h"
 #include "api/trained.h"
+#include "api/visit.h"
 #include "base/atomic.h"
 #include "base/log.h"
 #include "ps/backend_ops.h"
@@ -65,6 +66,7 @@ struct shmtrain_store {
     int stop_fd;                     /* an eventfd, constant: shmtrain_store_stop writes to it, from anywhere */
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
     struct shmt_lease lease;         /* its name */
+    struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_job job;
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */

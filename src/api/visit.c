@@ -1,0 +1,195 @@
+/* Visiting a store with a name: see visit.h. */
+#include "api/visit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/store_priv.h"
+#include "backends/shm/shm.h"
+
+static struct shmt_head *head_of(const struct shmtrain_store *store) { return store->ops->head(store->job.store); }
+
+int shmt_visit_file(const struct shmtrain_store *store) { return shmt_shm_fd(store->job.store); }
+
+/* ---- taking it in ---- */
+
+/* What is found of a store, before the handle is touched. */
+struct found {
+    struct shmt_manifest *manifest;
+    struct shmt_spec spec;
+    struct shmt_store *store;
+    struct shmtrain_epoch *epochs;
+    char *names[2]; /* of training and validation data */
+};
+
+static void drop(struct found *f) {
+    if (f->store) SHMT_BACKEND_SHM.destroy(f->store);
+    free(f->manifest);
+    free(f->epochs);
+    free(f->names[0]);
+    free(f->names[1]);
+}
+
+/* Every size is the checked manifest's; what the segment says is held against it once more. */
+static int find(const char *name, bool as_guest, struct found *out, struct shmt_error *e) {
+    struct shmt_error why = {0};
+    int fd;
+    out->manifest = malloc(sizeof *out->manifest);
+    if (!out->manifest) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to join store %s", name);
+    int rc = shmt_named_open(name, SHMT_NAMED_STORE, as_guest ? SHMT_NAMED_WRITE : SHMT_NAMED_READ, &fd, e);
+    if (rc < 0) return rc;
+    rc = shmt_manifest_read(fd, name, out->manifest, &out->spec, e);
+    if (rc == 0) {
+        const int flags = SHMT_ATTACH_NAMED | (as_guest ? 0 : SHMT_ATTACH_READ);
+        rc = shmt_shm_attach(&out->spec, fd, flags, &out->store, &why);
+        if (rc < 0) shmt_fail(e, rc, "store %s is refused: %s", name, why.text);
+    }
+    close(fd); /* the backend has its own, of the same open file, with its lock */
+    if (rc < 0) return rc;
+    out->epochs = calloc(out->spec.epochs, sizeof *out->epochs);
+    out->names[0] = strdup(out->manifest->train.name);
+    out->names[1] = strdup(out->manifest->valid.name);
+    if (!out->epochs || !out->names[0] || !out->names[1])
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the figures of store %s", name);
+    return 0;
+}
+
+static void take_tables(struct shmtrain_store *store) {
+    for (uint32_t t = 0; t < store->spec.n_tables; t++)
+        store->table[t] = (struct shmt_declared){.table = store->spec.table[t], .l2_rows = store->spec.l2_rows[t]};
+    store->n_tables = store->spec.n_tables;
+    store->n_examples = store->spec.n_examples;
+}
+
+/* The data without its arrays: for settings, and for what prediction needs. */
+static struct shmtrain_data data_of(const struct shmt_manifest *m) {
+    const struct shmt_manifest_data *d = &m->train;
+    return (struct shmtrain_data){.n_examples = d->n_examples,
+                                  .n_nonzeros = d->n_nonzeros,
+                                  .n_features = d->n_features,
+                                  .n_labels = d->n_labels,
+                                  .classes = m->n_classes <= SHMTRAIN_MAX_CLASSES ? m->classes : NULL,
+                                  .label_low = d->label_low,
+                                  .label_high = d->label_high,
+                                  .mean_square = d->mean_square,
+                                  .best_loss = NAN};
+}
+
+static void take_job(struct shmtrain_store *store) {
+    const struct shmt_manifest *m = store->visit.manifest;
+    const struct shmtrain_data data = data_of(m);
+    struct shmt_job *job = &store->job;
+    *job = (struct shmt_job){.ops = store->ops, .store = load_relaxed(&store->live), .spec = &store->spec};
+    shmt_board_plan(store->spec.epochs, m->n_valid, m->n_outputs, &job->board);
+    job->model = m->model[0] ? shmt_store_model_named(store, m->model) : NULL; /* observers need not have it */
+    job->settings = (struct shmtrain_settings){
+        .bias = m->bias, .group = m->group, .threads = 1, .n_classes = m->n_classes, .classes = data.classes};
+    store->trained = (struct shmt_trained){0};
+    if (job->model) shmt_trained_make(job->model, &data, m->first_feature, m->bias, &store->trained);
+}
+
+static void take_report(struct shmtrain_store *store) {
+    const struct shmt_manifest *m = store->visit.manifest;
+    struct shmtrain_report *r = &store->report;
+    *r = SHMT_NO_REPORT;
+    r->epoch = store->epochs;
+    r->page_bytes = m->page_bytes;
+    shmt_report_describe(store, m->n_threads);
+    r->model = m->model;
+    r->dataset.name = store->dataset_name;
+    r->dataset.examples = m->train.examples;
+    r->dataset.features = m->train.features;
+    r->dataset.nonzeros = m->train.nonzeros;
+    r->valid.name = store->valid_name;
+    r->valid.examples = m->valid.examples;
+    r->valid.features = m->valid.features;
+    r->valid.nonzeros = m->valid.nonzeros;
+    r->best_loss = m->valid.best_loss;
+    r->numa_nodes = m->numa_nodes;
+    r->blas = m->blas;
+    r->load_seconds = m->load_seconds;
+}
+
+int shmt_visit_begin(struct shmtrain_store *store, const char *name, bool as_guest) {
+    struct found found = {0};
+    const int rc = find(name, as_guest, &found, &store->error);
+    if (rc < 0) {
+        drop(&found);
+        return rc;
+    }
+    shmt_store_forget_tables(store); /* an earlier visit, too */
+    free(store->epochs);
+    free(store->dataset_name);
+    free(store->valid_name);
+    store->epochs = found.epochs;
+    store->dataset_name = found.names[0];
+    store->valid_name = found.names[1];
+    store->ops = &SHMT_BACKEND_SHM;
+    store->spec = found.spec;
+    store->visit = (struct shmt_visit){.open = true, .as_guest = as_guest, .manifest = found.manifest};
+    memcpy(store->visit.name, name, strlen(name) + 1);
+    store->began_ns = found.manifest->began_ns;
+    store_relaxed(&store->live, found.store); /* this thread alone reads it */
+    store->has_run = true;
+    take_tables(store);
+    take_job(store);
+    take_report(store);
+    shmt_visit_refresh(store);
+    return 0;
+}
+
+void shmt_visit_end(struct shmtrain_store *store) {
+    if (!store->visit.open) return;
+    store->report = SHMT_NO_REPORT; /* its names are the manifest's */
+    free(store->visit.manifest);
+    store->visit = (struct shmt_visit){0};
+}
+
+/* ---- how it goes ---- */
+
+static int fail_failed(const struct shmtrain_store *store, struct shmt_error *e) {
+    const struct shmt_error *why = &head_of(store)->outcome.error; /* somebody else's memory: to its end at most */
+    char text[SHMT_ERROR_TEXT];
+    memcpy(text, why->text, sizeof text);
+    text[sizeof text - 1] = '\0';
+    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has failed: %s", store->visit.name, text);
+}
+
+int shmt_visit_state(struct shmtrain_store *store, struct shmt_error *e) {
+    const struct shmt_manifest *m = store->visit.manifest;
+    /* Looked at twice: who ends its run says so first, and drops the mark then. acquire: pairs with the release of who made it. */
+    for (int look = 0; look < 2; look++) {
+        const uint32_t state = load_acquire(&head_of(store)->state);
+        if (state == SHMT_STATE_OVER) return 0;
+        if (state == SHMT_STATE_FAILED) return fail_failed(store, e);
+        if (shmt_mark_is_held(shmt_visit_file(store), SHMT_MARK_RUN)) return 1;
+    }
+    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has died: process %d, which made it, has ended",
+                     store->visit.name, m->pid);
+}
+
+static void take_outcome(struct shmtrain_store *store) {
+    const struct shmt_outcome *o = &head_of(store)->outcome;
+    struct shmtrain_report *r = &store->report;
+    r->seconds = o->seconds;
+    r->train_seconds = o->train_seconds;
+    r->first_step_seconds = o->first_step_seconds;
+    r->examples_per_second = o->examples_per_second;
+    r->wait_fraction = o->wait_fraction;
+    r->lost_updates = o->lost_updates;
+    r->examples = o->examples;
+    r->updates = o->updates;
+    r->parameter_bytes = o->parameter_bytes;
+    r->parameters_xxh64 = o->parameters_xxh64;
+    r->stopped = o->stopped != 0;
+    store->visit.ended = true;
+}
+
+void shmt_visit_refresh(struct shmtrain_store *store) {
+    /* acquire: pairs with the release of who made it: all epochs are pinned up, and the outcome is written */
+    const uint32_t state = load_acquire(&head_of(store)->state);
+    while (shmt_report_take_epoch(store)) continue;
+    if (!store->visit.ended && (state == SHMT_STATE_OVER || state == SHMT_STATE_FAILED)) take_outcome(store);
+}
