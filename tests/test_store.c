@@ -11,12 +11,6 @@
 /* What a push is made with, for literals. */
 #define UPDATE(r, l) (&(const struct shmt_update){.rate = (r), .scale = 1, .l2 = (l)})
 
-/* The apply phase of sgd. */
-static void sgd_apply(float *w, const float *grad, uint64_t n, float scale, float rate, float l2) {
-    const struct shmt_update u = {.rate = rate, .scale = scale, .l2 = l2};
-    shmt_rule_apply(SHMT_RULE_SGD, w, NULL, 0, grad, n, &u);
-}
-
 static void some_slope(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
     uint32_t *next = arg;
     assert_int_equal(first, *next);
@@ -299,7 +293,8 @@ static void every_push_is_counted_once_through_folds_and_apply(void **state) {
     shmt_fold(part[0].grad, part[0].touched, part[1].grad, part[1].touched, ROWS);
     shmt_fold(part[2].grad, part[2].touched, part[3].grad, part[3].touched, ROWS);
     shmt_fold(part[0].grad, part[0].touched, part[2].grad, part[2].touched, ROWS);
-    sgd_apply(weight, part[0].grad, ROWS, 1.0f / EXAMPLES, EXAMPLES * 1.0f, 0);
+    const struct shmt_update mean = {.rate = EXAMPLES * 1.0f, .scale = 1.0f / EXAMPLES};
+    shmt_rule_apply(SHMT_RULE_SGD, weight, NULL, 0, part[0].grad, ROWS, &mean);
     for (uint32_t i = 0; i < ROWS; i++) assert_true(roundf(weight[i]) == want[i] && fabsf(weight[i] - want[i]) < 1e-4f);
     for (uint32_t i = 0; i < ROWS; i++) assert_true(part[0].grad[i] == -want[i]);
     free_examples(&x);
@@ -308,24 +303,30 @@ static void every_push_is_counted_once_through_folds_and_apply(void **state) {
 static void apply_does_not_depend_on_how_a_table_is_cut(void **state) {
     (void)state;
     struct dice d = {.seed = 15};
-    const float l2s[] = {0, 1e-9f, 0.5f};
-    for (int round = 0; round < 60; round++) {
-        const float l2 = l2s[round % 3];
-        const uint32_t parts = 1 + (uint32_t)roll(&d, 9);
+    const float l1s[] = {0, 0, 0.01f}, l2s[] = {0, 1e-9f, 0.5f};
+    for (uint32_t round = 0; round < 60 * SHMT_N_RULES; round++) {
+        const struct shmt_rule rule = {.kind = round % SHMT_N_RULES,
+                                       .l1 = l1s[round / 5 % 3],
+                                       .l2 = l2s[round / 5 % 3],
+                                       .momentum = 0.9f,
+                                       .beta2 = 0.9f,
+                                       .epsilon = 0.1f,
+                                       .beta = 1};
+        struct shmt_update u;
         struct table whole, cut;
+        shmt_update_make(&rule, 0.3f, 7, &u);
         make_table(&whole, &d);
         for (uint32_t i = 0; i < ROWS; i++) whole.grad[i] = roll(&d, 3) ? draw(&d) : 0;
+        for (uint32_t i = 0; i < 2 * PLANE; i++) whole.state[i] = draw(&d) + 1;
         cut = whole;
-        sgd_apply(whole.weight, whole.grad, ROWS, 0.01f, 0.3f, l2);
-        for (uint32_t p = 0; p < parts; p++) {
-            uint64_t from, to;
-            shmt_slice(ROWS, p, parts, &from, &to);
-            for (uint64_t i = from; i < to; i++) { /* a block without gradient is applied without one */
-                const float *grad = cut.grad[i] == 0 ? NULL : &cut.grad[i];
-                if (grad || l2 > 0) sgd_apply(&cut.weight[i], grad, 1, 0.01f, 0.3f, l2);
-            }
+        shmt_rule_apply(rule.kind, whole.weight, whole.state, PLANE, whole.grad, ROWS, &u);
+        for (uint64_t at = 0, n; at < ROWS; at += n) {
+            n = 1 + roll(&d, ROWS - at < 9 ? ROWS - at : 9);
+            /* a block without gradient is applied without one */
+            const bool nothing = n == 1 && cut.grad[at] == 0;
+            shmt_rule_apply(rule.kind, cut.weight + at, cut.state + at, PLANE, nothing ? NULL : cut.grad + at, n, &u);
         }
-        assert_memory_equal(whole.weight, cut.weight, sizeof cut.weight);
+        assert_memory_equal(&whole, &cut, sizeof cut);
     }
 }
 

@@ -333,6 +333,20 @@ static void weights_that_were_set_from_outside_stay_until_their_first_gradient(v
     }
 }
 
+/* Arithmetic with numbers below FLT_MIN takes many times longer, and rounding would keep them there for ever. */
+static void averages_of_gradients_that_ended_become_zero(void **state) {
+    (void)state;
+    for (enum shmt_write write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++)
+        for (int i = 0; i < 2; i++) {
+            const struct shmt_rule rule = rule_of(i ? SHMT_RULE_ADAM : SHMT_RULE_MOMENTUM, 0, 0);
+            float w = 1, words[4] = {0};
+            if (!is_legal(write, rule.kind)) continue;
+            push_one(&rule, write, &w, words, &(float){-1});
+            for (int k = 0; k < 10000; k++) push_one(&rule, write, &w, words, &(float){0});
+            assert_true(words[0] == 0 && (i == 0 || words[1] == 0));
+        }
+}
+
 /* Guards look for numbers that are none: no rule may turn them into zeros. */
 static void what_is_no_number_stays_none(void **state) {
     (void)state;
@@ -414,6 +428,7 @@ int main(void) {
         cmocka_unit_test(l2_is_stable_for_every_rate),
         cmocka_unit_test(a_zero_gradient_moves_nothing_where_the_rule_says_so),
         cmocka_unit_test(weights_that_were_set_from_outside_stay_until_their_first_gradient),
+        cmocka_unit_test(averages_of_gradients_that_ended_become_zero),
         cmocka_unit_test(what_is_no_number_stays_none),
         cmocka_unit_test(rules_refuse_what_they_cannot_bear_and_say_why),
         cmocka_unit_test(constants_that_cannot_be_are_refused),

@@ -1,103 +1,97 @@
-/* The apply phase of `aggregate`: update rules over blocks of parameters, each float by itself. Called by ps/flat.c; the
- * formulas are in rule.h.
+/* The apply phase of `aggregate`: update rules over blocks of parameters, each float by itself. Called by ps/flat.c; the formulas
+ * are in rule.h, their arithmetic, four floats at a time, in rule_priv.h.
  *
  * Zeros as gradients (grad NULL) are added like any others, so that a block without gradient has the same bits as one whose
  * gradient is all zeros. */
-#include <math.h>
+#include "store/rule_priv.h"
 
-#include "store/live.h"
-#include "store/rule.h"
+/* Floats from[0 .. n), n being 4 or 1; a constant. */
+SHMT_INLINE shmt_lanes take(const float *from, uint32_t n) {
+    shmt_lanes four = {from[0]};
+    if (n == 4) memcpy(&four, from, sizeof four);
+    return four;
+}
 
-/* RACE(look): one worker alone updates a float here, but the application may read it meanwhile (shmtrain_store_read in a
+SHMT_INLINE void put(float *to, shmt_lanes x, uint32_t n) {
+    if (n == 4)
+        memcpy(to, &x, sizeof x);
+    else
+        *to = x[0];
+}
+
+/* RACE(look): one worker alone updates a weight here, but the application may read it meanwhile (shmtrain_store_read in a
  * listener) and gets it as it was before or after. Plain stores, because vector code stores aligned floats whole as well;
  * ThreadSanitizer is told that the race is meant, as in live.h. */
-static inline void put(float *at, float value) {
+SHMT_INLINE void put_weight(float *to, shmt_lanes x, uint32_t n) {
 #ifdef SHMT_LIVE_ATOMIC
-    shmt_live_store(at, value);
+    for (uint32_t i = 0; i < n; i++) shmt_live_store(to + i, x[i]);
 #else
-    *at = value;
+    put(to, x, n);
 #endif
 }
 
-/* The proximal step: see rule.h. Without L1 the form loses nothing where d is so small that 1 + d is 1. What is no number stays
- * none, so that guards find it. */
-static inline float proximal(float w, float a, float t, float d) {
-    if (t > 0) {
-        const float moved = w - a, size = fabsf(moved) - t;
-        return size <= 0 ? 0 : copysignf(size, moved) / (1 + d);
-    }
-    return d > 0 ? w - (a + d * w) / (1 + d) : w - a;
+/* What apply knows when it is compiled. */
+struct batch {
+    struct shmt_how how;
+    uint32_t planes; /* of state: shmt_rule_planes */
+};
+
+SHMT_INLINE struct shmt_cells updated(struct shmt_cells c, shmt_lanes g, const struct shmt_step *s, struct shmt_how how) {
+    if (how.rule != SHMT_RULE_ADAM)
+        return shmt_rule_step(c, how.rule == SHMT_RULE_SGD ? s->u.rate * g : g, shmt_all(1), s, how);
+    c = shmt_adam_averages(c, g, s);
+    c.word2 = shmt_all(s->u.correct1);
+    c.word3 = shmt_all(s->u.correct2);
+    return shmt_adam_weight(c, shmt_all(1), s, how);
 }
 
-static inline float gradient_at(const float *grad, uint64_t i, float scale) { return grad ? grad[i] * scale : 0; }
+SHMT_INLINE void update(float *w, float *state, uint64_t plane, shmt_lanes g, uint32_t n, const struct shmt_step *s,
+                        struct batch b) {
+    struct shmt_cells c = {.w = take(w, n)};
+    if (b.planes > 0) c.word0 = take(state, n);
+    if (b.planes > 1) c.word1 = take(state + plane, n);
+    c = updated(c, g, s, b.how);
+    if (b.planes > 0) put(state, c.word0, n);
+    if (b.planes > 1) put(state + plane, c.word1, n);
+    put_weight(w, c.w, n);
+}
 
-static void apply_sgd(float *w, const float *grad, uint64_t n, const struct shmt_update *u) {
-    const float t = u->rate * u->l1, d = u->rate * u->l2;
-    if (t == 0 && d == 0 && grad)
-        for (uint64_t i = 0; i < n; i++) put(w + i, w[i] - u->rate * (grad[i] * u->scale));
+SHMT_INLINE void update_all(float *w, float *state, uint64_t plane, const float *grad, uint64_t n, const struct shmt_update *u,
+                            struct batch b) {
+    const struct shmt_step s = shmt_step_of(0, u, b.how);
+    uint64_t i = 0;
+    for (; i + 4 <= n; i += 4) update(w + i, state + i, plane, grad ? take(grad + i, 4) * s.u.scale : shmt_all(0), 4, &s, b);
+    for (; i < n; i++) update(w + i, state + i, plane, grad ? take(grad + i, 1) * s.u.scale : shmt_all(0), 1, &s, b);
+}
+
+/* Compiled for gradients and without, regularised and not. */
+SHMT_INLINE void apply(float *w, float *state, uint64_t plane, const float *grad, uint64_t n, const struct shmt_update *u,
+                       enum shmt_rule_kind rule, uint32_t planes) {
+    const struct batch plain = {{SHMT_WRITE_AGGREGATE, rule, true, false}, planes};
+    const struct batch regularised = {{SHMT_WRITE_AGGREGATE, rule, true, true}, planes};
+    if (u->l1 > 0 || u->l2 > 0)
+        update_all(w, state, plane, grad, n, u, regularised);
     else
-        for (uint64_t i = 0; i < n; i++) put(w + i, proximal(w[i], u->rate * gradient_at(grad, i, u->scale), t, d));
-}
-
-static void apply_momentum(float *w, float *velocity, const float *grad, uint64_t n, const struct shmt_update *u) {
-    const float t = u->rate * u->l1, d = u->rate * u->l2;
-    for (uint64_t i = 0; i < n; i++) {
-        velocity[i] = u->momentum * velocity[i] + gradient_at(grad, i, u->scale);
-        put(w + i, proximal(w[i], u->rate * velocity[i], t, d));
-    }
-}
-
-static void apply_adagrad(float *w, float *squares, const float *grad, uint64_t n, const struct shmt_update *u) {
-    for (uint64_t i = 0; i < n; i++) {
-        const float g = gradient_at(grad, i, u->scale);
-        squares[i] += g * g;
-        const float rate = squares[i] != 0 ? u->rate / (sqrtf(squares[i]) + u->epsilon) : 0;
-        put(w + i, proximal(w[i], rate * g, rate * u->l1, rate * u->l2));
-    }
-}
-
-static void apply_adam(float *w, float *mean, float *square, const float *grad, uint64_t n, const struct shmt_update *u) {
-    const float t = u->rate * u->l1, d = u->rate * u->l2;
-    for (uint64_t i = 0; i < n; i++) {
-        const float g = gradient_at(grad, i, u->scale);
-        mean[i] += (1 - u->momentum) * (g - mean[i]);
-        square[i] += (1 - u->beta2) * (g * g - square[i]);
-        const float a = u->rate * (mean[i] / u->correct1) / (sqrtf(square[i] / u->correct2) + u->epsilon);
-        put(w + i, proximal(w[i], a, t, d));
-    }
-}
-
-static inline float ftrl_weight(float z, float squares, const struct shmt_update *u) {
-    const float size = fabsf(z) - u->l1;
-    return size <= 0 ? 0 : -copysignf(size, z) / ((u->beta + sqrtf(squares)) / u->rate + u->l2);
-}
-
-static void apply_ftrl(float *w, float *z, float *squares, const float *grad, uint64_t n, const struct shmt_update *u) {
-    for (uint64_t i = 0; i < n; i++) {
-        const float g = gradient_at(grad, i, u->scale), before = squares[i], after = before + g * g;
-        squares[i] = after;
-        z[i] += g - (sqrtf(after) - sqrtf(before)) / u->rate * w[i];
-        put(w + i, ftrl_weight(z[i], after, u));
-    }
+        update_all(w, state, plane, grad, n, u, plain);
 }
 
 void shmt_rule_apply(enum shmt_rule_kind kind, float *w, float *state, uint64_t plane, const float *grad, uint64_t n,
                      const struct shmt_update *u) {
     switch (kind) {
         case SHMT_RULE_MOMENTUM:
-            apply_momentum(w, state, grad, n, u);
+            apply(w, state, plane, grad, n, u, SHMT_RULE_MOMENTUM, 1);
             return;
         case SHMT_RULE_ADAGRAD:
-            apply_adagrad(w, state, grad, n, u);
+            apply(w, state, plane, grad, n, u, SHMT_RULE_ADAGRAD, 1);
             return;
         case SHMT_RULE_ADAM:
-            apply_adam(w, state, state + plane, grad, n, u);
+            apply(w, state, plane, grad, n, u, SHMT_RULE_ADAM, 2);
             return;
         case SHMT_RULE_FTRL:
-            apply_ftrl(w, state, state + plane, grad, n, u);
+            apply(w, state, plane, grad, n, u, SHMT_RULE_FTRL, 2);
             return;
         default:
-            apply_sgd(w, grad, n, u);
+            apply(w, w, 0, grad, n, u, SHMT_RULE_SGD, 0); /* no state */
             return;
     }
 }
@@ -105,10 +99,11 @@ void shmt_rule_apply(enum shmt_rule_kind kind, float *w, float *state, uint64_t 
 /* ftrl with n = 0: w = -(z - sign(z) l1) / (beta / r + l2), solved for z. */
 void shmt_rule_begin(enum shmt_rule_kind kind, const struct shmt_update *u, float *w, float *state, uint64_t plane,
                      uint64_t n) {
+    const float zero = 0;
     if (kind != SHMT_RULE_FTRL) return;
     for (uint64_t i = 0; i < n; i++) {
         state[i] = w[i] == 0 ? 0 : -w[i] * (u->beta / u->rate + u->l2) - copysignf(u->l1, w[i]);
         state[plane + i] = 0;
-        w[i] = ftrl_weight(state[i], 0, u);
+        shmt_rule_apply(kind, w + i, state + i, plane, &zero, 1, u); /* the weight that z says */
     }
 }

@@ -1,6 +1,7 @@
 /* Plain loops: see kernels_reference.h. */
 #include "store/kernels_reference.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 
@@ -36,6 +37,8 @@ static float stepped(float w, float a, float rate, float share, const struct shm
     return proximal(w, a, (rate * u->l1) * share, (rate * u->l2) * share, u->l1 > 0);
 }
 
+static float normal(float x) { return fabsf(x) < FLT_MIN ? 0 : x; }
+
 /* Float `at` of the table; `a` is rate * g for sgd, which multiplies in another order. */
 typedef void push_one(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u);
 
@@ -49,7 +52,7 @@ static void push_momentum(const struct shmt_span *span, uint64_t at, float g, fl
                           const struct shmt_update *u) {
     float *w = span->sink + at, *velocity = span->state + at;
     (void)a;
-    *velocity = u->momentum * *velocity + g;
+    *velocity = normal(u->momentum * *velocity + g);
     *w = stepped(*w, u->rate * *velocity, u->rate, share, u);
 }
 
@@ -66,8 +69,8 @@ static void push_adam(const struct shmt_span *span, uint64_t at, float g, float 
     float *w = span->sink + at, *mean = span->state + at, *square = mean + span->plane;
     float *correct1 = square + span->plane, *correct2 = correct1 + span->plane;
     (void)a;
-    *mean += (1 - u->momentum) * (g - *mean);
-    *square += (1 - u->beta2) * (g * g - *square);
+    *mean = normal(*mean + (1 - u->momentum) * (g - *mean));
+    *square = normal(*square + (1 - u->beta2) * (g * g - *square));
     *correct1 = u->momentum * *correct1 + (1 - u->momentum);
     *correct2 = u->beta2 * *correct2 + (1 - u->beta2);
     *w = stepped(*w, u->rate * (*mean / *correct1) / (sqrtf(*square / *correct2) + u->epsilon), u->rate, share, u);

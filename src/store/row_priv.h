@@ -19,7 +19,7 @@ struct shmt_how {
     enum shmt_write write;
     enum shmt_rule_kind rule;
     bool values;      /* or all ones */
-    bool regularised; /* live modes: with L1 or L2 */
+    bool regularised; /* with L1 or L2 */
 };
 
 SHMT_INLINE bool shmt_how_live(struct shmt_how how) { return how.write != SHMT_WRITE_AGGREGATE; }

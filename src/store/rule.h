@@ -14,6 +14,7 @@
  *     ftrl      n' = n + g^2;  z' = z + g - (sqrt(n') - sqrt(n)) / r w                  McMahan et al. 2013
  *               w' = 0 when |z'| <= l1, else -(z' - sign(z') l1) / ((beta + sqrt(n')) / r + l2)
  *
+ * momentum and adam: averages that have come below FLT_MIN are 0, because arithmetic with such numbers is slow.
  * adagrad: a parameter whose n' is 0 has no rate of its own yet, and rests (r1 = 0): L2 would else wipe out weights that were set
  * from outside before their first gradient. ftrl: one of beta and l2 is above 0.
  *

@@ -1,11 +1,12 @@
-/* What one push does to up to four parameters and their state, in the live modes: the arithmetic of the rules of rule.h, as
- * templates. Where the words come from and how they are put back is the business of push_priv.h.
+/* What one push, or one update in `aggregate`, does to up to four parameters and their state: the arithmetic of the rules of rule.h,
+ * as templates. Where the words come from and how they are put back is the business of push_priv.h and apply.c.
  *
  * The operations and their order are those of kernels.h, so that plain loops can check every bit. Lanes that hold no parameter
  * are computed along and never stored. */
 #ifndef SHMT_STORE_RULE_PRIV_H
 #define SHMT_STORE_RULE_PRIV_H
 
+#include <float.h>
 #include <math.h>
 
 #include "store/row_priv.h"
@@ -15,15 +16,15 @@ typedef int32_t shmt_masks __attribute__((vector_size(16)));
 /* What an example, or a dense gradient, pushes with. */
 struct shmt_step {
     float slope;         /* sgd: rate * slope; other rules and aggregate: the slope */
-    float shrink, decay; /* sgd, momentum, adam: rate * l1 and rate * l2 */
+    float shrink, decay; /* sgd, momentum, adam, where regularised: rate * l1 and rate * l2 */
     struct shmt_update u;
 };
 
 SHMT_INLINE struct shmt_step shmt_step_of(float slope, const struct shmt_update *u, struct shmt_how how) {
-    const bool live = shmt_how_live(how), rated = live && how.rule == SHMT_RULE_SGD;
+    const bool rated = shmt_how_live(how) && how.rule == SHMT_RULE_SGD;
     return (struct shmt_step){.slope = rated ? u->rate * slope : slope,
-                              .shrink = live && how.regularised ? u->rate * u->l1 : 0,
-                              .decay = live && how.regularised ? u->rate * u->l2 : 0,
+                              .shrink = how.regularised ? u->rate * u->l1 : 0,
+                              .decay = how.regularised ? u->rate * u->l2 : 0,
                               .u = *u};
 }
 
@@ -47,10 +48,18 @@ SHMT_INLINE shmt_lanes shmt_all(float x) { return (shmt_lanes){x, x, x, x}; }
 
 SHMT_INLINE shmt_lanes shmt_roots(shmt_lanes x) { return (shmt_lanes){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
 
+SHMT_INLINE shmt_lanes shmt_sizes(shmt_lanes x) { return (shmt_lanes)((shmt_masks)x & INT32_MAX); }
+
+/* Averages of gradients that have become zero come down to numbers below FLT_MIN and stay there, and arithmetic with these is many
+ * times slower: they count as 0. */
+SHMT_INLINE shmt_lanes shmt_normal(shmt_lanes x) {
+    return (shmt_lanes)((shmt_masks)x & ~(shmt_masks)(shmt_sizes(x) < FLT_MIN));
+}
+
 /* sign(x) max(|x| - t, 0). What is no number stays none, so that guards find it. */
 SHMT_INLINE shmt_lanes shmt_shrunk(shmt_lanes x, shmt_lanes t) {
     const shmt_masks sign = (shmt_masks)x & INT32_MIN;
-    const shmt_lanes size = (shmt_lanes)((shmt_masks)x ^ sign) - t;
+    const shmt_lanes size = shmt_sizes(x) - t;
     const shmt_masks kept = ~(shmt_masks)(size <= 0);
     return (shmt_lanes)(((shmt_masks)size | sign) & kept);
 }
@@ -67,7 +76,7 @@ SHMT_INLINE shmt_lanes shmt_stepped(shmt_lanes w, shmt_lanes a, shmt_lanes share
 }
 
 SHMT_INLINE shmt_lanes shmt_momentum(shmt_lanes velocity, shmt_lanes g, const struct shmt_step *s) {
-    return s->u.momentum * velocity + g;
+    return shmt_normal(s->u.momentum * velocity + g);
 }
 
 SHMT_INLINE shmt_lanes shmt_squares(shmt_lanes squares, shmt_lanes g) { return squares + g * g; }
@@ -79,14 +88,21 @@ SHMT_INLINE shmt_lanes shmt_adagrad(shmt_lanes w, shmt_lanes squares, shmt_lanes
     return shmt_proximal(w, rate * g, rate * s->u.l1 * share, rate * s->u.l2 * share, s->u.l1 > 0, how);
 }
 
+SHMT_INLINE struct shmt_cells shmt_adam_averages(struct shmt_cells c, shmt_lanes g, const struct shmt_step *s) {
+    c.word0 = shmt_normal(c.word0 + (1 - s->u.momentum) * (g - c.word0));
+    c.word1 = shmt_normal(c.word1 + (1 - s->u.beta2) * (g * g - c.word1));
+    return c;
+}
+
 /* In the live modes each parameter corrects its averages by its own count of updates: words 2 and 3 are 1 - b1^k and 1 - b2^k. */
-SHMT_INLINE struct shmt_cells shmt_adam(struct shmt_cells c, shmt_lanes g, shmt_lanes share, const struct shmt_step *s,
-                                        struct shmt_how how) {
-    const float fresh1 = 1 - s->u.momentum, fresh2 = 1 - s->u.beta2;
-    c.word0 += fresh1 * (g - c.word0);
-    c.word1 += fresh2 * (g * g - c.word1);
-    c.word2 = s->u.momentum * c.word2 + fresh1;
-    c.word3 = s->u.beta2 * c.word3 + fresh2;
+SHMT_INLINE struct shmt_cells shmt_adam_corrections(struct shmt_cells c, const struct shmt_step *s) {
+    c.word2 = s->u.momentum * c.word2 + (1 - s->u.momentum);
+    c.word3 = s->u.beta2 * c.word3 + (1 - s->u.beta2);
+    return c;
+}
+
+SHMT_INLINE struct shmt_cells shmt_adam_weight(struct shmt_cells c, shmt_lanes share, const struct shmt_step *s,
+                                               struct shmt_how how) {
     const shmt_lanes a = s->u.rate * (c.word0 / c.word2) / (shmt_roots(c.word1 / c.word3) + s->u.epsilon);
     c.w = shmt_stepped(c.w, a, share, s, how);
     return c;
@@ -100,7 +116,7 @@ SHMT_INLINE struct shmt_cells shmt_ftrl(struct shmt_cells c, shmt_lanes g, const
     return c;
 }
 
-/* One push. g: the gradient, for sgd rate * gradient; share: as in span.h. */
+/* One push in the live modes. g: the gradient, for sgd rate * gradient; share: as in span.h. */
 SHMT_INLINE struct shmt_cells shmt_rule_step(struct shmt_cells c, shmt_lanes g, shmt_lanes share, const struct shmt_step *s,
                                              struct shmt_how how) {
     switch (how.rule) {
@@ -113,7 +129,8 @@ SHMT_INLINE struct shmt_cells shmt_rule_step(struct shmt_cells c, shmt_lanes g, 
             c.w = shmt_adagrad(c.w, c.word0, g, share, s, how);
             return c;
         case SHMT_RULE_ADAM:
-            return shmt_adam(c, g, share, s, how);
+            c = shmt_adam_corrections(shmt_adam_averages(c, g, s), s);
+            return shmt_adam_weight(c, share, s, how);
         case SHMT_RULE_FTRL:
             return shmt_ftrl(c, g, s);
         default:
