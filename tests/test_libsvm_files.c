@@ -115,7 +115,7 @@ static void a_line_without_end_is_refused(void **state) {
     struct loaded l;
     assert_int_equal(shmt_source_open(g_path, 0, false, &source, NULL), 0);
     assert_int_equal(load_count(&l, source, 2, SHMT_ALL_COLUMNS), SHMTRAIN_E_DATA);
-    assert_string_equal(l.error.text, "t.svm:4: this line is longer than 256 MiB; is the file LIBSVM text?");
+    assert_string_equal(l.error.text, "t.svm:4: this line is longer than 256 MiB; is the file text?");
     shmt_source_close(source);
 }
 
@@ -227,6 +227,7 @@ static void a_file_that_changed_since_it_was_counted_is_refused(void **state) {
         {"1 1:1    \n1\n2\n3\n4\n1  \n", "t.svm changed while it was being read"}, /* more examples */
         {"1 1:1 2:1 3:1 4:1 5:1 \n", "t.svm changed while it was being read"},     /* more nonzeros than there were in all */
         {"1 1:1 2:1       \n1 4:1\n", "t.svm changed while it was being read"},    /* fewer examples */
+        {"1 1:1 2:1\n-2 3:1\n1 4:1\n", "t.svm changed while it was being read"},   /* another label */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text(before);

@@ -84,6 +84,7 @@ void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) 
     else
         plan_sparse(load, &layout);
     load->label_off = shmt_layout_add_pages(&layout, t->n_examples, sizeof(float));
+    if (load->weighted) load->weight_off = shmt_layout_add_pages(&layout, t->n_examples, sizeof(float));
     load->bytes = layout.failed ? UINT64_MAX : layout.bytes;
     load->data = (struct shmtrain_data){.n_examples = t->n_examples,
                                         .n_nonzeros = t->n_nonzeros,
@@ -149,6 +150,9 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
     load->data.value = into.value;
     load->data.dense = into.dense;
     load->data.label = into.label;
+    if (load->weighted)
+        load->weight = shmt_segment_at(&load->segment, load->weight_off, load->totals.n_examples * sizeof(float));
+    load->data.weight = load->weight;
     load->data.best_loss = shmt_parts_best_loss(load->part, load->n_parts);
     return 0;
 }

@@ -15,6 +15,7 @@ struct shmt_load {
     bool dense;                 /* the layout */
     struct shmt_source *source; /* until fill closes it */
     bool unpacked;
+    bool weighted;          /* asked for before plan: room for weights, which the caller fills in behind fill */
     struct shmt_part *part; /* (n_parts) shared with the workers that count and fill */
     uint32_t n_parts;
     struct shmt_columns columns;
@@ -22,8 +23,9 @@ struct shmt_load {
     enum shmt_pages pages;       /* that the segment shall have */
     enum shmt_named_part shared; /* with a name: the file that guests find it by; SHMT_NAMED_STORE: none */
     struct shmt_segment segment;
-    uint64_t start_off, id_off, value_off, dense_off, label_off, bytes; /* of the segment's contents */
+    uint64_t start_off, id_off, value_off, dense_off, label_off, weight_off, bytes; /* of the segment's contents */
     struct shmtrain_data data;           /* complete after fill; its classes are known after plan */
+    float *weight;                       /* (n_examples) what data.weight points to; NULL: not weighted */
     float classes[SHMTRAIN_MAX_CLASSES]; /* what data.classes points to */
 };
 

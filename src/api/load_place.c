@@ -83,6 +83,7 @@ static uint32_t arrays_of(const struct shmt_load *load, struct array *out) {
         if (!load->totals.all_ones) out[n++] = (struct array){load->value_off, 0, sizeof(float)};
     }
     out[n++] = (struct array){load->label_off, sizeof(float), 0};
+    if (load->weighted) out[n++] = (struct array){load->weight_off, sizeof(float), 0};
     return n;
 }
 

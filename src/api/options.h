@@ -26,7 +26,7 @@ struct shmt_config {
     uint64_t guests;                /* places for workers that join; counts with a name only */
     char *name;                     /* of the store; "": none */
     char *mode, *write, *staleness; /* "": as the mode says */
-    char *model, *optimizer, *schedule, *valid, *backend, *spawn, *bind, *numa, *hugepages, *placement;
+    char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };
 
 /* How an option's value is parsed, and where it goes. */

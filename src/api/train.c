@@ -7,6 +7,7 @@
 #include "api/plan.h"
 #include "api/split.h"
 #include "api/store_priv.h"
+#include "api/weights.h"
 #include "base/clock.h"
 #include "segment/budget.h"
 
@@ -17,9 +18,10 @@ struct session {
     struct shmt_crew crew;
     const struct shmtrain_model *model;
     struct shmt_load train, valid;
-    bool has_valid;          /* a second source */
-    double share;            /* > 0: validation is this share of the training data */
-    struct shmt_split split; /* of the two, when share > 0 */
+    bool has_valid;                  /* a second source */
+    double share;                    /* > 0: validation is this share of the training data */
+    struct shmt_split split;         /* of the two, when share > 0 */
+    struct shmtrain_data unweighted; /* the training data, as it is validated on when share > 0 */
     float *l2_shares;
 };
 
@@ -52,6 +54,7 @@ static int open_data(struct session *s) {
     const double share = strtod(valid, &end);
     int rc = shmt_load_open(&s->train, store, s->source, false, n_parts, dense);
     if (rc < 0) return rc;
+    s->train.weighted = shmt_weights_wanted(&store->config);
     if (valid[0] == '\0') {
         s->has_valid = shmt_source_is_generator(s->train.source);
         return s->has_valid ? shmt_load_open(&s->valid, store, s->source, true, n_parts, dense) : 0;
@@ -141,6 +144,8 @@ static int check_model(struct session *s) {
     s->store->job.settings.classes = s->train.data.classes;
     const char *why = s->model->check ? s->model->check(&s->train.data) : NULL;
     if (why) return refuse_labels(s, &s->train, why);
+    const int rc = shmt_weights_check(&s->store->config, s->model, &s->train.data, &s->store->error);
+    if (rc < 0) return rc;
     return s->has_valid && is_classifier(s->model) ? check_valid_labels(s) : 0;
 }
 
@@ -283,7 +288,9 @@ static int fill_data(struct session *s) {
     int rc = shmt_load_fill(&s->train, s->store, &s->crew, &trainers);
     if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, s->store, &s->crew, &all);
     if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &s->store->error);
-    return rc;
+    if (rc < 0 || !s->train.weighted) return rc;
+    const struct shmt_weights_of trained = {s->split.train_example, s->store->spec.n_examples};
+    return shmt_weights_fill(&s->store->config, &s->train.data, &trained, s->train.weight, &s->store->error);
 }
 
 /* All that comes before the workers, or, to plan only, all but what checks memory and fills it; a stop that is asked for meanwhile
@@ -311,7 +318,9 @@ static int train(struct session *s) {
     store->job.train = &s->train.data;
     store->job.train_example = s->split.train_example;
     if (s->share > 0) {
-        store->job.valid = &s->train.data;
+        s->unweighted = s->train.data;
+        s->unweighted.weight = NULL;
+        store->job.valid = &s->unweighted;
         store->job.valid_example = s->split.valid_example;
         store->job.valid_label = s->split.valid_label;
     } else if (s->has_valid) {

@@ -117,6 +117,11 @@ static bool all_ones(const struct shmt_libsvm_row *row) {
     return true;
 }
 
+/* A label that was not counted would be no class. */
+static bool is_counted(const struct shmt_part *counted, float label) {
+    return counted->labels.n == SHMT_LABELS_KEPT || shmt_labels_have(&counted->labels, label);
+}
+
 static int libsvm_fill(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted,
                        uint64_t first, uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e) {
     struct rows rows;
@@ -127,7 +132,8 @@ static int libsvm_fill(const struct shmt_source *source, uint32_t part, uint32_t
     const uint64_t end = first + counted->n_examples, end_nonzero = first_nonzero + counted->n_nonzeros;
     bool same = true;
     while (same && (status = rows_next(&rows, e)) > 0) {
-        same = example < end && row->n_nonzeros <= end_nonzero - nonzero && (into->value || into->dense || all_ones(row));
+        same = example < end && row->n_nonzeros <= end_nonzero - nonzero && (into->value || into->dense || all_ones(row)) &&
+               is_counted(counted, row->label);
         if (!same) break;
         shmt_arrays_put(into, example, nonzero, row->id, row->value, row->n_nonzeros);
         into->label[example++] = row->label;

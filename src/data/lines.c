@@ -27,8 +27,8 @@ static int refill(struct shmt_lines *lines, struct shmt_error *e) {
     lines->filled = left;
     if (left == lines->room) {
         if (left >= SHMT_LINE_BYTES_MAX) {
-            return shmt_fail(e, SHMTRAIN_E_DATA, "%s:%llu: this line is longer than %llu MiB; is the file LIBSVM text?",
-                             lines->name, (unsigned long long)shmt_lines_number(lines->fd, lines->at),
+            return shmt_fail(e, SHMTRAIN_E_DATA, "%s:%llu: this line is longer than %llu MiB; is the file text?", lines->name,
+                             (unsigned long long)shmt_lines_number(lines->fd, lines->at),
                              (unsigned long long)(SHMT_LINE_BYTES_MAX >> 20));
         }
         char *larger = realloc(lines->buffer, 2 * lines->room + 1);
