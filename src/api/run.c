@@ -165,6 +165,7 @@ static void rouse(const struct shmt_workers *workers) { workers->store->ops->rou
 
 static int tick(struct shmtrain_store *store) {
     shmt_report_progress(store);
+    shmt_progress_tick(store);
     return shmt_lease_tick(store);
 }
 

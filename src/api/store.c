@@ -39,6 +39,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     free(store->dataset_name);
     free(store->valid_name);
     free(store->confusion);
+    shmt_progress_forget(store);
     free(store);
 }
 

@@ -9,6 +9,7 @@
 #include "api/crew.h"
 #include "api/lease.h"
 #include "api/options.h"
+#include "api/progress.h"
 #include "api/trained.h"
 #include "api/visit.h"
 #include "base/atomic.h"
@@ -73,6 +74,7 @@ struct shmtrain_store {
     uint64_t began_ns;
     char *dataset_name, *valid_name;
     bool has_run;
+    struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */
     struct shmt_plan_kept *plan;           /* the last one; NULL: none */
     struct shmt_trained trained;           /* it outlives later runs that fail before they begin */
     struct shmtrain_evaluation evaluation; /* the last one */

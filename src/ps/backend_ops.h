@@ -56,6 +56,7 @@ struct shmt_counters {
     _Atomic uint64_t examples, updates;
     _Atomic uint64_t touched; /* count_lost: updates of single floats */
     _Atomic uint64_t wait_clock_ns, wait_epoch_ns, busy_ns;
+    _Atomic uint64_t loss_bits; /* a double: the reported losses of these examples, added up */
 };
 
 /* Where a store is to live; NULL in its place, or all zeros: wherever there is room. */

@@ -43,6 +43,16 @@ static void end_busy(struct shmtrain_session *s) {
     bump_relaxed(&s->seat->counters->busy_ns, shmt_now_ns() - s->busy_since_ns);
 }
 
+/* For display as well: one writer, and a double in a word. */
+static void add_loss(_Atomic uint64_t *bits, double loss) {
+    uint64_t sum_bits = load_relaxed(bits);
+    double sum;
+    memcpy(&sum, &sum_bits, sizeof sum);
+    sum += loss;
+    memcpy(&sum_bits, &sum, sizeof sum_bits);
+    store_relaxed(bits, sum_bits);
+}
+
 /* The backend counts every wait, but one for evaluation, or for a late start, is no part of training: the count is set back
  * to what it was. */
 static uint64_t epoch_waits(const struct shmtrain_session *s) { return load_relaxed(&s->seat->counters->wait_epoch_ns); }
@@ -69,6 +79,7 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
     shmt_spec_update(s->spec, s->work.epoch, s->work.step - s->work.epoch * steps, &s->update);
     memset(s->table, 0, sizeof s->table); /* what was bound for looking between items has no place to push to */
     s->in_work = true;
+    s->loss = 0;
     *out = s->work;
     begin_busy(s);
     return 1;
@@ -109,6 +120,7 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     s->in_work = false;
     memset(s->table, 0, sizeof s->table);
     bump_relaxed(&s->seat->counters->examples, s->work.n);
+    add_loss(&s->seat->counters->loss_bits, s->loss);
     rc = s->ops->publish(s->seat, &fate);
     if (rc < 0) return seat_failed(s, rc);
     if (out) *out = fate;
@@ -127,6 +139,7 @@ int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32
 int shmtrain_report(shmtrain_session *s, double loss_sum) {
     if (!s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_report without an item: call it before shmtrain_clock");
+    s->loss = loss_sum;
     s->ops->report(s->seat, loss_sum);
     return 0;
 }

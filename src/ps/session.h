@@ -36,6 +36,7 @@ struct shmtrain_session {
     shmt_epoch_end *epoch_end; /* NULL: nothing happens */
     void *epoch_end_arg;
     uint64_t busy_since_ns;
+    double loss; /* what was reported for the item in hand */
     struct shmt_error error;
 };
 

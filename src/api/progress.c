@@ -1,0 +1,223 @@
+/* A run at one moment: see progress.h.
+ *
+ * Counters are their seats' own and read while they grow: each is whole, all together are of about one moment. The records of the
+ * epochs that are done say exactly what belongs to them; what the counters have beyond is the epoch that goes on. */
+#include "api/progress.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/background.h"
+#include "api/store_priv.h"
+#include "base/clock.h"
+
+#define TICK_NS 95000000 /* a little less than a tenth of a second: who drives looks ten times a second */
+
+/* Sums over a worker's seats, or over all. */
+struct sums {
+    uint64_t examples, busy_ns, wait_ns;
+    double loss;
+};
+
+struct shmt_watch {
+    const struct shmt_store *of;             /* whose numbers these are; another store begins anew */
+    uint64_t began_ns;                       /* of which run of it */
+    uint64_t at_ns;                          /* of the last look; 0: none */
+    uint64_t told_ns;                        /* when the listener was told */
+    uint32_t n_workers, seats;               /* seats of each */
+    struct sums *before;                     /* (n_workers) at the last look */
+    struct shmtrain_worker_progress *worker; /* (n_workers) */
+    struct shmtrain_progress now;
+};
+
+static struct shmt_board *board_of(const struct shmtrain_store *store) { return store->ops->board(store->job.store); }
+
+static void free_watch(struct shmt_watch *w) {
+    if (!w) return;
+    free(w->before);
+    free(w->worker);
+    free(w);
+}
+
+void shmt_progress_forget(struct shmtrain_store *store) {
+    for (int i = 0; i < SHMT_N_WATCHES; i++) {
+        free_watch(store->watch[i]);
+        store->watch[i] = NULL;
+    }
+}
+
+static struct shmt_watch *make_watch(const struct shmtrain_store *store) {
+    const struct shmt_spec *spec = &store->spec;
+    struct shmt_watch *w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    w->of = store->job.store;
+    w->began_ns = store->began_ns;
+    w->seats = (uint32_t)shmt_max_u64(1, (spec->n_seats - spec->n_guests) / spec->n_workers);
+    w->n_workers = spec->n_workers + spec->n_guests / w->seats;
+    w->before = calloc(w->n_workers, sizeof *w->before);
+    w->worker = calloc(w->n_workers, sizeof *w->worker);
+    if (w->before && w->worker) return w;
+    free_watch(w);
+    return NULL;
+}
+
+/* NULL: no memory. */
+static struct shmt_watch *watch_of(struct shmtrain_store *store, int which) {
+    struct shmt_watch *w = store->watch[which];
+    if (w && w->of == store->job.store && w->began_ns == store->began_ns) return w;
+    free_watch(w);
+    return store->watch[which] = make_watch(store);
+}
+
+/* ---- counting ---- */
+
+static double double_of(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void add_seat(const struct shmtrain_store *store, uint32_t seat, struct sums *sums) {
+    const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
+    if (!c) return;
+    /* relaxed, all: for display */
+    sums->examples += load_relaxed(&c->examples);
+    sums->busy_ns += load_relaxed(&c->busy_ns);
+    sums->wait_ns += load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns);
+    sums->loss += double_of(load_relaxed(&c->loss_bits));
+}
+
+/* A count may have been set back (waiting for an evaluation does not count in the end). */
+static double share(uint64_t now, uint64_t before, double of_ns) {
+    return now > before ? fmin(1, (double)(now - before) / of_ns) : 0;
+}
+
+static bool is_here(const struct shmtrain_store *store, uint32_t first_seat) {
+    const uint32_t own = store->spec.n_seats - store->spec.n_guests;
+    return first_seat < own || (store->ops->occupied && store->ops->occupied(store->job.store, first_seat) != 0);
+}
+
+/* Worker i since the last look, `ns` ago; 0: the last speeds stay. */
+static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch *w, uint32_t i, double ns, struct sums *all) {
+    struct shmtrain_worker_progress *p = &w->worker[i];
+    struct sums now = {0};
+    for (uint32_t k = 0; k < w->seats; k++) add_seat(store, i * w->seats + k, &now);
+    p->joined = i >= store->spec.n_workers;
+    p->here = is_here(store, i * w->seats);
+    p->examples = now.examples;
+    all->examples += now.examples;
+    all->loss += now.loss;
+    if (ns <= 0) return;
+    const struct sums *before = &w->before[i];
+    p->examples_per_second = now.examples > before->examples ? (double)(now.examples - before->examples) / ns * 1e9 : 0;
+    p->compute_fraction = share(now.busy_ns, before->busy_ns, ns * w->seats);
+    p->wait_fraction = fmin(share(now.wait_ns, before->wait_ns, ns * w->seats), 1 - p->compute_fraction);
+    w->before[i] = now;
+}
+
+static void look_at_workers(const struct shmtrain_store *store, struct shmt_watch *w, double ns, struct sums *all) {
+    double speed = 0;
+    for (uint32_t i = 0; i < w->n_workers; i++) {
+        look_at_worker(store, w, i, ns, all);
+        speed += w->worker[i].examples_per_second;
+    }
+    w->now.examples_per_second = speed;
+    w->now.n_workers = w->n_workers;
+    w->now.worker = w->worker;
+}
+
+/* ---- what follows ---- */
+
+/* Examples of the whole run. */
+static double all_examples(const struct shmt_spec *spec) {
+    const double epochs = (double)spec->epochs * (double)spec->n_examples;
+    if (spec->max_steps == SHMT_NO_LIMIT) return epochs;
+    return fmin(epochs, (double)spec->max_steps * (double)shmt_spec_step_examples(spec));
+}
+
+static void look_at_epoch(const struct shmtrain_store *store, struct shmt_watch *w, const struct sums *all) {
+    const struct shmt_spec *spec = &store->spec;
+    struct shmt_board *board = board_of(store);
+    const struct shmtrain_epoch *record = shmt_board_epochs(board, &store->job.board);
+    /* acquire: pairs with the chief's release; the records are whole. A named store may have been damaged: no more than there are */
+    const uint32_t done = (uint32_t)shmt_min_u64(load_acquire(&board->epochs_done), spec->epochs);
+    uint64_t examples = 0;
+    double loss = 0;
+    for (uint32_t i = 0; i < done; i++) {
+        examples += record[i].examples;
+        if (record[i].examples > 0) loss += record[i].train_loss * (double)record[i].examples;
+    }
+    const uint64_t here = all->examples > examples ? shmt_min_u64(all->examples - examples, spec->n_examples) : 0;
+    struct shmtrain_progress *now = &w->now;
+    now->epochs = spec->epochs;
+    now->epoch = load_relaxed(&board->first_step_ns) ? (uint32_t)shmt_min_u64(done + 1, spec->epochs) : 0; /* for display */
+    now->all_examples = spec->n_examples;
+    now->examples = done == spec->epochs ? spec->n_examples : here;
+    now->loss = here > 0 && all->loss != 0 ? (all->loss - loss) / (double)here : NAN; /* 0: nobody reports any */
+    if (done > 0 && here == 0) now->loss = record[done - 1].train_loss;
+    const double done_so_far = (double)examples + (double)here;
+    now->seconds_left = done_so_far > 0 ? now->seconds * fmax(0, all_examples(spec) - done_so_far) / done_so_far : NAN;
+}
+
+/* A run that is over keeps the figures that it ended with. */
+static void look_at_end(const struct shmtrain_store *store, struct shmt_watch *w) {
+    const struct shmtrain_report *r = &store->report;
+    w->now.examples_per_second = r->examples_per_second;
+    w->now.seconds = fmax(0, r->seconds - r->load_seconds);
+    w->now.seconds_left = 0;
+    if (r->n_epochs == 0) return;
+    const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
+    w->now.epoch = last->epoch;
+    w->now.examples = last->examples;
+    w->now.loss = last->train_loss;
+}
+
+/* NULL: no memory. */
+static const struct shmtrain_progress *look(struct shmtrain_store *store, int which, bool is_over) {
+    struct shmt_watch *w = watch_of(store, which);
+    struct sums all = {0};
+    if (!w) return NULL;
+    const uint64_t now_ns = shmt_now_ns(), first_ns = load_relaxed(&board_of(store)->first_step_ns); /* relaxed: for display */
+    const uint64_t since_ns = w->at_ns ? w->at_ns : first_ns;
+    const double ns = since_ns && now_ns > since_ns + 1000000 ? (double)(now_ns - since_ns) : 0;
+    look_at_workers(store, w, ns, &all);
+    if (ns > 0) w->at_ns = now_ns;
+    w->now.seconds = first_ns && now_ns > first_ns ? (double)(now_ns - first_ns) * 1e-9 : 0;
+    look_at_epoch(store, w, &all);
+    if (is_over) look_at_end(store, w);
+    return &w->now;
+}
+
+void shmt_progress_tick(struct shmtrain_store *store) {
+    const struct shmtrain_listener *to = &store->listener;
+    const struct shmt_watch *w = store->watch[SHMT_WATCH_LISTENER];
+    if (!to->progress) return;
+    if (w && w->of == store->job.store && w->began_ns == store->began_ns && shmt_now_ns() < w->told_ns + TICK_NS) return;
+    const struct shmtrain_progress *now = look(store, SHMT_WATCH_LISTENER, false);
+    if (!now) return; /* no memory for it: a display less */
+    store->watch[SHMT_WATCH_LISTENER]->told_ns = shmt_now_ns();
+    to->progress(to->arg, &store->report, now);
+}
+
+int shmtrain_store_look(struct shmtrain_store *store, const struct shmtrain_progress **out) {
+    struct shmt_error *e = shmt_call_error(store);
+    int state = 0;
+    if (store->background) {
+        *out = shmt_background_look(store->background);
+        return 1;
+    }
+    if (!store->has_run || !load_relaxed(&store->live)) /* this thread alone sets it */
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no run to look at");
+    if (store->visit.open) {
+        shmt_visit_refresh(store);
+        state = shmt_visit_state(store, e);
+        if (state < 0) return state;
+    } else {
+        state = store->busy; /* a listener asks */
+    }
+    const struct shmtrain_progress *now = look(store, SHMT_WATCH_CALLER, state == 0);
+    if (!now) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to look at %u workers", store->spec.n_workers);
+    *out = now;
+    return state;
+}
