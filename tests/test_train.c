@@ -373,8 +373,8 @@ static void parts_of_the_board_do_not_overlap_and_start_on_lines(void **state) {
                         p.n_chunks * SHMT_VALID_CHUNK < VALID[i] + SHMT_VALID_CHUNK);
             assert_true(p.epochs_off >= sizeof(struct shmt_board) && p.epochs_off % SHMT_LINE == 0);
             assert_true(p.losses_off >= p.epochs_off + epochs * sizeof(struct shmtrain_epoch) && p.losses_off % SHMT_LINE == 0);
-            assert_true(p.rights_off >= p.losses_off + p.n_chunks * sizeof(double) && p.rights_off % SHMT_LINE == 0);
-            assert_true(p.scores_off >= p.rights_off + p.n_chunks * sizeof(uint64_t) && p.scores_off % SHMT_LINE == 0);
+            assert_true(p.notes_off >= p.losses_off + p.n_chunks * sizeof(double) && p.notes_off % SHMT_LINE == 0);
+            assert_true(p.scores_off >= p.notes_off + p.n_chunks * sizeof(uint64_t) && p.scores_off % SHMT_LINE == 0);
             assert_true(p.bytes >= p.scores_off + VALID[i] * outputs * sizeof(float));
         }
 }

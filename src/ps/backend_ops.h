@@ -31,6 +31,7 @@ struct shmt_seat {
     struct shmt_counters *counters;
     uint32_t rank, life;
     uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
+    uint32_t first_epoch;      /* the one that I have begun with: of a guest, once it is let in */
 };
 
 enum shmt_caps {
@@ -48,6 +49,7 @@ struct shmt_need {
 /* Sums over an epoch, taken at its end. */
 struct shmt_tally {
     uint64_t examples, pieces; /* that were done */
+    uint64_t lost;             /* examples of pieces that guests had in hand when they died */
     double loss;               /* the reported losses, added along a tree over the pieces */
 };
 

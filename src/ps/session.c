@@ -144,6 +144,16 @@ int shmtrain_report(shmtrain_session *s, double loss_sum) {
     return 0;
 }
 
+int shmt_session_admit(shmtrain_session *s) {
+    const uint64_t waits_ns = epoch_waits(s);
+    const int rc = s->ops->admit(s->seat);
+    forget_waits(s, waits_ns);
+    if (rc < 0) return seat_failed(s, rc);
+    s->over = rc == 0;
+    s->epoch = s->seat->first_epoch;
+    return 0;
+}
+
 int shmt_session_meet(shmtrain_session *s) {
     const uint64_t waits_ns = epoch_waits(s);
     const int rc = s->ops->meet(s->seat);

@@ -45,6 +45,9 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
                        const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e);
 void shmt_session_leave(struct shmtrain_session *s);
 
+/* A guest's first step: waits until it is let in. Afterwards the session is over where the run has ended meanwhile. */
+int shmt_session_admit(struct shmtrain_session *s);
+
 /* All meet, outside the epoch's end too; may wait, and the wait does not count as one of training. */
 int shmt_session_meet(shmtrain_session *s);
 

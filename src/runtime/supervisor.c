@@ -119,6 +119,14 @@ static void wait_for_news(struct supervision *s) {
     for (uint32_t i = 0; i < s->n_polled; i++) s->polled[i].revents = 0; /* interrupted: nothing is known */
 }
 
+/* Somebody may have set it already: a thread of the worker that failed, for instance. Release: whoever acts on it may look into
+ * the ledger; `roused` brings the fence that sleepers need. */
+static void set_abort(struct supervision *s, uint32_t value) {
+    const struct shmt_team_spec *spec = &s->team->spec;
+    if (spec->abort && load_relaxed(spec->abort) == 0) store_release(spec->abort, value);
+    if (spec->roused) spec->roused(spec->arg);
+}
+
 /* Whether the caller's process has ended. Without a pidfd we see it by having another parent. */
 static bool caller_is_gone(struct supervision *s) {
     struct pollfd *caller = &s->polled[CALLER];
@@ -134,7 +142,8 @@ static bool kill_is_asked(struct supervision *s) {
     const ssize_t got = recv(s->birth->control, &word, 1, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     s->polled[CONTROL].fd = -1; /* once is enough */
-    return true;                /* closed: the caller has ended, which is as good as asked */
+    if (got == 0) set_abort(s, SHMT_TEAM_KILLED);
+    return true; /* closed: the caller has ended, which is as good as asked */
 }
 
 static bool is_failure(const struct shmt_team_end *end) {
@@ -153,11 +162,7 @@ static void note_end(struct supervision *s, uint32_t rank, int status) {
     s->n_running--;
     if (!is_failure(end) || load_relaxed(&team->ledger->first)) return; /* `first` is our own word */
     store_release(&team->ledger->first, rank + 1);                      /* pairs with the acquire in ends.c */
-    /* Somebody may have set it already: a thread of the worker that failed, for instance. Release: whoever acts on it may
-     * look into the ledger; `roused` brings the fence that sleepers need. */
-    _Atomic uint32_t *abort_word = team->spec.abort;
-    if (abort_word && load_relaxed(abort_word) == 0) store_release(abort_word, rank + 1);
-    if (team->spec.roused) team->spec.roused(team->spec.arg);
+    set_abort(s, rank + 1);
     s->kill_at_ns = shmt_now_ns() + (uint64_t)team->spec.grace_ms * 1000000;
 }
 
@@ -184,6 +189,7 @@ _Noreturn void shmt_team_supervise(struct shmt_team *team, const struct shmt_tea
     while (s.n_running > 0) {
         wait_for_news(&s);
         const bool gone = caller_is_gone(&s), asked = kill_is_asked(&s);
+        if (gone) set_abort(&s, SHMT_TEAM_KILLED); /* others than our workers may look at the word: those that join by name */
         if ((gone || asked) && !s.killing) kill_all(&s);
         collect(&s);
         if (s.kill_at_ns && !s.killing && shmt_now_ns() >= s.kill_at_ns) kill_all(&s);

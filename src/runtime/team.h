@@ -26,7 +26,7 @@
 
 #define SHMT_TEAM_MAX        4096
 #define SHMT_TEAM_SUPERVISOR UINT32_MAX /* a "rank" for shmt_team_pid */
-#define SHMT_TEAM_KILLED     UINT32_MAX /* in the abort word of a team of threads that was killed */
+#define SHMT_TEAM_KILLED     UINT32_MAX /* in the abort word: threads that were killed, or processes whose caller has ended */
 
 enum shmt_team_kind { SHMT_TEAM_PROCESSES, SHMT_TEAM_THREADS };
 

@@ -17,7 +17,7 @@ void shmt_board_plan(uint32_t n_epochs, uint64_t n_valid, uint32_t n_outputs, st
     out->n_chunks = shmt_ceil_div(n_valid, SHMT_VALID_CHUNK);
     out->epochs_off = place(&bytes, n_epochs * sizeof(struct shmtrain_epoch));
     out->losses_off = place(&bytes, out->n_chunks * sizeof(double));
-    out->rights_off = place(&bytes, out->n_chunks * sizeof(uint64_t));
+    out->notes_off = place(&bytes, out->n_chunks * sizeof(uint64_t));
     out->scores_off = place(&bytes, n_valid * n_outputs * sizeof(float));
     out->bytes = bytes;
 }

@@ -1,7 +1,10 @@
 /* The board: memory of the store that the drivers of a run share. What the chief found out about each epoch is pinned up here
  * for the application, and validation is computed here by all workers together.
  *
- *     head | epochs (n_epochs) | of each validation chunk: its loss; its right predictions | scores (n_valid, n_outputs) */
+ *     head | epochs (n_epochs) | of each validation chunk: its loss; its note | scores (n_valid, n_outputs)
+ *
+ * A chunk's note says how many predictions were right, and in which epoch: written last, so that a chunk that somebody died over
+ * is told from one that is done. */
 #ifndef SHMT_TRAIN_BOARD_H
 #define SHMT_TRAIN_BOARD_H
 
@@ -20,7 +23,7 @@ struct shmt_board {
 };
 
 struct shmt_board_plan {
-    uint64_t epochs_off, losses_off, rights_off, scores_off, bytes;
+    uint64_t epochs_off, losses_off, notes_off, scores_off, bytes;
     uint64_t n_chunks, n_valid;
     uint32_t n_outputs;
 };
@@ -34,8 +37,9 @@ static inline struct shmtrain_epoch *shmt_board_epochs(void *board, const struct
 static inline double *shmt_board_losses(void *board, const struct shmt_board_plan *plan) {
     return (double *)(void *)((unsigned char *)board + plan->losses_off);
 }
-static inline uint64_t *shmt_board_rights(void *board, const struct shmt_board_plan *plan) {
-    return (uint64_t *)(void *)((unsigned char *)board + plan->rights_off);
+/* (epoch + 1) << 32 | right predictions. */
+static inline _Atomic uint64_t *shmt_board_notes(void *board, const struct shmt_board_plan *plan) {
+    return (_Atomic uint64_t *)(void *)((unsigned char *)board + plan->notes_off);
 }
 static inline float *shmt_board_scores(void *board, const struct shmt_board_plan *plan) {
     return (float *)(void *)((unsigned char *)board + plan->scores_off);

@@ -41,7 +41,8 @@ static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *bo
     for (uint64_t i = from; i < to && job->model->task != SHMTRAIN_REGRESSION; i++)
         right += is_right(job, score + i * outputs, job->valid_label[i]);
     shmt_board_losses(board, &job->board)[chunk] = sum;
-    shmt_board_rights(board, &job->board)[chunk] = right;
+    /* release: scores and loss are whole; pairs with the acquire in is_scored */
+    store_release(&shmt_board_notes(board, &job->board)[chunk], ((uint64_t)s->epoch + 1) << 32 | right);
     return 0;
 }
 
@@ -64,11 +65,20 @@ static int measure_auc(shmtrain_session *s, const struct shmt_job *job, void *bo
     return 0;
 }
 
+/* A guest that died in the middle of evaluation has left chunks behind, with what they had in an earlier epoch. */
+static bool is_scored(const shmtrain_session *s, const struct shmt_job *job, void *board, uint64_t chunk) {
+    return load_acquire(&shmt_board_notes(board, &job->board)[chunk]) >> 32 == (uint64_t)s->epoch + 1;
+}
+
 static int judge(shmtrain_session *s, const struct shmt_job *job, void *board, struct shmtrain_epoch *out) {
-    const uint64_t *rights = shmt_board_rights(board, &job->board), n_chunks = job->board.n_chunks;
+    const uint64_t n_chunks = job->board.n_chunks;
     const double n = (double)job->board.n_valid;
     uint64_t right = 0;
-    for (uint64_t chunk = 0; chunk < n_chunks; chunk++) right += rights[chunk];
+    for (uint64_t chunk = 0; chunk < n_chunks; chunk++) {
+        const int rc = is_scored(s, job, board, chunk) ? 0 : score_chunk(s, job, board, chunk);
+        if (rc < 0) return rc;
+        right += load_relaxed(&shmt_board_notes(board, &job->board)[chunk]) & UINT32_MAX; /* acquired above, or mine */
+    }
     out->valid_loss = shmt_tree_sum(shmt_board_losses(board, &job->board), n_chunks) / n;
     if (job->model->task != SHMTRAIN_REGRESSION) out->valid_accuracy = (double)right / n;
     return job->model->task == SHMTRAIN_BINARY ? measure_auc(s, job, board, &out->valid_auc) : 0;
@@ -82,7 +92,7 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
     int rc = job->ops->tally(s->seat, &tally);
     if (rc < 0) return rc;
     struct shmtrain_epoch record = {.epoch = epoch + 1,
-                                    .partial = tally.examples < job->spec->n_examples,
+                                    .partial = tally.examples + tally.lost < job->spec->n_examples,
                                     .examples = tally.examples,
                                     .seconds = (double)trained_ns * 1e-9,
                                     .train_loss = tally.examples ? tally.loss / (double)tally.examples : NAN,

@@ -21,10 +21,11 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     return rc;
 }
 
-/* All begin together: on small data who starts first would else have done the others' work before they are there. */
+/* All begin together: on small data who starts first would else have done the others' work before they are there. Guests come
+ * when the others have begun. */
 static int begin(struct body *body) {
     struct shmt_board *board = body->job->ops->board(body->job->store);
-    const int rc = shmt_session_meet(&body->session);
+    const int rc = body->job->guest ? shmt_session_admit(&body->session) : shmt_session_meet(&body->session);
     body->epoch_began_ns = shmt_now_ns();
     /* relaxed: one number with one writer, read for display */
     if (body->session.seat->rank == 0) store_relaxed(&board->first_step_ns, body->epoch_began_ns);
@@ -90,7 +91,7 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
     rc = begin(&body);
-    if (rc == 0) rc = check_status(&body, job->model ? train_model(&body) : run_worker(&body));
+    if (rc == 0 && !body.session.over) rc = check_status(&body, job->model ? train_model(&body) : run_worker(&body));
     if (rc < 0) {
         *e = body.session.error;
         shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));

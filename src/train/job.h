@@ -5,6 +5,7 @@
 
 #include <shmtrain/model.h>
 #include <shmtrain/store.h>
+#include <stdbool.h>
 
 #include "ps/session.h"
 #include "train/board.h"
@@ -23,6 +24,7 @@ struct shmt_job {
     const float *valid_label;                      /* (n_valid) */
     shmtrain_worker *worker;
     void *worker_arg;
+    bool guest; /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
 
     void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up */
     void *notify_arg;

@@ -58,7 +58,7 @@ int shmt_shm_admit(struct shmt_seat *seat) {
     /* relaxed, all: published by `alive` */
     p->phase = load_relaxed(&p->slot->gate.phase);
     p->clock = load_relaxed(&p->slot->gate.clock);
-    p->epoch = load_relaxed(&p->store->control->epoch);
+    p->epoch = p->seat.first_epoch = load_relaxed(&p->store->control->epoch);
     rc = shmt_shm_wait_for_all(p, &p->slot->counters.wait_epoch_ns); /* the meeting that I have reached by being counted in */
     return rc < 0 ? rc : shmt_shm_begin_epoch(p);
 }

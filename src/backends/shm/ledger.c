@@ -62,6 +62,10 @@ void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t exa
     store_release(&piece->done, tag(epoch) | examples);
 }
 
+bool shmt_ledger_is_claimed(const struct shmt_shm_piece *piece, uint32_t epoch) {
+    return load_relaxed(&piece->owner) >= tag(epoch); /* relaxed: the meeting has published it */
+}
+
 uint64_t shmt_ledger_examples(const struct shmt_shm_piece *piece, uint32_t epoch) {
     const uint64_t done = load_acquire(&piece->done);
     return done >> 32 == (uint64_t)epoch + 1 ? done & UINT32_MAX : 0;

@@ -28,6 +28,9 @@ bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims
 /* By the owner: the piece is done. */
 void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples);
 
+/* Whether somebody has claimed it in this epoch; behind a meeting. */
+bool shmt_ledger_is_claimed(const struct shmt_shm_piece *piece, uint32_t epoch);
+
 /* The examples of a piece that was done in this epoch, else 0. */
 uint64_t shmt_ledger_examples(const struct shmt_shm_piece *piece, uint32_t epoch);
 

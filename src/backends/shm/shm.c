@@ -280,6 +280,14 @@ static int meet(struct shmt_seat *seat) {
     return shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
 }
 
+/* Of a live piece that somebody claimed in this epoch and has not done: only who died leaves one behind. */
+static uint64_t lost_examples(const struct shmt_shm_seat *p, uint64_t piece) {
+    const struct shmt_spec *spec = &p->store->spec;
+    if (!shmt_shm_is_live(p->store) || !shmt_spec_has_step(spec, p->epoch, piece)) return 0; /* nor beyond max_steps */
+    if (!shmt_ledger_is_claimed(&p->store->ledger[piece], p->epoch)) return 0;
+    return shmt_spec_examples_of_step(spec, piece);
+}
+
 static int tally(struct shmt_seat *seat, struct shmt_tally *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const uint64_t pieces = shmt_spec_pieces(&p->store->spec);
@@ -290,6 +298,7 @@ static int tally(struct shmt_seat *seat, struct shmt_tally *out) {
     struct shmt_tally sum = {0};
     for (uint64_t i = 0; i < pieces; i++) {
         const uint64_t examples = shmt_ledger_examples(&p->store->ledger[i], p->epoch);
+        if (examples == 0) sum.lost += lost_examples(p, i);
         if (examples == 0) continue;
         sum.examples += examples;
         sum.pieces++;
