@@ -106,7 +106,8 @@ static void run_one(struct run *run, const struct how *how) {
     char epochs[16];
     snprintf(epochs, sizeof epochs, "%d", EPOCHS);
     run->model = shmtrain_store_model_at(store, 0);
-    run->settings = (struct shmtrain_settings){.bias = 1, .group = how->group};
+    run->settings = (struct shmtrain_settings){
+        .bias = 1, .group = how->group, .n_classes = run->data.n_labels, .classes = run->data.classes};
     run->epoch_ns = run->own_ns = run->floor_ns = INFINITY;
     must(store, shmtrain_store_set(store, "workers", how->workers));
     must(store, shmtrain_store_set(store, "mode", how->mode));

@@ -24,7 +24,9 @@ void bench_make_examples(uint64_t bytes, uint64_t features, uint64_t nonzeros, s
                                      .value = bench_shared(totals.n_nonzeros * sizeof(float)),
                                      .label = bench_shared(totals.n_examples * sizeof(float)),
                                      .columns = SHMT_ALL_COLUMNS};
+    float *classes = bench_shared(totals.labels.n * sizeof *classes);
     if (shmt_source_fill(source, 0, 1, part, &into, &e) < 0) bench_fail("%s", e.text);
+    shmt_labels_ascending(&totals.labels, classes);
     *out = (struct shmtrain_data){.n_examples = totals.n_examples,
                                   .n_nonzeros = totals.n_nonzeros,
                                   .n_features = (uint32_t)totals.max_id + 1,
@@ -33,6 +35,7 @@ void bench_make_examples(uint64_t bytes, uint64_t features, uint64_t nonzeros, s
                                   .id = into.id,
                                   .value = into.value,
                                   .label = into.label,
+                                  .classes = classes,
                                   .label_low = totals.label_low,
                                   .label_high = totals.label_high,
                                   .mean_square = totals.mean_square,
