@@ -344,7 +344,8 @@ static void threads_that_share_a_source_do_not_disturb_one_another(void **state)
     (void)state;
     static char text[100000];
     write_bytes(text, random_text(98, text, sizeof text));
-    const char *const names[] = {g_path, "builtin:sparse:examples=500,features=2000", "builtin:line:noise=1"};
+    const char *const names[] = {g_path, "builtin:sparse:examples=500,features=2000", "builtin:dense:examples=200",
+                                 "builtin:line:noise=1"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct loaded one, l = {0};
         struct shmt_source *source;
