@@ -1,0 +1,261 @@
+/* The display's terminal: see display.h. What is drawn is decided in draw.c.
+ *
+ * A frame is one write: begin synchronized update, the lines (each erased to its end), erase what is below, cursor back up, end
+ * of the update. A signal handler that prints finds the cursor at rest, unless the terminal was so slow that the write had to wait
+ * in the middle: then the rest of the frame is dropped, and the next one comes a tenth of a second later. */
+#include "cli/display.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/draw.h"
+#include "cli/follow.h"
+
+#define BEGIN_UPDATE "\033[?2026h" /* terminals that do not know it ignore it */
+#define END_UPDATE   "\033[?2026l"
+#define ERASE_REST   "\033[K" /* of the line */
+#define ERASE_BELOW  "\r\033[J"
+#define PLAIN_EVERY  60 /* seconds */
+
+struct display {
+    enum progress_kind kind;
+    FILE *out;
+    int fd;
+    bool blocks, colours;
+    bool has_frame, broken; /* there is a state to draw; the terminal is gone */
+    struct follow follow;
+    double said_at; /* plain: when something was said, in seconds of the run; below 0: now */
+    struct sigaction before;
+};
+
+/* What handlers must know: the descriptor on which live lines stand, or -1. What they tell: that they have printed during a
+ * write; that the program was stopped since the last frame. */
+static volatile sig_atomic_t live_fd = -1, interrupted, was_stopped;
+
+/* ---- choosing ---- */
+
+bool display_knows(const char *option) {
+    return strcmp(option, "auto") == 0 || strcmp(option, "bar") == 0 || strcmp(option, "plain") == 0 ||
+           strcmp(option, "none") == 0;
+}
+
+static bool obeys_escapes(int fd) {
+    const char *term = getenv("TERM");
+    return isatty(fd) && term && term[0] != '\0' && strcmp(term, "dumb") != 0;
+}
+
+enum progress_kind display_choose(const char *option, bool quiet, int fd) {
+    const char *environment = getenv("SHMTRAIN_PROGRESS");
+    if (!option || option[0] == '\0') option = environment && environment[0] != '\0' ? environment : "auto";
+    if (quiet || strcmp(option, "none") == 0) return PROGRESS_NONE;
+    if (strcmp(option, "plain") == 0 || !obeys_escapes(fd)) return PROGRESS_PLAIN;
+    return PROGRESS_BAR;
+}
+
+/* The Linux console's font has no blocks. The locale is only looked at, so that the program's own stays as it is. */
+static bool has_blocks(void) {
+    const char *term = getenv("TERM");
+    if (term && strcmp(term, "linux") == 0) return false;
+    const locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (locale == (locale_t)0) return false;
+    const bool is_utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    freelocale(locale);
+    return is_utf8;
+}
+
+/* ---- signals ---- */
+
+/* A job that was sent to the background does not write on the terminal that somebody else uses now. */
+static bool in_front(int fd) {
+    const pid_t front = tcgetpgrp(fd);
+    return front < 0 || front == getpgrp(); /* below 0: nobody's terminal */
+}
+
+void display_clear_in_handler(void) {
+    const int fd = live_fd, saved = errno;
+    live_fd = -1;
+    interrupted = 1;
+    if (fd >= 0 && in_front(fd) && write(fd, ERASE_BELOW, sizeof ERASE_BELOW - 1) < 0) errno = 0; /* nobody to tell */
+    errno = saved;
+}
+
+/* Ctrl-Z: takes the live lines away, and stops as if there were no handler. Returns when the program goes on. */
+static void on_stop(int number) {
+    const int saved = errno;
+    struct sigaction plain = {.sa_handler = SIG_DFL}, mine;
+    sigset_t this_one;
+    display_clear_in_handler();
+    sigemptyset(&plain.sa_mask);
+    sigaction(number, &plain, &mine);
+    sigemptyset(&this_one);
+    sigaddset(&this_one, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &this_one, NULL); /* here it stops */
+    sigprocmask(SIG_BLOCK, &this_one, NULL);
+    sigaction(number, &mine, NULL);
+    was_stopped = 1;
+    errno = saved;
+}
+
+/* ---- writing ---- */
+
+/* Writes all of it, or, with `may_drop`, as much as comes out before a handler prints. A terminal that is gone is left alone from
+ * then on. */
+static void write_all(struct display *d, const char *text, size_t bytes, bool may_drop) {
+    interrupted = 0;
+    while (bytes > 0 && !d->broken && !(may_drop && interrupted)) {
+        const ssize_t n = write(d->fd, text, bytes);
+        if (n > 0) {
+            text += n;
+            bytes -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            struct pollfd pollfd = {.fd = d->fd, .events = POLLOUT};
+            (void)poll(&pollfd, 1, -1);
+        } else if (n == 0 || errno != EINTR) {
+            d->broken = true;
+        }
+    }
+}
+
+/* A frame for which a terminal has no room is not worth waiting for. */
+static bool takes_frames(const struct display *d) {
+    struct pollfd pollfd = {.fd = d->fd, .events = POLLOUT};
+    return in_front(d->fd) && poll(&pollfd, 1, 0) == 1 && (pollfd.revents & POLLOUT) != 0;
+}
+
+static void look_at_screen(const struct display *d, struct draw_screen *out) {
+    struct winsize size;
+    const bool known = ioctl(d->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+    *out = (struct draw_screen){
+        .columns = known ? size.ws_col : 80, .rows = known ? size.ws_row : 24, .blocks = d->blocks, .colours = d->colours};
+    if (out->columns > 1) out->columns--; /* behind the last column terminals differ */
+}
+
+/* The last state's lines, below an empty one where the cursor rests, and the way back up. */
+static void put_frame(const struct display *d, FILE *to) {
+    struct draw_screen screen;
+    char *text = NULL;
+    size_t bytes = 0;
+    look_at_screen(d, &screen);
+    FILE *lines = open_memstream(&text, &bytes);
+    if (!lines) return;
+    unsigned up = draw_frame(&d->follow.state, &screen, lines) - 1;
+    if (fclose(lines) != 0) {
+        free(text);
+        return;
+    }
+    if (screen.rows > up + 2) {
+        fputs(ERASE_REST "\r\n", to);
+        up++;
+    }
+    for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+        fprintf(to, "%.*s" ERASE_REST "%s", (int)(end - line), line, end[1] ? "\r\n" : "");
+    fputs("\033[J\r", to);
+    if (up > 0) fprintf(to, "\033[%uA", up);
+    free(text);
+}
+
+/* The live lines anew; `begun`: within an update that has begun. */
+static void show_frame(struct display *d, bool begun) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) return;
+    fputs(begun ? "\r" : BEGIN_UPDATE "\r", to);
+    put_frame(d, to);
+    fputs(END_UPDATE, to);
+    if (fclose(to) == 0) {
+        live_fd = d->fd;
+        write_all(d, text, bytes, true);
+    }
+    free(text);
+}
+
+/* A line that stays, above the live lines. */
+static void show_line(struct display *d, const char *line) {
+    const bool front = in_front(d->fd);
+    char *text = NULL;
+    fflush(d->out);
+    const int n = asprintf(&text, "%s%s\r\n", front ? BEGIN_UPDATE ERASE_BELOW : "", line);
+    if (n >= 0) write_all(d, text, (size_t)n, false);
+    if (n >= 0) free(text);
+    if (front && d->has_frame)
+        show_frame(d, true);
+    else if (front)
+        write_all(d, END_UPDATE, sizeof END_UPDATE - 1, false);
+}
+
+/* ---- what the program calls ---- */
+
+struct display *display_open(enum progress_kind kind, FILE *out) {
+    struct display *d = calloc(1, sizeof *d);
+    if (!d) return NULL;
+    *d = (struct display){.kind = kind, .out = out, .fd = fileno(out), .said_at = -1};
+    follow_init(&d->follow);
+    if (kind != PROGRESS_BAR) return d;
+    const char *no_color = getenv("NO_COLOR");
+    d->blocks = has_blocks();
+    d->colours = !no_color || no_color[0] == '\0';
+    was_stopped = 0;
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTSTP, NULL, &d->before);
+    if (d->before.sa_handler == SIG_DFL) sigaction(SIGTSTP, &action, NULL); /* a shell without job control ignores it */
+    return d;
+}
+
+void display_line(struct display *d, const char *text) {
+    d->said_at = -1;
+    if (d->kind == PROGRESS_PLAIN) {
+        fprintf(d->out, "%s\n", text);
+        fflush(d->out);
+    } else if (d->kind == PROGRESS_BAR) {
+        show_line(d, text);
+    }
+}
+
+/* Where there is no terminal, a long epoch shows that it is alive. */
+static void say_plainly(struct display *d, double seconds) {
+    char text[128];
+    if (d->said_at < 0) d->said_at = seconds;
+    if (seconds - d->said_at < PLAIN_EVERY) return;
+    d->said_at = seconds;
+    draw_words(&d->follow.state, text, sizeof text);
+    fprintf(d->out, "%s\n", text);
+    fflush(d->out);
+}
+
+void display_progress(struct display *d, const struct shmtrain_report *report, const struct shmtrain_progress *now) {
+    const bool pause = was_stopped;
+    if (d->kind == PROGRESS_NONE) return;
+    was_stopped = 0;
+    if (follow_update(&d->follow, report, now, pause) < 0) return; /* no memory: nothing new is shown */
+    d->has_frame = true;
+    if (d->kind == PROGRESS_PLAIN)
+        say_plainly(d, now->seconds);
+    else if (takes_frames(d))
+        show_frame(d, false);
+    else if (!in_front(d->fd))
+        live_fd = -1; /* the lines there are somebody else's by now */
+}
+
+void display_clear(struct display *d) {
+    if (d->kind == PROGRESS_BAR) display_clear_in_handler();
+}
+
+void display_close(struct display *d) {
+    if (!d) return;
+    if (d->kind == PROGRESS_BAR) {
+        display_clear(d);
+        if (d->before.sa_handler == SIG_DFL) sigaction(SIGTSTP, &d->before, NULL);
+    }
+    follow_fini(&d->follow);
+    free(d);
+}

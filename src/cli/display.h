@@ -1,0 +1,48 @@
+/* What one sees while a run goes on: finished epochs as lines, and on a terminal below them a few lines that live. Used by the
+ * commands that train or watch.
+ *
+ * The terminal's modes and its cursor are left as they are, so there is nothing to restore, whatever ends the program. Between
+ * two frames the cursor rests at the beginning of the live lines: what anybody else prints is printed over them, and the next
+ * frame is drawn below it. One display at a time; all calls but the one for signal handlers on the thread that opened it. */
+#ifndef SHMTRAIN_CLI_DISPLAY_H
+#define SHMTRAIN_CLI_DISPLAY_H
+
+#include <shmtrain/report.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct display;
+
+enum progress_kind {
+    PROGRESS_NONE,  /* nothing */
+    PROGRESS_PLAIN, /* a line for each epoch; where an epoch takes longer, one a minute */
+    PROGRESS_BAR,   /* these lines, and live ones below them */
+};
+
+/* Whether `option` is one of auto, bar, plain and none. */
+bool display_knows(const char *option);
+
+/* What to show on a descriptor. option: as above; "" or NULL: the environment's SHMTRAIN_PROGRESS, or auto. A bar needs a terminal
+ * that obeys escape sequences: elsewhere it is plain. quiet: none. */
+enum progress_kind display_choose(const char *option, bool quiet, int fd);
+
+/* `out` is for people; it stays the caller's, and open until display_close. Catches SIGTSTP where there is a bar. NULL: no
+ * memory. */
+struct display *display_open(enum progress_kind kind, FILE *out);
+
+/* A line that stays: a finished epoch, a heading. No line break. */
+void display_line(struct display *display, const char *text);
+
+/* The run as it is now: a frame. */
+void display_progress(struct display *display, const struct shmtrain_report *report, const struct shmtrain_progress *now);
+
+/* Takes the live lines away until the next frame, so that others can print. */
+void display_clear(struct display *display);
+
+/* The same from a signal handler, whether a display is open or not, before it prints or ends the program. */
+void display_clear_in_handler(void);
+
+/* Takes the live lines away for good; lines stay. NULL is fine. */
+void display_close(struct display *display);
+
+#endif

@@ -1,0 +1,178 @@
+/* Frames of the live display: how far the run is, how fast, how well. See draw.h; the workers' lines are in draw_workers.c. */
+#include "cli/draw_priv.h"
+
+#include <math.h>
+
+#define MOST_LOSSES  20 /* of the sparkline: older ones would flatten what happens now */
+#define LEAST_BAR    8
+#define WIDE         60  /* columns from which on there are words and long times */
+#define SPEED        64  /* columns of speed and losses when they stand beside the bar ... */
+#define ONE_LINE     140 /* ... on screens of so many */
+#define CELLS_A_PART 4   /* a bar has a segment for each epoch when each gets so many cells */
+
+const char *draw_level(double share) {
+    static const char *const LEVELS[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    return LEVELS[(int)(7 * draw_clamped(share) + 0.5)];
+}
+
+/* ---- times ---- */
+
+static void fine_time(double s, char out[32]) {
+    const unsigned long long n = (unsigned long long)ceil(s);
+    if (n < 100)
+        snprintf(out, 32, "%llu s left", n);
+    else if (n < 3600)
+        snprintf(out, 32, "%llu min %02llu s left", n / 60, n % 60);
+    else if (n < 24 * 3600)
+        snprintf(out, 32, "%llu h %02llu min left", n / 3600, n / 60 % 60);
+    else
+        snprintf(out, 32, "%llu d %02llu h left", n / 86400, n / 3600 % 24);
+}
+
+static void coarse_time(double s, char out[32]) {
+    const unsigned long long n = (unsigned long long)ceil(s);
+    if (n < 100)
+        snprintf(out, 32, "%llu s left", n);
+    else if (n < 100 * 60)
+        snprintf(out, 32, "%llu min left", n / 60);
+    else if (n < 100 * 3600)
+        snprintf(out, 32, "%llu h left", n / 3600);
+    else
+        snprintf(out, 32, "%llu d left", n / 86400);
+}
+
+/* At most 16 columns ("59 min 59 s left"), coarse: 11. */
+static void time_left(double s, bool fine, char out[32]) {
+    out[0] = '\0';
+    if (!(s >= 0 && s < 999 * 86400.0)) return; /* unknown, or nothing that one can wait for */
+    if (fine)
+        fine_time(s, out);
+    else
+        coarse_time(s, out);
+}
+
+/* ---- how far ---- */
+
+/* Whole per cents: 100 when all is done, not earlier; 29 of 100 are 29, though 0.29 is less than that in a double. */
+static int percent_done(const struct draw_state *s) { return (int)(100 * draw_clamped(s->share) + 1e-9); }
+
+/* `cells` cells, of which this share is done, to half a cell. */
+static void draw_bar(double share, unsigned cells, bool blocks, struct pen *pen) {
+    const unsigned halves = (unsigned)(draw_clamped(share) * 2 * cells), full = halves / 2, half = halves % 2;
+    pen_repeat(pen, PEN_CYAN, blocks ? "━" : "=", full);
+    pen_repeat(pen, PEN_CYAN, blocks ? "╸" : "-", half);
+    pen_repeat(pen, PEN_DIM, blocks ? "─" : ".", cells - full - half);
+}
+
+/* The whole run in `cells` cells. */
+static void draw_run(const struct draw_state *s, unsigned cells, bool blocks, struct pen *pen) {
+    const double done = s->epoch > 0 ? s->epoch - 1 + draw_clamped(s->share) : 0; /* epochs */
+    const unsigned epochs = s->epochs > 0 ? s->epochs : 1;
+    if ((uint64_t)epochs * (CELLS_A_PART + 1) > cells + 1u) {
+        draw_bar(done / epochs, cells, blocks, pen);
+        return;
+    }
+    for (unsigned e = 0; e < epochs; e++) {
+        const unsigned from = e * (cells + 1) / epochs, to = (e + 1) * (cells + 1) / epochs;
+        draw_bar(done - e, to - from - 1, blocks, pen);
+        if (e + 1 < epochs) pen_repeat(pen, PEN_PLAIN, " ", 1);
+    }
+}
+
+/* In this line up to a column. */
+static void draw_course(const struct draw_state *s, const struct draw_screen *screen, unsigned end, struct pen *pen) {
+    const bool wide = screen->columns >= WIDE;
+    const unsigned time_columns = wide ? 16 : 11;
+    char left[32];
+    time_left(s->seconds_left, wide, left);
+    pen_text(pen, PEN_DIM, "epoch ");
+    pen_format(pen, PEN_BOLD, "%*u/%u", draw_digits(s->epochs), s->epoch, s->epochs);
+    pen_format(pen, PEN_PLAIN, " %3d %%", percent_done(s));
+    pen_repeat(pen, PEN_PLAIN, " ", wide ? 2 : 1);
+    unsigned cells = end > pen->column ? end - pen->column : 0;
+    const bool with_time = cells >= LEAST_BAR + 1 + time_columns;
+    if (with_time) cells -= 1 + time_columns;
+    draw_run(s, cells, screen->blocks, pen);
+    if (with_time) pen_format(pen, PEN_PLAIN, " %*s", (int)time_columns, left);
+}
+
+/* ---- how fast, how well ---- */
+
+static void loss_words(double loss, char out[32]) {
+    if (isnan(loss))
+        snprintf(out, 32, "-");
+    else
+        snprintf(out, 32, fabs(loss) < 1000 ? "%.5f" : "%.3e", loss);
+}
+
+/* By how much it is lower or higher than in the epoch before. */
+static void draw_change(const struct draw_state *s, bool blocks, struct pen *pen) {
+    char words[32];
+    const double before = s->n_before > 0 ? s->losses_before[s->n_before - 1] : NAN, change = s->loss - before;
+    if (isnan(change) || pen_left(pen) < 20) return;
+    loss_words(fabs(change), words);
+    const bool falls = change < 0;
+    pen_text(pen, falls ? PEN_GREEN : PEN_RED, blocks ? (falls ? " ↓ " : " ↑ ") : (falls ? " -" : " +"));
+    pen_text(pen, PEN_PLAIN, words);
+}
+
+/* The last epochs' losses up to this moment's, lowest to highest over the eight levels. */
+static void draw_losses(const struct draw_state *s, struct pen *pen) {
+    double value[MOST_LOSSES], least = INFINITY, most = -INFINITY;
+    unsigned n = 0;
+    const unsigned room = pen_left(pen) < MOST_LOSSES ? pen_left(pen) : MOST_LOSSES;
+    const size_t first = s->n_before + 1 > room ? s->n_before + 1 - room : 0;
+    for (size_t i = first; i <= s->n_before && n < room; i++) {
+        const double x = i < s->n_before ? s->losses_before[i] : s->loss;
+        if (!isfinite(x)) continue;
+        value[n++] = x;
+        least = fmin(least, x);
+        most = fmax(most, x);
+    }
+    if (n < 2) return;
+    for (unsigned i = 0; i < n; i++) {
+        const double height = most > least ? (value[i] - least) / (most - least) : 0.5;
+        pen_text(pen, PEN_CYAN, draw_level(height));
+    }
+}
+
+static void draw_speed(const struct draw_state *s, const struct draw_screen *screen, struct pen *pen) {
+    char rate[16], loss[32];
+    const bool wide = screen->columns >= WIDE;
+    pen_text(pen, PEN_BOLD, pen_short(s->examples_per_second, rate));
+    pen_text(pen, PEN_DIM, wide ? " examples/s   loss " : "/s  loss ");
+    loss_words(s->loss, loss);
+    pen_format(pen, PEN_BOLD, "%-7s", loss);
+    draw_change(s, screen->blocks, pen);
+    if (!screen->blocks) return;
+    pen_repeat(pen, PEN_PLAIN, " ", wide ? 3 : 1);
+    draw_losses(s, pen);
+}
+
+/* ---- all of it ---- */
+
+unsigned draw_frame(const struct draw_state *state, const struct draw_screen *screen, FILE *out) {
+    struct pen pen = {.out = out, .columns = screen->columns, .colours = screen->colours};
+    const bool one_line = screen->columns >= ONE_LINE;
+    draw_course(state, screen, one_line ? screen->columns - SPEED : screen->columns, &pen);
+    if (one_line)
+        pen_repeat(&pen, PEN_PLAIN, " ", 3);
+    else
+        pen_end_line(&pen);
+    if (one_line || screen->rows >= 4) {
+        draw_speed(state, screen, &pen);
+        pen_end_line(&pen);
+    }
+    if (screen->rows >= 6 && state->n_workers > 0) draw_workers(state, screen, screen->rows / 3, &pen);
+    return pen.lines;
+}
+
+void draw_words(const struct draw_state *s, char *out, size_t bytes) {
+    char rate[16], loss[32], left[32];
+    const char *short_rate = pen_short(s->examples_per_second, rate);
+    while (*short_rate == ' ') short_rate++;
+    loss_words(s->loss, loss);
+    time_left(s->seconds_left, true, left);
+    snprintf(out, bytes, "epoch %u of %u: %d %%, %s examples/s, loss %s%s%s", s->epoch, s->epochs, percent_done(s), short_rate,
+             loss, left[0] ? ", " : "", left);
+}

@@ -1,0 +1,30 @@
+/* From what the library says of a run, ten times a second, to what is drawn: speeds and shares are smoothed, because in a tenth of
+ * a second a worker may finish no work item, or two. Called by display.c. */
+#ifndef SHMTRAIN_CLI_FOLLOW_H
+#define SHMTRAIN_CLI_FOLLOW_H
+
+#include <shmtrain/report.h>
+
+#include "cli/draw.h"
+
+struct follow {
+    struct draw_state state; /* valid until the next follow_update */
+    double seconds;          /* of the last update */
+    uint32_t n_ranks;        /* ranks that have a place in `smooth` */
+    struct draw_worker *smooth;
+    bool *known; /* (n_ranks): was there at the last update */
+    struct draw_worker *shown;
+    double *losses;
+    size_t n_losses; /* that there is room for */
+};
+
+/* Begins without a state: state.epochs is 0. */
+void follow_init(struct follow *f);
+
+/* Takes a new look into account. With `pause` the time since the one before was spent stopped: speeds and shares stay as they were.
+ * 0, or -1 when there is no memory; the state is the last one then. */
+int follow_update(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_progress *now, bool pause);
+
+void follow_fini(struct follow *f);
+
+#endif
