@@ -6,14 +6,20 @@
 
 #include "consistency/chunks.h"
 
-static const struct shmt_policy POLICIES[] = {
-    {SHMT_WRITE_RACY, SHMT_STALENESS_INF}, {SHMT_WRITE_RACY, 0}, {SHMT_WRITE_AGGREGATE, 0}};
+static const struct shmt_policy POLICIES[] = {{SHMT_WRITE_RACY, SHMT_STALENESS_INF},
+                                              {SHMT_WRITE_RACY, 0},
+                                              {SHMT_WRITE_ATOMIC, SHMT_STALENESS_INF},
+                                              {SHMT_WRITE_ATOMIC, 0},
+                                              {SHMT_WRITE_LOCKED, SHMT_STALENESS_INF},
+                                              {SHMT_WRITE_LOCKED, 0},
+                                              {SHMT_WRITE_AGGREGATE, 0}};
+enum { N_POLICIES = sizeof POLICIES / sizeof *POLICIES };
 
 void each_case(void (*test)(const struct kase *)) {
     static const uint32_t SEATS[] = {1, 2, 3, 8};
     const struct shmt_backend_ops *ops;
     for (size_t b = 0; (ops = shmt_backend_at(b)); b++)
-        for (size_t p = 0; p < 3; p++)
+        for (size_t p = 0; p < N_POLICIES; p++)
             for (size_t s = 0; s < (ops->caps & SHMT_CAP_MANY ? 4u : 1u); s++)
                 for (int processes = 0; processes <= !!(ops->caps & SHMT_CAP_PROCESSES); processes++) {
                     const struct kase k = {ops, POLICIES[p], SEATS[s], processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS};
