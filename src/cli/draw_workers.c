@@ -68,9 +68,8 @@ static bool lay_out(const struct draw_state *s, unsigned columns, unsigned lines
     const unsigned digits = draw_digits(s->worker[s->n_workers - 1].rank), fixed = digits + 1 + 1 + RATE + GAP;
     const unsigned most_across = (columns + GAP) / (fixed + LEAST_CELLS), nice_across = (columns + GAP) / (fixed + COMFORTABLE);
     if (lines == 0 || most_across == 0) return false;
-    unsigned down = (s->n_workers + (nice_across ? nice_across : 1) - 1) / (nice_across ? nice_across : 1);
-    down = least(down, lines);
-    const unsigned across = (s->n_workers + down - 1) / down;
+    const unsigned nice_down = (s->n_workers - 1) / (nice_across > 0 ? nice_across : 1) + 1;
+    const unsigned down = least(nice_down, lines), across = (s->n_workers - 1) / down + 1;
     if (across > most_across) return false;
     *out = (struct grid){.across = across, .down = down, .digits = digits, .cells = (columns + GAP) / across - fixed};
     return true;

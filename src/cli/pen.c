@@ -73,7 +73,10 @@ const char *pen_short(double x, char out[16]) {
         snprintf(out, 16, "%6s", "-");
         return out;
     }
-    for (; x >= 999.5; x /= 1000) unit++;
+    while (x >= 999.5) {
+        x /= 1000;
+        unit++;
+    }
     /* Three digits; the limits are where rounding would give a fourth. */
     snprintf(digits, sizeof digits, "%.*f%s", unit == 0 || x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2, x, UNITS[unit]);
     snprintf(out, 16, "%6s", digits);
