@@ -65,6 +65,7 @@ static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
 /* As few columns of the grid as it takes to stay within `lines` lines, but no fewer than fit comfortably side by side. False:
  * there are too many workers for it. */
 static bool lay_out(const struct draw_state *s, unsigned columns, unsigned lines, struct grid *out) {
+    if (s->n_workers == 0) return false;
     const unsigned digits = draw_digits(s->worker[s->n_workers - 1].rank), fixed = digits + 1 + 1 + RATE + GAP;
     const unsigned most_across = (columns + GAP) / (fixed + LEAST_CELLS), nice_across = (columns + GAP) / (fixed + COMFORTABLE);
     if (lines == 0 || most_across == 0) return false;
