@@ -1,31 +1,56 @@
-/* Parsing the command line: the library's option table and the program's own few options, both through getopt_long. */
+/* Parsing the command line: the library's option table and the program's own few options, both through getopt_long.
+ *
+ * Options may stand before the command's name, and what they may be depends on it; so all is read first, then the command is
+ * found, and then the options are taken, in their order. */
 #include "cli/arguments.h"
 
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "cli/near.h"
+#include "cli/talk.h"
 
 #define MAX_OPTIONS 128
+#define MAX_GIVEN   512
 #define FIRST_LONG  256 /* getopt's value of library option i is FIRST_LONG + i, of own option i OWN + i */
 #define OWN         1024
+#define OPERAND     1 /* getopt's value for what is no option */
 
+#define PROGRAM "The program"
 static const struct shmtrain_option OWN_OPTIONS[] = {
-    {"output", 'o', "FILE", "", "", "The program", "write the model to FILE (safetensors)"},
-    {"quiet", 'q', NULL, "", "", "The program", "say nothing but errors"},
-    {"json", 0, NULL, "", "", "The program", "one JSON object on stdout at the end; lines go to stderr"},
-    {"help", 'h', NULL, "", "", "The program", "this text"},
-    {"version", 0, NULL, "", "", "The program", "the version"},
+    {"output", 'o', "FILE", "", "", PROGRAM, "write the model (safetensors), or predictions, to FILE"},
+    {"quiet", 'q', NULL, "", "", PROGRAM, "say nothing but errors"},
+    {"json", 0, NULL, "", "", PROGRAM, "one JSON object on stdout at the end; lines go to stderr"},
+    {"scores", 0, NULL, "", "", PROGRAM, "predict: the model's outputs, too"},
+    {"probabilities", 0, NULL, "", "", PROGRAM, "predict: the labels' probabilities, too"},
+    {"help", 'h', NULL, "", "", PROGRAM, "this text, or that of a command"},
+    {"version", 0, NULL, "", "", PROGRAM, "the version"},
 };
-enum { OWN_OUTPUT, OWN_QUIET, OWN_JSON, OWN_HELP, OWN_VERSION, N_OWN };
+enum { OWN_OUTPUT, OWN_QUIET, OWN_JSON, OWN_SCORES, OWN_PROBABILITIES, OWN_HELP, OWN_VERSION, N_OWN };
 
 const struct shmtrain_option *arguments_option_at(size_t i) { return i < N_OWN ? &OWN_OPTIONS[i] : NULL; }
+
+/* ---- reading ---- */
 
 /* What getopt_long wants, made from the two tables. */
 struct tables {
     struct option option[MAX_OPTIONS];
-    char letters[2 * MAX_OPTIONS + 2];
+    char letters[2 * MAX_OPTIONS + 3];
     int n, n_letters;
+};
+
+/* What it has found. */
+struct given {
+    int value; /* FIRST_LONG + i or OWN + i */
+    const char *argument;
+};
+struct found {
+    struct given option[MAX_GIVEN];
+    int n;
+    const char *operand[MOST_OPERANDS + 2]; /* the command's name, and one too many */
+    int n_operands;
 };
 
 static void add_option(struct tables *t, const struct shmtrain_option *o, int value) {
@@ -39,9 +64,14 @@ static void add_option(struct tables *t, const struct shmtrain_option *o, int va
 static void make_tables(struct tables *t) {
     const struct shmtrain_option *o;
     memset(t, 0, sizeof *t);
+    t->letters[t->n_letters++] = '-'; /* operands come in their order, whatever POSIXLY_CORRECT says */
     t->letters[t->n_letters++] = ':'; /* a missing argument is told from an unknown option */
     for (int i = 0; (o = shmtrain_option_at((size_t)i)); i++) add_option(t, o, FIRST_LONG + i);
     for (int i = 0; i < N_OWN; i++) add_option(t, &OWN_OPTIONS[i], OWN + i);
+}
+
+static const struct shmtrain_option *option_of(int value) {
+    return value >= OWN ? &OWN_OPTIONS[value - OWN] : shmtrain_option_at((size_t)(value - FIRST_LONG));
 }
 
 /* A letter's value is the letter: the same value as its long name's. */
@@ -55,11 +85,14 @@ static int value_of(int got) {
     return -1;
 }
 
-static int refuse(const char *format, const char *what) {
-    fprintf(stderr, "shmtrain: ");
-    fprintf(stderr, format, what);
-    fprintf(stderr, "\n");
-    return 2;
+static int refuse_unknown(const char *what) {
+    const struct shmtrain_option *o;
+    const size_t dashes = strspn(what, "-");
+    struct near near = near_to(what + dashes);
+    for (size_t i = 0; dashes == 2 && (o = shmtrain_option_at(i)); i++) near_offer(&near, o->name);
+    for (size_t i = 0; dashes == 2 && i < N_OWN; i++) near_offer(&near, OWN_OPTIONS[i].name);
+    if (near.best) return talk_refuse("there is no option %s: did you mean --%s?", what, near.best);
+    return talk_refuse("there is no option %s; shmtrain --help lists them", what);
 }
 
 /* getopt has left a short option's letter in optopt, a long option's value when its argument is missing or too much, and 0 for
@@ -67,21 +100,52 @@ static int refuse(const char *format, const char *what) {
 static int refuse_option(int got, char **argv) {
     char letter[3] = {'-', (char)optopt, '\0'};
     const char *what = optopt > 0 && optopt < FIRST_LONG ? letter : argv[optind - 1];
-    if (got == ':') return refuse("%s needs a value: shmtrain --help says which", what);
-    if (optopt >= FIRST_LONG) return refuse("%s: this option takes no value", what);
-    return refuse("there is no option %s; shmtrain --help lists them", what);
+    if (got == ':') return talk_refuse("%s needs a value: shmtrain --help says which", what);
+    if (optopt >= FIRST_LONG) return talk_refuse("%s: this option takes no value", what);
+    return refuse_unknown(what);
 }
 
-static int take_own(int own, struct arguments *out) {
+static void add_operand(struct found *found, const char *operand) {
+    if (found->n_operands <= MOST_OPERANDS + 1) found->operand[found->n_operands++] = operand;
+}
+
+static int read_all(int argc, char **argv, struct found *out) {
+    struct tables tables;
+    int got;
+    make_tables(&tables);
+    opterr = 0;
+    while ((got = getopt_long(argc, argv, tables.letters, tables.option, NULL)) != -1) {
+        if (got == '?' || got == ':') return refuse_option(got, argv);
+        if (got == OPERAND) {
+            add_operand(out, optarg);
+            continue;
+        }
+        if (out->n == MAX_GIVEN) return talk_refuse("more than %d options", MAX_GIVEN);
+        out->option[out->n++] = (struct given){value_of(got), optarg};
+    }
+    while (optind < argc) add_operand(out, argv[optind++]); /* behind -- */
+    return 0;
+}
+
+/* ---- taking ---- */
+
+static int take_own(int own, const char *argument, struct arguments *out) {
     switch (own) {
         case OWN_OUTPUT:
-            out->output = optarg;
+            if (argument[0] == '\0') return talk_refuse("--output \"\": expected the name of a file");
+            out->output = argument;
             break;
         case OWN_QUIET:
             out->quiet = true;
             break;
         case OWN_JSON:
             out->json = true;
+            break;
+        case OWN_SCORES:
+            out->scores = true;
+            break;
+        case OWN_PROBABILITIES:
+            out->probabilities = true;
             break;
         case OWN_HELP:
             out->help = true;
@@ -90,30 +154,53 @@ static int take_own(int own, struct arguments *out) {
             out->version = true;
             break;
     }
-    if (own == OWN_OUTPUT && optarg[0] == '\0') return refuse("--output \"\": expected the name of a file%s", "");
     return 0;
 }
 
-static int take_library(struct shmtrain_store *store, const struct shmtrain_option *o) {
-    if (shmtrain_store_set(store, o->name, o->argument ? optarg : "1") == 0) return 0;
-    return refuse("--%s", shmtrain_store_message(store));
+static int take_option(struct shmtrain_store *store, const struct given *given, struct arguments *out) {
+    const struct shmtrain_option *o = option_of(given->value);
+    const bool is_own = given->value >= OWN;
+    if (given->value == OWN + OWN_HELP || given->value == OWN + OWN_VERSION) return take_own(given->value - OWN, NULL, out);
+    if (!command_takes(out->command, o->name, is_own))
+        return talk_refuse("%s does not use --%s: shmtrain help %s lists what it does", out->command->name, o->name,
+                           out->command->name);
+    if (is_own) return take_own(given->value - OWN, given->argument, out);
+    if (shmtrain_store_set(store, o->name, o->argument ? given->argument : "1") == 0) return 0;
+    return talk_refuse("--%s", shmtrain_store_message(store));
+}
+
+static int take_operands(const struct found *found, int first, struct arguments *out) {
+    const struct command *c = out->command;
+    const int n = found->n_operands - first;
+    if (n > c->most && c == command_at(0))
+        return talk_refuse("one data file at a time: what is \"%s\"?", found->operand[first + c->most]);
+    if (n > c->most)
+        return talk_refuse("shmtrain %s %s: what is \"%s\"?", c->name, c->operands, found->operand[first + c->most]);
+    if (n < c->least && !out->help && !out->version)
+        return talk_refuse("shmtrain %s %s: %s missing; shmtrain help %s says more", c->name, c->operands,
+                           c->least - n > 1 ? "these are"
+                           : n > 0          ? "the last one is"
+                                            : "this is",
+                           c->name);
+    for (int i = 0; i < n; i++) out->operand[out->n_operands++] = found->operand[first + i];
+    return 0;
+}
+
+/* A first word that is no file may be meant as a command. */
+static int refuse_mistyped(const char *word) {
+    const char *near = command_near(word);
+    if (!near || access(word, F_OK) == 0) return 0;
+    return talk_refuse("there is no command and no file \"%s\": did you mean shmtrain %s?", word, near);
 }
 
 int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct arguments *out) {
-    struct tables tables;
-    int got, status = 0;
-    make_tables(&tables);
-    *out = (struct arguments){0};
-    opterr = 0;
-    while (status == 0 && (got = getopt_long(argc, argv, tables.letters, tables.option, NULL)) != -1) {
-        if (got == '?' || got == ':') return refuse_option(got, argv);
-        const int value = value_of(got);
-        status =
-            value >= OWN ? take_own(value - OWN, out) : take_library(store, shmtrain_option_at((size_t)(value - FIRST_LONG)));
-    }
+    struct found found = {.n = 0};
+    *out = (struct arguments){.command = command_at(0)};
+    int status = read_all(argc, argv, &found);
     if (status != 0) return status;
-    if (optind < argc && strcmp(argv[optind], "train") == 0) optind++;
-    if (optind < argc) out->data = argv[optind++];
-    if (optind < argc) return refuse("one data file at a time: what is \"%s\"?", argv[optind]);
-    return 0;
+    const struct command *named = found.n_operands > 0 ? command_named(found.operand[0]) : NULL;
+    if (named) out->command = named;
+    if (!named && found.n_operands > 0) status = refuse_mistyped(found.operand[0]);
+    for (int i = 0; i < found.n && status == 0; i++) status = take_option(store, &found.option[i], out);
+    return status != 0 ? status : take_operands(&found, named ? 1 : 0, out);
 }

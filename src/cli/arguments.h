@@ -1,15 +1,21 @@
-/* The command line: what was asked for, and the store configured accordingly. */
+/* The command line: which command, with what, and the store configured accordingly. */
 #ifndef SHMTRAIN_CLI_ARGUMENTS_H
 #define SHMTRAIN_CLI_ARGUMENTS_H
 
 #include <shmtrain/shmtrain.h>
 #include <stdbool.h>
 
+#include "cli/commands.h"
+
+#define MOST_OPERANDS 3
+
 /* The program's own options; all others are the library's. */
 struct arguments {
-    bool help, version, quiet, json;
+    const struct command *command;
+    bool help, version, quiet, json, scores, probabilities;
     const char *output; /* -o: NULL: none */
-    const char *data;
+    const char *operand[MOST_OPERANDS];
+    int n_operands;
 };
 
 /* Parses argv into `out` and the store's options. 0, or 2 after one line on stderr. */
@@ -17,8 +23,5 @@ int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct 
 
 /* The program's own option number i, NULL behind the last. */
 const struct shmtrain_option *arguments_option_at(size_t i);
-
-/* The text of --help on stdout. */
-void help_print(void);
 
 #endif

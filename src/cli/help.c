@@ -1,8 +1,12 @@
-/* --help: made from the option tables, at most 80 columns wide. */
+/* --help and shmtrain help: made from the tables of commands and options, at most 80 columns wide. */
+#include "cli/help.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/arguments.h"
+#include "cli/near.h"
+#include "cli/talk.h"
 
 #define WIDTH  80
 #define INDENT 25 /* where the words about an option begin */
@@ -33,18 +37,42 @@ static void print_option(const struct shmtrain_option *o) {
     print_words(words);
 }
 
-static void print_table(const struct shmtrain_option *(*at)(size_t i)) {
-    const struct shmtrain_option *o;
-    const char *group = "";
+/* ---- lists of options ---- */
+
+typedef const struct shmtrain_option *option_at(size_t i);
+
+static int is_first_of_group(option_at *at, size_t i, const struct command *of) {
+    const int is_own = at == arguments_option_at;
+    for (size_t before = 0; before < i; before++)
+        if (strcmp(at(before)->group, at(i)->group) == 0 && (!of || command_takes(of, at(before)->name, is_own))) return 0;
+    return 1;
+}
+
+/* Of one command, or of all (NULL); under a heading for each group, in the order in which the groups begin. */
+static void print_table(option_at *at, const struct command *of) {
+    const struct shmtrain_option *o, *same;
+    const int is_own = at == arguments_option_at;
     for (size_t i = 0; (o = at(i)); i++) {
-        if (strcmp(group, o->group) != 0) printf("\n%s\n", group = o->group);
-        print_option(o);
+        if ((of && !command_takes(of, o->name, is_own)) || !is_first_of_group(at, i, of)) continue;
+        printf("\n%s\n", o->group);
+        for (size_t k = i; (same = at(k)); k++)
+            if (strcmp(same->group, o->group) == 0 && (!of || command_takes(of, same->name, is_own))) print_option(same);
+    }
+}
+
+static void print_commands(void) {
+    const struct command *c;
+    for (size_t i = 0; (c = command_at(i)); i++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", c->name, c->operands);
+        printf("  %-*s ", INDENT - 3, left);
+        print_words(c->about);
     }
 }
 
 void help_print(void) {
     printf(
-        "Usage: shmtrain [train] [OPTIONS] [DATA]\n"
+        "Usage: shmtrain [COMMAND] [OPTIONS] ...\n"
         "\n"
         "Trains a model with many worker processes that share one parameter store in\n"
         "memory. DATA is LIBSVM text, builtin:sparse (the default: generated, its best\n"
@@ -52,11 +80,36 @@ void help_print(void) {
         "\n"
         "  shmtrain -w 8                         train on generated data\n"
         "  shmtrain -w 8 a9a --valid a9a.t       train on a file, validate on another\n"
-        "  shmtrain --mode sync -o model a9a     the same bits for every -w\n");
-    print_table(shmtrain_option_at);
-    print_table(arguments_option_at);
+        "  shmtrain --mode sync -o model a9a     the same bits for every -w\n"
+        "  shmtrain eval model a9a.t             how good the model is on other data\n"
+        "\nCommands\n");
+    print_commands();
+    print_table(shmtrain_option_at, NULL);
+    print_table(arguments_option_at, NULL);
     printf(
         "\nDefaults are in brackets. Each option can also be set in the environment:\n"
         "SHMTRAIN_WORKERS=4 is --workers 4. Exit status: 0 done, 1 failed, 2 wrong usage,\n"
         "130 and 143 ended by SIGINT and SIGTERM (what -o asked for is saved).\n");
+}
+
+void help_print_command(const struct command *c) {
+    printf("Usage: shmtrain %s%s%s%s\n\n", c->name, c->options[0] ? " [OPTIONS]" : "", c->operands[0] ? " " : "", c->operands);
+    printf("%c%s.\n", c->about[0] - 'a' + 'A', c->about + 1);
+    if (c->words[0]) printf("%s", c->words);
+    print_table(shmtrain_option_at, c);
+    print_table(arguments_option_at, c);
+}
+
+int help_run(struct shmtrain_store *store, const struct arguments *a) {
+    (void)store;
+    const struct command *c = a->n_operands > 0 ? command_named(a->operand[0]) : NULL;
+    if (a->n_operands == 0)
+        help_print();
+    else if (c)
+        help_print_command(c);
+    else if (command_near(a->operand[0]))
+        return talk_refuse("there is no command \"%s\": did you mean %s?", a->operand[0], command_near(a->operand[0]));
+    else
+        return talk_refuse("there is no command \"%s\"; shmtrain help lists them", a->operand[0]);
+    return talk_close_output();
 }

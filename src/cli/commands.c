@@ -1,0 +1,52 @@
+/* The table of commands: see commands.h. */
+#include "cli/commands.h"
+
+#include <string.h>
+
+#include "cli/near.h"
+
+#define SCORING "workers threads seed backend spawn bind " /* what scoring with a model goes by */
+
+static const struct command COMMANDS[] = {
+    {"train", "[DATA]", "train a model (the default: \"train\" may be left out)",
+     "DATA is LIBSVM text, or generated: builtin:sparse (the default; its best\n"
+     "possible loss is known), or builtin:sparse:examples=N,features=N,nonzeros=N.\n"
+     "A file that is called like a command is named with its folder: ./topo.\n",
+     "* output quiet json", 0, 1, train_run},
+    {"eval", "MODEL DATA", "how good a saved model is on data",
+     "Prints the loss, and what suits the model: accuracy, AUC, the error of a\n"
+     "regression, and which classes are taken for which.\n",
+     SCORING "json", 2, 2, eval_run},
+    {"predict", "MODEL DATA", "predict the label of each example, one line for each",
+     "DATA has a label in each line, which may be anything: it is not looked at.\n"
+     "The lines are in the data's order: the predicted label, and with --scores or\n"
+     "--probabilities one number for two classes or a regression (of the larger\n"
+     "label), else one for each class, in ascending order of the labels.\n",
+     SCORING "output scores probabilities", 2, 2, predict_run},
+    {"help", "[COMMAND]", "this text, or more about a command", "", "", 0, 1, help_run},
+};
+#define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
+
+const struct command *command_at(size_t i) { return i < N_COMMANDS ? &COMMANDS[i] : NULL; }
+
+const struct command *command_named(const char *name) {
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(COMMANDS[i].name, name) == 0) return &COMMANDS[i];
+    return NULL;
+}
+
+int command_takes(const struct command *command, const char *option, int is_own) {
+    const size_t n = strlen(option);
+    for (const char *at = command->options; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if ((word == n && strncmp(at, option, n) == 0) || (!is_own && word == 1 && *at == '*')) return 1;
+        at += word;
+    }
+    return 0;
+}
+
+const char *command_near(const char *word) {
+    struct near near = near_to(word);
+    for (size_t i = 0; i < N_COMMANDS; i++) near_offer(&near, COMMANDS[i].name);
+    return near.best;
+}

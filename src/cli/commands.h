@@ -1,0 +1,37 @@
+/* The program's commands: one table that parsing, help and the man page are made from. */
+#ifndef SHMTRAIN_CLI_COMMANDS_H
+#define SHMTRAIN_CLI_COMMANDS_H
+
+#include <shmtrain/shmtrain.h>
+#include <stddef.h>
+
+struct arguments;
+
+struct command {
+    const char *name, *operands; /* "eval", "MODEL DATA" */
+    const char *about;           /* a few words for the list of commands */
+    const char *words;           /* more of them: lines of at most 80 columns */
+    const char *options;         /* the names of those it takes, with blanks between; "*": all of the library's */
+    int least, most;             /* operands */
+
+    /* Does it; what it has to say is said. Returns the exit status. */
+    int (*run)(struct shmtrain_store *store, const struct arguments *a);
+};
+
+/* Command number i, from 0, which is the one that is meant when none is named; NULL behind the last. */
+const struct command *command_at(size_t i);
+const struct command *command_named(const char *name); /* NULL: there is none */
+
+/* Whether the command takes this option; is_own: it is one of the program's, not of the library's. */
+int command_takes(const struct command *command, const char *option, int is_own);
+
+/* The command that may have been meant by a word; NULL: none comes near. */
+const char *command_near(const char *word);
+
+/* The commands themselves, each in the file of its name or its kind. */
+int train_run(struct shmtrain_store *store, const struct arguments *a);
+int eval_run(struct shmtrain_store *store, const struct arguments *a);
+int predict_run(struct shmtrain_store *store, const struct arguments *a);
+int help_run(struct shmtrain_store *store, const struct arguments *a);
+
+#endif

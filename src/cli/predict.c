@@ -1,0 +1,83 @@
+/* shmtrain eval and predict: a saved model at work on data. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/talk.h"
+
+/* 0, or the exit status. */
+static int load(struct shmtrain_store *store, const struct arguments *a) {
+    const struct shmtrain_listener listener = {.note = talk_note};
+    shmtrain_store_listen(store, &listener);
+    talk_catch_signals(store);
+    const int rc = shmtrain_store_load(store, a->operand[0]);
+    return rc < 0 ? talk_fail(store, rc) : 0;
+}
+
+int eval_run(struct shmtrain_store *store, const struct arguments *a) {
+    const struct shmtrain_evaluation *e;
+    const int status = load(store, a);
+    if (status != 0) return status;
+    const int rc = shmtrain_store_evaluate(store, a->operand[1], &e);
+    if (rc < 0) return talk_fail(store, rc);
+    char *text = a->json ? shmtrain_evaluation_json(e) : shmtrain_evaluation_text(e);
+    if (!text) return talk_refuse("no memory for the result") - 1;
+    fputs(text, stdout);
+    free(text);
+    return talk_exit_status(talk_close_output());
+}
+
+/* Predictions on their way into a file. */
+struct lines {
+    const char *path; /* NULL: stdout */
+    FILE *out;        /* NULL: nothing has been written yet */
+    int outputs;      /* to be written, too */
+};
+
+/* As short as it can be written without becoming another number. */
+static void write_number(FILE *out, float x) {
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)x);
+        if (strtof(text, NULL) == x) break;
+    }
+    fputs(text, out);
+}
+
+/* The file is opened when there is something to write: what it held before stays when something fails. */
+static int write_line(void *arg, uint64_t example, float label, const float *output, uint32_t n) {
+    struct lines *lines = arg;
+    (void)example;
+    if (!lines->out) lines->out = lines->path ? fopen(lines->path, "w") : stdout;
+    if (!lines->out) return 1;
+    write_number(lines->out, label);
+    for (uint32_t i = 0; lines->outputs && i < n; i++) {
+        putc(' ', lines->out);
+        write_number(lines->out, output[i]);
+    }
+    putc('\n', lines->out);
+    return ferror(lines->out) ? 1 : 0; /* a full disk: no use going on */
+}
+
+/* The exit status. */
+static int close_lines(struct lines *lines) {
+    if (!lines->path) return talk_close_output();
+    const int failed = !lines->out || ferror(lines->out);
+    if (lines->out && fclose(lines->out) == 0 && !failed) return 0;
+    fprintf(stderr, "shmtrain: cannot write the predictions to %s: %s\n", lines->path, strerror(errno));
+    return 1;
+}
+
+int predict_run(struct shmtrain_store *store, const struct arguments *a) {
+    struct lines lines = {.path = a->output, .outputs = a->scores || a->probabilities};
+    if (a->scores && a->probabilities) return talk_refuse("take --scores or --probabilities, not both");
+    int status = output_check(a->output);
+    if (status == 0) status = load(store, a);
+    if (status != 0) return status;
+    const int rc = shmtrain_store_predict(store, a->operand[1], a->probabilities, write_line, &lines);
+    if (rc < 0) return talk_fail(store, rc);
+    return talk_exit_status(close_lines(&lines));
+}

@@ -1,0 +1,26 @@
+/* What all commands share: lines on stderr, stdout to its end, and signals that stop what goes on. */
+#ifndef SHMTRAIN_CLI_TALK_H
+#define SHMTRAIN_CLI_TALK_H
+
+#include <shmtrain/shmtrain.h>
+
+/* One line on stderr. Returns 2, the exit status of wrong usage. */
+int talk_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The store's sentence on stderr, for a call that returned `status`. Returns the exit status. */
+int talk_fail(const struct shmtrain_store *store, int status);
+
+/* A listener's `note`. */
+void talk_note(void *arg, const char *line);
+
+/* What was written may be in no file yet: a full disk shows here. Returns the exit status. */
+int talk_close_output(void);
+
+/* From now on the first SIGINT or SIGTERM stops the store at a consistent point, the second one ends the program at once. */
+void talk_catch_signals(struct shmtrain_store *store);
+int talk_caught(void); /* the signal that came; 0: none */
+
+/* The exit status of a command that would end with `status`: a signal that came counts more. */
+int talk_exit_status(int status);
+
+#endif
