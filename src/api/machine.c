@@ -61,8 +61,12 @@ static void seat_nodes(struct shmt_machine *m, uint32_t n_seats) {
  * everything belongs on that one, whichever node the application happens to be on. */
 static void policy_of_config(const struct shmt_config *c, struct shmt_machine *m) {
     struct shmt_placement *p = &m->placement;
+    struct shmt_error e = {0};
+    const int wanted = strcmp(c->numa, "off") != 0 && p->n_nodes > 0 && shmt_topo_all_nodes(m->topo) > 1;
+    const int refused = wanted && shmt_topo_may_place(m->topo, p->node, p->n_nodes, &e) != 0;
+    if (refused) shmt_log(m->log, "%s", e.text);
     p->policy = SHMT_PLACE_OFF;
-    if (strcmp(c->numa, "off") == 0 || p->n_nodes == 0 || shmt_topo_all_nodes(m->topo) == 1) {
+    if (!wanted || refused) {
         p->n_nodes = 1; /* nothing is told apart */
         memset(p->seat_node, 0, sizeof p->seat_node);
         return;
@@ -110,9 +114,13 @@ enum shmt_pages shmt_machine_pages(struct shmt_machine *machine, uint64_t bytes,
     const uint32_t n_nodes = p->policy == SHMT_PLACE_OFF ? 0 : p->n_nodes;
     uint64_t with_given;
     if (!shmt_add_u64(bytes, machine->huge_bytes, &with_given)) with_given = bytes;
-    const enum shmt_pages pages =
-        shmt_pages_choose(machine->hugepages, machine->topo, with_given, p->node, n_nodes, what, machine->log);
-    if (pages == SHMT_PAGES_2M) machine->huge_bytes = with_given;
+    /* One line says that there are too few of them, whatever they are wanted for. */
+    const struct shmt_log *log = machine->lacks_huge ? NULL : machine->log;
+    const enum shmt_pages pages = shmt_pages_choose(machine->hugepages, machine->topo, with_given, p->node, n_nodes, what, log);
+    if (pages == SHMT_PAGES_2M)
+        machine->huge_bytes = with_given;
+    else
+        machine->lacks_huge = 1;
     return pages;
 }
 
@@ -133,8 +141,8 @@ int shmt_machine_settle(struct shmt_machine *machine, const struct shmt_backend_
     const enum shmt_pages pages = wasteful && strcmp(machine->hugepages, "2M") != 0
                                       ? SHMT_PAGES_ORDINARY
                                       : shmt_machine_pages(machine, huge.total_bytes, "store");
-    spec->placement.page_bytes = shmt_pages_bytes(pages);
-    machine->transparent = pages == SHMT_PAGES_TRANSPARENT;
+    spec->placement.page_bytes = pages == SHMT_PAGES_ORDINARY ? shmt_pages_bytes(pages) : (uint32_t)SHMT_HUGE_BYTES;
+    spec->placement.transparent = pages == SHMT_PAGES_TRANSPARENT;
     return 0;
 }
 

@@ -22,7 +22,7 @@ struct shmt_machine {
     enum shmt_bound_to bind;
     struct shmt_placement placement; /* of ordinary pages, until somebody asked shmt_machine_pages */
     uint64_t huge_bytes;             /* of huge pages that have been given */
-    uint32_t transparent;            /* 1: the store gets transparent huge pages */
+    uint32_t lacks_huge;             /* 1: somebody got none */
     const char *hugepages;           /* the option; the store's */
     const struct shmt_log *log;
 };

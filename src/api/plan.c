@@ -200,10 +200,11 @@ static int plan_run(struct shmtrain_store *store, const struct shmt_prepared *pr
     if (rc < 0) return rc;
     plan_available(kept, prepared->crew);
     kept->plan.numa = shmt_machine_numa_name(p);
-    kept->plan.page_bytes = p->page_bytes;
-    kept->plan.hugepages = p->page_bytes == SHMT_HUGE_BYTES           ? shmt_pages_name(SHMT_PAGES_2M)
-                           : prepared->crew->machine.transparent != 0 ? shmt_pages_name(SHMT_PAGES_TRANSPARENT)
-                                                                      : shmt_pages_name(SHMT_PAGES_ORDINARY);
+    const enum shmt_pages pages = p->page_bytes != SHMT_HUGE_BYTES ? SHMT_PAGES_ORDINARY
+                                  : p->transparent                 ? SHMT_PAGES_TRANSPARENT
+                                                                   : SHMT_PAGES_2M;
+    kept->plan.page_bytes = shmt_pages_bytes(pages);
+    kept->plan.hugepages = shmt_pages_name(pages);
     return 0;
 }
 

@@ -122,7 +122,8 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
     snprintf(parts, sizeof parts, "parameters %s, state, gradients and work %s, data %s", text[0], text[1], text[2]);
     shmt_budget_read("", &budget);
     /* Reserved huge pages are not among the free memory. */
-    uint64_t bytes = spec->placement.page_bytes == SHMT_HUGE_BYTES ? 0 : need.total_bytes;
+    const bool reserved = spec->placement.page_bytes == SHMT_HUGE_BYTES && !spec->placement.transparent;
+    uint64_t bytes = reserved ? 0 : need.total_bytes;
     if (!shmt_add_u64(bytes, data_bytes, &bytes)) bytes = UINT64_MAX;
     return shmt_budget_check(&budget, bytes, "training", parts, "free some, or take fewer features, workers or examples",
                              &store->error);
@@ -142,7 +143,6 @@ static void note_idle_workers(const struct shmtrain_store *store) {
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
     struct shmt_home home = {.topo = crew->topo,
                              .log = &store->log,
-                             .transparent = crew->machine.transparent,
                              .page_bytes_out = &store->report.page_bytes};
     struct shmt_store *made;
     if (shmt_store_has_state_for(store, &store->spec)) store->spec.steps_before = store->kept.steps;

@@ -68,7 +68,6 @@ struct shmt_home {
     const char *name;             /* for /proc/PID/maps; NULL: "store" */
     int fd;                       /* with has_fd: an empty file of shared memory that the store takes over (named stores) */
     uint32_t has_fd;
-    uint32_t transparent; /* 1: transparent huge pages are welcome (reserved ones: spec.placement.page_bytes) */
     uint64_t *page_bytes_out; /* what the pages are; may be NULL */
 };
 

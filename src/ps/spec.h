@@ -27,11 +27,12 @@ enum shmt_strategy { SHMT_SHARDS_ROUND_ROBIN, SHMT_SHARDS_GREEDY };
 struct shmt_placement {
     uint32_t policy; /* enum shmt_placing: of the tables */
     uint32_t
-        private_local;   /* 1: what one seat alone writes lies on its node, and data on its readers'; 0: over all nodes, too */
-    uint32_t strategy;   /* enum shmt_strategy */
-    uint32_t parts;      /* shards of each table; 0: one */
-    uint32_t n_nodes;    /* that the workers are on; 0 counts as 1 */
-    uint32_t page_bytes; /* 4096 (or 0), or 2 MiB */
+        private_local;    /* 1: what one seat alone writes lies on its node, and data on its readers'; 0: over all nodes, too */
+    uint32_t strategy;    /* enum shmt_strategy */
+    uint32_t parts;       /* shards of each table; 0: one */
+    uint32_t n_nodes;     /* that the workers are on; 0 counts as 1 */
+    uint32_t page_bytes;  /* what parts of memory are aligned to: 4096 (or 0), or 2 MiB for huge pages */
+    uint32_t transparent; /* 1: those are transparent ones, which are welcome; 0: reserved ones */
     uint32_t node[SHMT_MAX_NODES];     /* (n_nodes) the operating system's numbers */
     uint8_t seat_node[SHMT_MAX_SEATS]; /* (n_seats) index into node[] */
 };

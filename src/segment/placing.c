@@ -87,7 +87,7 @@ static uint64_t pages_of(const struct shmt_segment *segment, const struct shmt_m
     return shmt_min_u64((from + range->bytes + mask) & ~mask, segment->bytes) - *first_out;
 }
 
-void shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_segment *segment) {
+int shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_segment *segment) {
     for (uint32_t r = 0; wish->topo && r < wish->n_ranges; r++) {
         const struct shmt_memory_range *range = &wish->range[r];
         struct shmt_error e = {0};
@@ -98,8 +98,9 @@ void shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_s
                                   range->n_nodes, &e) == 0)
             continue;
         shmt_log(wish->log, "%s: the %s lies where the system puts it", e.text, wish->name);
-        return;
+        return 0;
     }
+    return 1;
 }
 
 /* ---- after ---- */
@@ -110,10 +111,11 @@ static int look_at(const struct shmt_segment_wish *wish, const struct shmt_segme
                    const struct shmt_memory_range *range, struct tally *tally, uint32_t n, uint64_t *on, struct shmt_error *e) {
     const unsigned char *at = shmt_segment_at(segment, range->off, range->bytes);
     if (!at) return 0;
-    const uint64_t page = segment->page_bytes, from = (uint64_t)(at - segment->base);
+    /* A transparent huge page at the border of two ranges belongs to either. */
+    const uint64_t page = segment->transparent ? SHMT_HUGE_BYTES : segment->page_bytes, from = (uint64_t)(at - segment->base);
     const uint64_t first = (from + page - 1) & ~(page - 1), end = (from + range->bytes) & ~(page - 1);
     if (end <= first) return 0;
-    const int rc = shmt_topo_where(wish->topo, segment->base + first, end - first, page, on, e);
+    const int rc = shmt_topo_where(wish->topo, segment->base + first, end - first, segment->page_bytes, on, e);
     if (rc != 0) return rc;
     const int turns = range->policy == SHMT_MEMORY_INTERLEAVE;
     for (uint32_t i = 0; i < n; i++) {

@@ -132,7 +132,7 @@ static int place(const struct shmt_segment_wish *wish, const struct shmt_segment
     return 0;
 }
 
-static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segment, struct shmt_error *e) {
+static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segment, int *bound_out, struct shmt_error *e) {
     int rc = check_file_limit(segment->bytes, e);
     if (rc == 0) rc = check_need(segment->bytes, "a shared memory segment", e);
     if (rc == 0) rc = wish->fd >= 0 ? check_room(wish->fd, segment->bytes, 0, 0, e) : make_file(wish->name, 0, segment, e);
@@ -140,7 +140,7 @@ static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segme
     if (rc == 0 && wish->fd < 0) rc = seal(segment, e);
     if (rc == 0) rc = shmt_segment_map(segment, PROT_READ | PROT_WRITE, e);
     if (rc != 0) return rc;
-    shmt_placing_bind(wish, segment);
+    *bound_out = shmt_placing_bind(wish, segment);
     segment->transparent = wish->transparent && madvise(segment->base, segment->bytes, MADV_HUGEPAGE) == 0;
     return place(wish, segment, e);
 }
@@ -159,7 +159,7 @@ static int place_huge(const struct shmt_segment *segment, struct shmt_error *e) 
 }
 
 /* 0; or a status, with a line in the log and nothing left behind: then it goes without them. */
-static int make_huge(const struct shmt_segment_wish *wish, struct shmt_segment *segment) {
+static int make_huge(const struct shmt_segment_wish *wish, struct shmt_segment *segment, int *bound_out) {
     struct shmt_error e = {0};
     if (wish->fd >= 0) {
         shmt_log(wish->log, "files in /dev/shm have no reserved huge pages: the %s gets ordinary pages", wish->name);
@@ -172,7 +172,7 @@ static int make_huge(const struct shmt_segment_wish *wish, struct shmt_segment *
     if (rc == 0) rc = seal(segment, &e);
     if (rc == 0) rc = shmt_segment_map(segment, PROT_READ | PROT_WRITE, &e);
     if (rc == 0) {
-        shmt_placing_bind(wish, segment);
+        *bound_out = shmt_placing_bind(wish, segment);
         rc = place_huge(segment, &e);
     }
     if (rc == 0) return 0;
@@ -197,18 +197,19 @@ static int begin(const struct shmt_segment_wish *wish, uint64_t page_bytes, stru
 
 int shmt_segment_create(const struct shmt_segment_wish *wish, struct shmt_segment *out, struct shmt_error *e) {
     struct shmt_segment segment;
+    int bound = 0;
     const int huge = wish->page_bytes == SHMT_HUGE_BYTES && begin(wish, SHMT_HUGE_BYTES, &segment, NULL) == 0 &&
-                     make_huge(wish, &segment) == 0;
+                     make_huge(wish, &segment, &bound) == 0;
     if (!huge) {
         int rc = begin(wish, (uint64_t)sysconf(_SC_PAGESIZE), &segment, e);
-        if (rc == 0) rc = make(wish, &segment, e);
+        if (rc == 0) rc = make(wish, &segment, &bound, e);
         if (rc != 0) {
             if (segment.fd == wish->fd) segment.fd = -1;
             shmt_segment_undo(&segment);
             return rc;
         }
     }
-    shmt_placing_look(wish, &segment);
+    if (bound) shmt_placing_look(wish, &segment);
     const struct shmt_segment_header header = {.magic = SHMT_SEGMENT_MAGIC,
                                                .version = SHMT_SEGMENT_VERSION,
                                                .header_bytes = SHMT_SEGMENT_HEADER_BYTES,

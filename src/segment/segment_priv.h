@@ -38,8 +38,8 @@ void shmt_segment_undo(struct shmt_segment *segment);
  * one has not. */
 int shmt_placing_has_huge(const struct shmt_segment_wish *wish, uint64_t bytes);
 
-/* Before pages are placed: gives each range its policy. What the kernel refuses is said in one line. */
-void shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_segment *segment);
+/* Before pages are placed: gives each range its policy. 0: the kernel refuses, as one line says. */
+int shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_segment *segment);
 
 /* After pages are placed: says in one line what lies on other nodes than wished. */
 void shmt_placing_look(const struct shmt_segment_wish *wish, const struct shmt_segment *segment);

@@ -1,6 +1,7 @@
 /* Putting memory on NUMA nodes, and seeing where it is: see topo.h. */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,17 @@ int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes
     if (rc == 0) rc = bind_area(topo, at, bytes, policy, set, e);
     hwloc_bitmap_free(set);
     return rc;
+}
+
+int shmt_topo_may_place(const struct shmt_topo *topo, const uint32_t *node, uint32_t n_nodes, struct shmt_error *e) {
+    const uint64_t bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct shmt_error refused = {0};
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return shmt_fail_errno(e, "no memory for a page");
+    const int rc = shmt_topo_bind_memory(topo, page, bytes, SHMT_MEMORY_INTERLEAVE, node, n_nodes, &refused);
+    munmap(page, bytes);
+    if (rc == 0) return 0;
+    return shmt_fail(e, rc, "%s: it lies where the system puts it", refused.text);
 }
 
 /* Nodes of the pages at `page` (n), into status_out (n): the system's number, or a negative errno. */

@@ -97,6 +97,9 @@ int shmt_topo_transparent(const struct shmt_topo *topo);
 int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes, enum shmt_memory_policy policy,
                           const uint32_t *node, uint32_t n_nodes, struct shmt_error *e);
 
+/* Whether memory of this process may be put on nodes: 0, or _SYSTEM with the reason. */
+int shmt_topo_may_place(const struct shmt_topo *topo, const uint32_t *node, uint32_t n_nodes, struct shmt_error *e);
+
 /* Where the pages of this range are: bytes_on_node (shmt_topo_all_nodes) by the index of shmt_topo_node. Each page looked at is
  * read once, so it must be there or may come to be. Exact for up to 4096 pages, else an estimate from 4096 of them, evenly spread.
  * Errors: _SYSTEM where the kernel does not tell. */

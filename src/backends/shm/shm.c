@@ -89,8 +89,8 @@ static int make_segment(struct shmt_store *store, const struct shmt_home *home, 
                                      .fd = home->has_fd ? home->fd : -1,
                                      .bytes = store->layout.bytes,
                                      .fingerprint = shmt_shm_layout_fingerprint(),
-                                     .page_bytes = store->layout.page_bytes == SHMT_HUGE_BYTES ? SHMT_HUGE_BYTES : 0,
-                                     .transparent = home->transparent,
+                                     .page_bytes = store->spec.placement.transparent ? 0 : store->layout.page_bytes,
+                                     .transparent = store->spec.placement.transparent,
                                      .topo = home->topo,
                                      .log = home->log};
     int rc = shmt_shm_ranges_make(&store->spec, &store->layout, &range, &wish.n_ranges, e);
