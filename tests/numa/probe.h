@@ -1,0 +1,50 @@
+/* What the files of numa_probe share: counting checks, changing the machine for a moment, and looking where things are. */
+#ifndef SHMT_TESTS_NUMA_PROBE_H
+#define SHMT_TESTS_NUMA_PROBE_H
+
+#include <shmtrain/shmtrain.h>
+#include <stdint.h>
+
+#include "topo/topo.h"
+
+/* One line "ok WHAT" or "not ok WHAT"; `what` is formatted. */
+void check(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+extern const char *check_name; /* stands before each line */
+extern unsigned n_failed;
+
+/* ---- probe_look.c ---- */
+
+/* Lines that a run has logged. */
+struct notes {
+    char text[4096];
+};
+
+/* Trains on `data`, and compares where shards, state, gradients and data lie, before the first step, with the plan that the same
+ * options give. Prints checks. */
+struct look {
+    struct shmtrain_store *store; /* the one that trains */
+    const struct shmtrain_plan *plan;
+    struct shmt_topo *topo;
+    struct notes notes;
+    uint64_t page_bytes; /* that are expected; 0: not checked */
+    int refused;         /* nothing can be asked or bound */
+    int overflows;       /* a node is full: memory need not lie where the plan says */
+    int looked;
+};
+void look_at_training(struct look *look, const char *data);
+
+/* Runs a worker function of its own and compares on which processors it runs, and where it sees the parameters, with the plan. */
+void look_at_workers(struct look *look);
+
+/* ---- probe_world.c ---- */
+
+/* Takes memory of a node until so many MiB are free there; it stays taken until this process ends. */
+void fill_node(uint32_t node, uint64_t mib_left);
+
+/* From now on the kernel refuses this process and its children what containers refuse: binding of memory and threads. */
+void refuse_binding(void);
+
+/* A figure of /proc/meminfo, in KiB. */
+uint64_t meminfo_kib(const char *key);
+
+#endif

@@ -1,0 +1,255 @@
+/* Looking where a run's memory and threads are, and comparing with the plan: see probe.h. The plan is the public one; addresses
+ * come from the library's own structures; places are the kernel's word (move_pages, getcpu, sched_getaffinity). */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "api/store_priv.h"
+#include "backends/shm/shm_priv.h"
+#include "probe.h"
+
+#define MOST_NODES 64
+#define ROWS       65536
+
+/* ---- pages ---- */
+
+/* Pages of each node that lie wholly within the range; returns how many there are in all. */
+static uint64_t pages_on(const struct look *look, const void *at, uint64_t bytes, uint64_t page, uint64_t *on) {
+    const uintptr_t first = ((uintptr_t)at + page - 1) & ~(uintptr_t)(page - 1),
+                    end = ((uintptr_t)at + bytes) & ~(uintptr_t)(page - 1);
+    struct shmt_error e = {0};
+    memset(on, 0, MOST_NODES * sizeof *on);
+    if (end <= first) return 0;
+    if (shmt_topo_where(look->topo, (const void *)first, end - first, page, on, &e) != 0) {
+        check(0, "%s", e.text);
+        return 0;
+    }
+    for (uint32_t i = 0; i < MOST_NODES; i++) on[i] /= page;
+    return (end - first) / page;
+}
+
+static uint32_t index_of(const struct look *look, int32_t node) {
+    uint32_t i = 0;
+    while (i < look->plan->n_nodes && (int32_t)look->plan->node[i].node != node) i++;
+    return i;
+}
+
+/* `percent` of the whole pages are on the node; boundaries that were estimated cost a few. */
+static void expect_on(const struct look *look, const char *what, const void *at, uint64_t bytes, uint64_t page, int32_t node,
+                      unsigned percent) {
+    uint64_t on[MOST_NODES];
+    const uint64_t n = pages_on(look, at, bytes, page, on), there = on[index_of(look, node)];
+    check(there * 100 >= n * percent, "%s: %llu of %llu pages on node %d", what, (unsigned long long)there,
+          (unsigned long long)n, node);
+}
+
+/* On each node that workers are on, as many pages as on the others. */
+static void expect_spread(const struct look *look, const char *what, const void *at, uint64_t bytes, uint64_t page) {
+    uint64_t on[MOST_NODES], used = 0, spread = 0;
+    const uint64_t n = pages_on(look, at, bytes, page, on);
+    const struct shmt_placement *p = &look->store->spec.placement;
+    for (uint32_t k = 0; k < p->n_nodes; k++) {
+        const uint64_t there = on[index_of(look, (int32_t)p->node[k])];
+        used += there;
+        spread += there + 1 >= n / p->n_nodes && there <= n / p->n_nodes + 2;
+    }
+    check(used == n && spread == p->n_nodes, "%s: %llu pages, spread evenly over %u nodes", what, (unsigned long long)n,
+          p->n_nodes);
+}
+
+/* Nobody has said where these pages shall be. */
+static void expect_no_policy(const char *what, const void *at) {
+    int policy = -1;
+    const long rc = syscall(SYS_get_mempolicy, &policy, NULL, 0, at, 2 /* MPOL_F_ADDR */);
+    check(rc == 0 && policy == 0, "%s: placed by nobody (policy %d)", what, policy);
+}
+
+static void expect(const struct look *look, const char *what, const void *at, uint64_t bytes, uint64_t page, int32_t node,
+                   unsigned percent) {
+    if (strcmp(look->plan->numa, "off") == 0)
+        expect_no_policy(what, at);
+    else if (node >= 0)
+        expect_on(look, what, at, bytes, page, node, percent);
+    else
+        expect_spread(look, what, at, bytes, page);
+}
+
+/* ---- a run's memory ---- */
+
+static void look_at_shards(const struct look *look, const struct shmt_store *shm) {
+    char what[96];
+    for (uint32_t i = 0; i < look->plan->n_shards; i++) {
+        const struct shmtrain_plan_shard *shard = &look->plan->shard[i];
+        const float *at = shm->weight + shm->layout.flat.start[0] + shard->first; /* one table, of width 1 */
+        snprintf(what, sizeof what, "shard %u, rows %llu ..", i, (unsigned long long)shard->first);
+        if (shard->node >= 0) expect(look, what, at, shard->n * sizeof *at, shm->segment.page_bytes, shard->node, 100);
+        if (shm->layout.planes == 0 || shard->node < 0) continue;
+        snprintf(what, sizeof what, "state of shard %u", i);
+        expect(look, what, shm->state + shard->first, shard->n * sizeof *at, shm->segment.page_bytes, shard->node, 100);
+    }
+    if (look->plan->n_shards == 0 || look->plan->shard[0].node >= 0) return;
+    expect(look, "all shards", shm->weight, shm->layout.flat.n * sizeof(float), shm->segment.page_bytes, -1, 100);
+    if (shm->layout.planes > 0)
+        expect(look, "all state", shm->state, shm->layout.flat.n * sizeof(float), shm->segment.page_bytes, -1, 100);
+}
+
+/* Gradient buffers are on the seat's node where the plan says that what one uses is its own: then parts of the data are, too. */
+static void look_at_gradients(const struct look *look, const struct shmt_store *shm) {
+    char what[64];
+    const struct shmt_shm_layout *l = &shm->layout;
+    for (uint32_t seat = 0; seat < shm->spec.n_seats && l->seat_grad_bytes > 0; seat++) {
+        const unsigned char *at = shmt_segment_at(&shm->segment, l->grad_off + seat * l->seat_grad_bytes, l->seat_grad_bytes);
+        const struct shmtrain_plan_worker *place = &look->plan->place[seat];
+        if (!look->plan->node[index_of(look, (int32_t)place->node)].usable || !shm->spec.placement.private_local) continue;
+        snprintf(what, sizeof what, "gradients of seat %u", seat);
+        expect(look, what, at, l->seat_grad_bytes, shm->segment.page_bytes, (int32_t)place->node, 100);
+    }
+}
+
+/* Arrays by example lie exactly where they should, those by nonzero nearly. */
+static void look_at_data(const struct look *look, uint64_t page) {
+    const struct shmtrain_data *data = look->store->job.train;
+    char what[96];
+    for (uint32_t i = 0; i < look->plan->n_parts; i++) {
+        const struct shmtrain_plan_part *part = &look->plan->part[i];
+        const uint64_t from = data->start[part->first], to = data->start[part->first + part->n];
+        const unsigned near = page > 4096 ? 0 : 85; /* a few huge pages lie wholly in no part */
+        snprintf(what, sizeof what, "data part %u: labels", i);
+        expect(look, what, data->label + part->first, part->n * sizeof(float), page, part->node, 100);
+        snprintf(what, sizeof what, "data part %u: starts", i);
+        expect(look, what, data->start + part->first, part->n * sizeof(uint64_t), page, part->node, 100);
+        snprintf(what, sizeof what, "data part %u: columns", i);
+        expect(look, what, data->id + from, (to - from) * sizeof(uint32_t), page, part->node, near);
+    }
+}
+
+/* KernelPageSize of the mapping that holds `at`, in bytes; 0: not found. */
+static uint64_t page_bytes_at(const void *at) {
+    char line[512];
+    unsigned long long kib = 0, from, to;
+    int inside = 0;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%llx-%llx ", &from, &to) == 2) inside = (uintptr_t)at >= from && (uintptr_t)at < to;
+        if (inside && sscanf(line, "KernelPageSize: %llu", &kib) == 1) break;
+    }
+    if (f) fclose(f);
+    return kib * 1024;
+}
+
+/* Where shards lie that need not lie where they should. */
+static void show_overflow(const struct look *look, const struct shmt_store *shm) {
+    uint64_t on[MOST_NODES];
+    for (uint32_t i = 0; i < look->plan->n_shards; i++) {
+        const struct shmtrain_plan_shard *shard = &look->plan->shard[i];
+        const uint64_t n = pages_on(look, shm->weight + shard->first, shard->n * sizeof(float), shm->segment.page_bytes, on);
+        printf("# shard %u for node %d: %llu pages,", i, shard->node, (unsigned long long)n);
+        for (uint32_t k = 0; k < look->plan->n_nodes; k++)
+            printf(" %llu on node %u", (unsigned long long)on[k], look->plan->node[k].node);
+        printf("\n");
+    }
+}
+
+static void begin(void *arg, const struct shmtrain_report *report) {
+    struct look *look = arg;
+    const struct shmt_store *shm = look->store->job.store;
+    const uint64_t data_page = page_bytes_at(look->store->job.train->label);
+    look->looked = 1;
+    check(strcmp(report->numa, look->plan->numa) == 0, "the run's policy is the plan's: %s", report->numa);
+    check(report->page_bytes == shm->segment.page_bytes && page_bytes_at(shm->weight) == report->page_bytes,
+          "pages of the store are of %llu bytes as it says", (unsigned long long)report->page_bytes);
+    if (look->page_bytes) {
+        check(report->page_bytes == look->page_bytes, "they are of %llu bytes", (unsigned long long)look->page_bytes);
+        check(data_page == look->page_bytes, "those of the data, too");
+    }
+    if (look->refused) return;
+    if (look->overflows) {
+        show_overflow(look, shm);
+        return;
+    }
+    look_at_shards(look, shm);
+    look_at_gradients(look, shm);
+    look_at_data(look, data_page);
+}
+
+static void note(void *arg, const char *line) {
+    struct look *look = arg;
+    const size_t used = strlen(look->notes.text);
+    snprintf(look->notes.text + used, sizeof look->notes.text - used, "%s\n", line);
+    printf("# note: %s\n", line);
+}
+
+void look_at_training(struct look *look, const char *data) {
+    const struct shmtrain_listener listener = {.arg = look, .begin = begin, .note = note};
+    shmtrain_store_listen(look->store, &listener);
+    const int rc = shmtrain_store_train(look->store, data);
+    check(rc == 0, "training ends well%s%s", rc ? ": " : "", rc ? shmtrain_store_message(look->store) : "");
+    check(look->looked, "there was something to look at");
+}
+
+/* ---- workers ---- */
+
+/* What a worker sees of itself. */
+struct spot {
+    uint32_t cpu, node, n_allowed, on_plan_cpu;
+    uint64_t pages, pages_there; /* of the parameters, all of them, and those on nodes that the run uses */
+};
+
+struct errand {
+    struct look *look;
+    struct spot *spot; /* shared with the workers */
+};
+
+static int see(shmtrain_session *s, void *arg) {
+    const struct errand *errand = arg;
+    const struct shmtrain_plan *plan = errand->look->plan;
+    const uint32_t rank = shmtrain_rank(s);
+    const struct shmtrain_plan_worker *place = &plan->place[rank * plan->n_threads];
+    struct spot *spot = &errand->spot[rank];
+    struct shmtrain_work work;
+    const float *at;
+    uint64_t stride, on[MOST_NODES];
+    int live, rc;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0 || syscall(SYS_getcpu, &spot->cpu, &spot->node, NULL) != 0)
+        return SHMTRAIN_E_SYSTEM;
+    spot->n_allowed = (uint32_t)CPU_COUNT(&set);
+    spot->on_plan_cpu = CPU_ISSET(place->cpu, &set) != 0;
+    if ((rc = shmtrain_view(s, 0, 0, ROWS, &at, &stride, &live)) < 0) return rc;
+    spot->pages = pages_on(errand->look, at, ROWS * sizeof *at, 4096, on);
+    const struct shmt_placement *p = &errand->look->store->spec.placement;
+    for (uint32_t k = 0; k < p->n_nodes; k++) spot->pages_there += on[index_of(errand->look, (int32_t)p->node[k])];
+    while ((rc = shmtrain_next(s, &work)) == 1)
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    return rc;
+}
+
+static void compare(const struct look *look, uint32_t rank, const struct spot *spot) {
+    const struct shmtrain_plan_worker *place = &look->plan->place[rank * look->plan->n_threads];
+    const uint32_t node = index_of(look, (int32_t)place->node);
+    uint32_t n_allowed = look->plan->n_threads;
+    if (strcmp(look->plan->bind, "node") == 0) n_allowed = look->plan->node[node].cpus;
+    if (strcmp(look->plan->bind, "none") != 0) {
+        check(spot->node == place->node, "worker %u runs on node %u", rank, place->node);
+        check(spot->on_plan_cpu && spot->n_allowed == n_allowed, "worker %u is bound to %u processors, %u among them", rank,
+              n_allowed, place->cpu);
+    }
+    if (strcmp(look->plan->numa, "off") != 0)
+        check(spot->pages > 0 && spot->pages_there == spot->pages, "worker %u sees %llu of %llu pages on the run's nodes", rank,
+              (unsigned long long)spot->pages_there, (unsigned long long)spot->pages);
+}
+
+void look_at_workers(struct look *look) {
+    const uint32_t n = look->plan->n_workers;
+    struct errand errand = {.look = look};
+    errand.spot = mmap(NULL, n * sizeof *errand.spot, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shmtrain_store_table(look->store, "w", ROWS, 1);
+    shmtrain_store_examples(look->store, 64 * n);
+    const int rc = errand.spot == MAP_FAILED ? SHMTRAIN_E_MEMORY : shmtrain_store_run(look->store, see, &errand);
+    check(rc == 0, "a worker function runs%s%s", rc ? ": " : "", rc ? shmtrain_store_message(look->store) : "");
+    for (uint32_t rank = 0; rank < n && rc == 0; rank++) compare(look, rank, &errand.spot[rank]);
+}
