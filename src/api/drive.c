@@ -57,9 +57,11 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
         (void)poll(pollfd, 2, LOOK_MS); /* interrupted: look at once */
         look(store, team, driver, &course);
     }
-    struct shmt_error ignored = {0};
-    rc = shmt_team_finish(team, course.stopped || course.failed ? &ignored : &store->error);
-    if (course.failed) return course.failed;
+    struct shmt_error why = {0};
+    rc = shmt_team_finish(team, &why);
     if (course.stopped) return shmt_fail(&store->error, SHMTRAIN_E_STOPPED, "stopped while %s", spec->what);
+    /* Workers who were told to end have nothing to say; one that failed by itself has. */
+    if (course.failed && (rc == 0 || rc == SHMTRAIN_E_STOPPED)) return course.failed;
+    if (rc < 0) shmt_fail(&store->error, rc, "%s", why.text);
     return rc;
 }

@@ -266,10 +266,7 @@ static void publish_outcome(struct shmtrain_store *store, int rc) {
 int shmt_lease_end(struct shmtrain_store *store, int rc) {
     struct shmt_lease *lease = &store->lease;
     if (!lease->held) return rc;
-    if (lease->lost.status != 0) {
-        shmt_error_clear(&store->error);
-        rc = shmt_fail(&store->error, lease->lost.status, "%s", lease->lost.text);
-    }
+    if (rc < 0 && store->error.status == 0) shmt_fail(&store->error, rc, "%s", lease->lost.text); /* the tick's */
     /* The names may be somebody else's by now, after a removal by force. */
     const bool mine = shmt_named_is(lease->name, SHMT_NAMED_STORE, lease->fd);
     for (int part = SHMT_NAMED_DATA; mine && lease->shares && part < SHMT_NAMED_PARTS; part++)

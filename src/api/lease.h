@@ -49,7 +49,7 @@ int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads);
  * so, and the sentence is in lease.lost. */
 int shmt_lease_tick(struct shmtrain_store *store);
 
-/* The run has ended with `rc`, at whatever point. Returns rc, or the status of what was lost. */
+/* The run has ended with `rc`, at whatever point; a status without a sentence is that of `tick`. Returns rc. */
 int shmt_lease_end(struct shmtrain_store *store, int rc);
 
 /* With the store: closes the file, which stays. */

@@ -210,8 +210,8 @@ int shmtrain_store_look(struct shmtrain_store *store, const struct shmtrain_prog
     if (!store->has_run || !load_relaxed(&store->live)) /* this thread alone sets it */
         return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no run to look at");
     if (store->visit.open) {
-        shmt_visit_refresh(store);
         state = shmt_visit_state(store, e);
+        shmt_visit_refresh(store); /* afterwards: of a run that is over, everything */
         if (state < 0) return state;
     } else {
         state = store->busy; /* a listener asks */

@@ -144,6 +144,7 @@ void shmt_visit_end(struct shmtrain_store *store) {
     if (!store->visit.open) return;
     store->report = SHMT_NO_REPORT; /* its names are the manifest's */
     free(store->visit.manifest);
+    free(store->visit.seat);
     store->visit = (struct shmt_visit){0};
 }
 

@@ -19,6 +19,7 @@ struct shmt_visit {
     bool ended;    /* the outcome stands in the report */
     char name[SHMT_NAME_BYTES];
     struct shmt_manifest *manifest; /* a private copy, checked */
+    uint32_t *seat, n_seats;        /* those that this guest has */
 };
 
 /* Visits store `name`: what the handle had before is gone then; after an error it is all as it was. Errors: see

@@ -38,16 +38,19 @@ static void rouse_from_lane(void *arg) {
     lane->workers->rouse(lane->workers);
 }
 
+/* Threads of one worker that fail end the whole run when it is our own; in a guest they end this worker, whose number stands in
+ * the team's abort word then. */
 static int worker_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
     const struct shmt_workers *w = arg;
     const uint32_t lanes = w->crew->n_seats / w->crew->n_workers;
+    _Atomic uint32_t own = 0;
     if (lanes == 1) return work_at_seat(w, rank, team, e);
     struct lane lane = {.workers = w, .first = rank * lanes, .outer = team};
     const struct shmt_team_spec spec = {.kind = SHMT_TEAM_THREADS,
                                         .n = lanes,
                                         .body = lane_body,
                                         .arg = &lane,
-                                        .abort = w->abort,
+                                        .abort = w->seat ? &own : w->abort,
                                         .roused = rouse_from_lane,
                                         .what = "training"};
     return shmt_team_run(&spec, e);

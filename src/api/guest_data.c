@@ -1,0 +1,126 @@
+/* Mapping the data of a run that was joined: see guest_data.h. */
+#include "api/guest_data.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* ---- one set ---- */
+
+static const void *array_at(const struct shmt_segment *segment, uint64_t off, uint64_t n, uint64_t each) {
+    return off == SHMT_NOWHERE ? NULL : shmt_segment_at(segment, off, n * each); /* both were checked with the manifest */
+}
+
+static void locate(const struct shmt_manifest *m, const struct shmt_manifest_data *d, const struct shmt_segment *segment,
+                   struct shmtrain_data *out) {
+    *out = (struct shmtrain_data){.n_examples = d->n_examples,
+                                  .n_nonzeros = d->n_nonzeros,
+                                  .n_features = d->n_features,
+                                  .n_labels = d->n_labels,
+                                  .label_low = d->label_low,
+                                  .label_high = d->label_high,
+                                  .mean_square = d->mean_square,
+                                  .best_loss = d->best_loss};
+    out->classes = m->n_classes <= SHMTRAIN_MAX_CLASSES ? m->classes : NULL;
+    out->start = array_at(segment, d->start_off, d->n_examples + 1, sizeof *out->start);
+    out->id = array_at(segment, d->id_off, d->n_nonzeros, sizeof *out->id);
+    out->value = array_at(segment, d->value_off, d->n_nonzeros, sizeof *out->value);
+    out->dense = array_at(segment, d->dense_off, d->n_examples * d->n_features, sizeof *out->dense);
+    out->label = array_at(segment, d->label_off, d->n_examples, sizeof *out->label);
+    out->weight = array_at(segment, d->weight_off, d->n_examples, sizeof *out->weight);
+}
+
+static int open_set(struct shmtrain_store *store, enum shmt_named_part part, const struct shmt_manifest_data *d,
+                    struct shmt_segment *segment, struct shmtrain_data *out) {
+    const char *name = store->visit.name;
+    struct shmt_error why = {0};
+    int fd;
+    int rc = shmt_named_open(name, part, SHMT_NAMED_READ, &fd, &store->error);
+    if (rc < 0) return rc;
+    rc = shmt_segment_attach(fd, 0, SHMT_ATTACH_NAMED | SHMT_ATTACH_READ, segment, &why);
+    close(fd); /* the segment has its own */
+    if (rc < 0) return shmt_fail(&store->error, rc, "the data of store %s are refused: %s", name, why.text);
+    if (segment->bytes - SHMT_SEGMENT_HEADER_BYTES != d->bytes)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data of store %s are refused: they are %llu bytes, not %llu",
+                         name, (unsigned long long)(segment->bytes - SHMT_SEGMENT_HEADER_BYTES), (unsigned long long)d->bytes);
+    locate(store->visit.manifest, d, segment, out);
+    return shmt_manifest_check_data(name, out, &store->error);
+}
+
+/* ---- the model ---- */
+
+/* The model has the tables that the store has: a program may offer another one under the same name. */
+static int check_tables(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmtrain_data *data) {
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    const struct shmt_spec *spec = &store->spec;
+    const uint32_t n = model->tables(data, &store->job.settings, shape);
+    bool same = n == spec->n_tables && (data->dense != NULL) == (model->dense != 0);
+    for (uint32_t t = 0; same && t < n; t++)
+        same = strcmp(shape[t].name, spec->table[t].name) == 0 && shape[t].rows == spec->table[t].rows &&
+               shape[t].width == spec->table[t].width && shape[t].l2_rows == spec->l2_rows[t];
+    if (same) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s learns another \"%s\" than this program has", store->visit.name,
+                     model->name);
+}
+
+static int check_model(struct shmtrain_store *store, const struct shmtrain_data *data) {
+    const struct shmt_manifest *m = store->visit.manifest;
+    const struct shmtrain_model *model = store->job.model;
+    if (!model)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s learns \"%s\", a model that this program has not: offer it (shmtrain_store_offer)",
+                         store->visit.name, m->model);
+    const bool classes = model->task != SHMTRAIN_CLASSES || m->n_classes <= SHMTRAIN_MAX_CLASSES;
+    if (!classes || m->n_outputs != shmtrain_model_outputs(model, &store->job.settings) || (model->check && model->check(data)))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is refused: \"%s\" cannot learn from its data",
+                         store->visit.name, m->model);
+    return check_tables(store, model, data);
+}
+
+/* ---- all ---- */
+
+static int split(struct shmt_guest_data *data, struct shmtrain_store *store) {
+    const struct shmt_manifest *m = store->visit.manifest;
+    int rc = shmt_split_make(&data->split, m->seed, data->train.n_examples, m->share, &store->error);
+    if (rc == 0) rc = shmt_split_labels(&data->split, &data->train, &store->error);
+    if (rc == 0 && data->split.n_train != m->n_examples)
+        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is refused: it sets other examples aside", store->visit.name);
+    data->valid = data->train; /* the same arrays, but validation knows no weights */
+    data->valid.weight = NULL;
+    return rc;
+}
+
+static void point_job(const struct shmt_guest_data *data, struct shmtrain_store *store) {
+    struct shmt_job *job = &store->job;
+    job->train = &data->train;
+    job->train_example = data->split.train_example;
+    job->valid_example = data->split.valid_example;
+    if (data->split.valid_label) {
+        job->valid = &data->valid;
+        job->valid_label = data->split.valid_label;
+    } else if (data->valid.label) {
+        job->valid = &data->valid;
+        job->valid_label = data->valid.label;
+    }
+}
+
+int shmt_guest_data_open(struct shmt_guest_data *data, struct shmtrain_store *store) {
+    const struct shmt_manifest *m = store->visit.manifest;
+    if (!m->train.shared)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s keeps its data private, so nobody can join it as a worker; it can be observed",
+                         store->visit.name);
+    int rc = open_set(store, SHMT_NAMED_DATA, &m->train, &data->segment[0], &data->train);
+    if (rc == 0 && m->valid.shared) rc = open_set(store, SHMT_NAMED_VALID, &m->valid, &data->segment[1], &data->valid);
+    if (rc == 0 && m->share > 0) rc = split(data, store);
+    if (rc == 0) rc = check_model(store, &data->train);
+    if (rc < 0) return rc;
+    point_job(data, store);
+    return 0;
+}
+
+void shmt_guest_data_close(struct shmt_guest_data *data) {
+    shmt_split_free(&data->split);
+    shmt_segment_detach(&data->segment[0]);
+    shmt_segment_detach(&data->segment[1]);
+    *data = (struct shmt_guest_data){0};
+}

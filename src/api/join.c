@@ -1,0 +1,238 @@
+/* Joining a run by name, as workers: see <shmtrain/store.h>.
+ *
+ * A guest has a team of its own, whose workers sit on places that the run keeps free. Its abort word is its own, too: whoever
+ * fails here ends this team, not the run. The run is told by the marks (segment/named.h): the guest holds one for each seat, from
+ * before it takes the seat until after it has left, and a seat without a mark is mourned by who made the store. In the live
+ * modes the others go on then; in `aggregate` a gradient is missing and the run fails, as if a worker of its own had died.
+ *
+ * The other way round the guest looks at the mark of the run, ten times a second: when that is gone without a word, the run has
+ * died, and the guest ends. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "api/guest_data.h"
+#include "api/progress.h"
+#include "api/store_priv.h"
+#include "api/workers.h"
+#include "base/clock.h"
+
+#define LOOK_NS    5000000
+#define OUTCOME_MS 5000 /* how long whoever made the store may take to say how its run ended */
+
+/* Everything that one call of shmtrain_store_join holds. */
+struct stay {
+    struct shmtrain_store *store;
+    struct shmt_guest_data data;
+    struct shmt_crew crew;
+    _Atomic uint32_t *abort; /* a page of its own, shared with the workers */
+};
+
+/* ---- what can be joined ---- */
+
+static int check_run(struct shmtrain_store *store, shmtrain_worker *worker) {
+    const char *name = store->visit.name;
+    const bool has_model = store->visit.manifest->model[0] != '\0';
+    const int state = shmt_visit_state(store, &store->error);
+    if (state < 0) return state;
+    if (state == 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the run of store %s is over: it can be observed, not joined", name);
+    if (has_model && worker)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s learns \"%s\": join it without a worker function", name,
+                         store->visit.manifest->model);
+    if (!has_model && !worker)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s is worked for by an application's own functions: only that application's programs can join "
+                         "it; it can be observed",
+                         name);
+    return 0;
+}
+
+/* ---- places ---- */
+
+static bool is_free(const struct shmtrain_store *store, uint32_t rank) {
+    return store->ops->occupied(store->job.store, rank) == 0 &&
+           !shmt_mark_is_held(shmt_visit_file(store), SHMT_MARK_GUEST(rank));
+}
+
+static uint32_t count_free(const struct shmtrain_store *store) {
+    uint32_t n = 0;
+    for (uint32_t rank = store->spec.n_seats - store->spec.n_guests; rank < store->spec.n_seats; rank++)
+        n += is_free(store, rank);
+    return n;
+}
+
+static int fail_full(struct stay *stay, uint32_t seats_per_worker) {
+    const uint32_t n = count_free(stay->store) / seats_per_worker;
+    const char *name = stay->store->visit.name;
+    if (stay->store->spec.n_guests == 0)
+        return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no places for guests: its run needs --guests N",
+                         name);
+    if (n == 0)
+        return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no free place: all guests are there", name);
+    return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has free places for %u workers, not for %u: take -w %u",
+                     name, n, stay->crew.n_workers, n);
+}
+
+/* The mark first: whoever has a seat without one counts as dead. */
+static int take_seats(struct stay *stay) {
+    struct shmtrain_store *store = stay->store;
+    struct shmt_visit *visit = &store->visit;
+    const int file = shmt_visit_file(store);
+    for (uint32_t rank = store->spec.n_seats - store->spec.n_guests;
+         rank < store->spec.n_seats && visit->n_seats < stay->crew.n_seats; rank++) {
+        int rc = is_free(store, rank) ? shmt_mark_hold(file, SHMT_MARK_GUEST(rank), &store->error) : 0;
+        if (rc == 1) {
+            rc = store->ops->reserve(store->job.store, rank, &store->error);
+            if (rc != 1) shmt_mark_drop(file, SHMT_MARK_GUEST(rank));
+        }
+        if (rc < 0) return rc;
+        if (rc == 1) visit->seat[visit->n_seats++] = rank;
+    }
+    return visit->n_seats == stay->crew.n_seats ? 0 : fail_full(stay, stay->crew.n_seats / stay->crew.n_workers);
+}
+
+/* Also of seats that were never sat on: then they are given back by who made the store. */
+static void drop_marks(const struct shmtrain_store *store) {
+    for (uint32_t i = 0; i < store->visit.n_seats; i++)
+        shmt_mark_drop(shmt_visit_file(store), SHMT_MARK_GUEST(store->visit.seat[i]));
+}
+
+/* ---- the crew ---- */
+
+/* As many workers as asked for, or as there are cores and places. Places on the machine are planned as if all seats of the run were
+ * taken, so guests do not sit down on the cores of those who are there. */
+static int make_crew(struct stay *stay) {
+    struct shmtrain_store *store = stay->store;
+    const struct shmt_config *c = &store->config;
+    struct shmt_crew *crew = &stay->crew;
+    const struct shmtrain_model *model = store->job.model;
+    const uint32_t threads = (uint32_t)c->threads, each = model && !model->dense ? threads : 1;
+    int rc = shmt_topo_open(&crew->topo, &store->error);
+    if (rc < 0) return rc;
+    const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store) / each);
+    crew->n_workers = (uint32_t)(c->workers ? c->workers : shmt_min_u64(shmt_topo_cores(crew->topo), most));
+    crew->n_threads = threads;
+    crew->n_seats = crew->n_workers * each;
+    crew->kind = strcmp(c->spawn, "threads") == 0 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES;
+    if (crew->n_workers > most) return fail_full(stay, each);
+    store->visit.seat = calloc(crew->n_seats, sizeof *store->visit.seat);
+    if (!store->visit.seat) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for %u workers", crew->n_workers);
+    const uint32_t n_seats = store->spec.n_seats;
+    return shmt_machine_make(c, crew->topo, n_seats, 0, each > 1 ? 1 : threads, n_seats, &store->log, &crew->machine,
+                             &store->error);
+}
+
+static int make_abort_word(struct stay *stay) {
+    void *page = mmap(NULL, sizeof *stay->abort, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return shmt_fail_errno(&stay->store->error, "no memory to join store %s", stay->store->visit.name);
+    stay->abort = page;
+    return 0;
+}
+
+/* ---- while it goes on ---- */
+
+static void part(struct shmtrain_store *store) {
+    for (uint32_t i = 0; i < store->visit.n_seats; i++) store->ops->part(store->job.store, store->visit.seat[i]);
+}
+
+/* One thread has failed and left. Its seat is nobody's any more; the others go at the end of the epoch, if they are not killed
+ * before. */
+static void left(const struct shmt_workers *w, uint32_t seat) {
+    shmt_mark_drop(shmt_visit_file(w->store), SHMT_MARK_GUEST(seat));
+    part(w->store);
+}
+
+/* Likewise for a whole worker, which has died or returned: the abort word, which was just set, says which. */
+static void rouse(const struct shmt_workers *w) {
+    const uint32_t first = load_relaxed(w->abort), lanes = w->crew->n_seats / w->crew->n_workers;
+    for (uint32_t i = 0; first >= 1 && first <= w->crew->n_workers && i < lanes; i++)
+        shmt_mark_drop(shmt_visit_file(w->store), SHMT_MARK_GUEST(w->seat[(first - 1) * lanes + i]));
+    part(w->store);
+}
+
+/* Wakes workers that wait for those of a run that is not there any more: nobody is harmed by its abort word. */
+static void give_up_run(struct shmtrain_store *store) {
+    _Atomic uint32_t *word = store->ops->abort_word(store->job.store);
+    if (load_relaxed(word) == 0) store_release(word, SHMT_TEAM_KILLED); /* release: as in the supervisor */
+    store->ops->rouse(store->job.store);
+}
+
+static int tick(struct shmtrain_store *store) {
+    struct shmt_error ignored = {0}; /* it is asked for again in the end */
+    shmt_report_progress(store);
+    shmt_progress_tick(store);
+    const int state = shmt_visit_state(store, &ignored);
+    if (state >= 0) return 0;
+    give_up_run(store);
+    return state;
+}
+
+/* The others end because of the run's abort word: how it ended, its maker will say in a moment. */
+static int wait_for_verdict(struct shmtrain_store *store) {
+    const struct timespec nap = {.tv_nsec = LOOK_NS};
+    const uint64_t until_ns = shmt_now_ns() + (uint64_t)OUTCOME_MS * 1000000;
+    int state;
+    while ((state = shmt_visit_state(store, &store->error)) == 1 && shmt_now_ns() < until_ns) (void)nanosleep(&nap, NULL);
+    return state;
+}
+
+static int run(struct stay *stay) {
+    struct shmtrain_store *store = stay->store;
+    const struct shmt_workers workers = {
+        .store = store, .crew = &stay->crew, .abort = stay->abort, .seat = store->visit.seat, .rouse = rouse, .left = left};
+    if (store->listener.begin) store->listener.begin(store->listener.arg, &store->report);
+    int rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = part});
+    if (rc == SHMTRAIN_E_STOPPED || (rc < 0 && store->error.status == 0)) {
+        shmt_error_clear(&store->error);
+        rc = wait_for_verdict(store);
+        if (rc >= 0) rc = shmt_fail(&store->error, SHMTRAIN_E_DIED, "the run of store %s was given up", store->visit.name);
+    } else if (rc == 0 && !shmt_stop_asked(store)) {
+        rc = wait_for_verdict(store); /* so that the report is complete */
+    }
+    shmt_report_progress(store);
+    shmt_visit_refresh(store);
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- all ---- */
+
+static int prepare(struct stay *stay, shmtrain_worker *worker, void *arg) {
+    struct shmtrain_store *store = stay->store;
+    int rc = check_run(store, worker);
+    if (rc == 0 && !worker) rc = shmt_guest_data_open(&stay->data, store);
+    if (rc == 0) rc = make_crew(stay);
+    if (rc == 0) rc = make_abort_word(stay);
+    if (rc == 0) rc = take_seats(stay);
+    if (rc < 0) return rc;
+    store->job.guest = true;
+    store->job.worker = worker;
+    store->job.worker_arg = arg;
+    store->job.settings.threads = stay->crew.n_threads;
+    return 0;
+}
+
+static int join(struct shmtrain_store *store, const char *name, shmtrain_worker *worker, void *arg) {
+    struct stay stay = {.store = store};
+    int rc = shmt_visit_begin(store, name, true);
+    if (rc < 0) return rc;
+    rc = prepare(&stay, worker, arg);
+    const bool has_run = rc == 0;
+    if (has_run) rc = run(&stay);
+    drop_marks(store);
+    if (stay.abort) munmap(stay.abort, sizeof *stay.abort);
+    shmt_guest_data_close(&stay.data);
+    store->job.train = store->job.valid = NULL;
+    shmt_crew_free(&stay.crew);
+    if (!has_run) shmt_store_forget_tables(store); /* who could not join has not come */
+    return rc;
+}
+
+int shmtrain_store_join(struct shmtrain_store *store, const char *name, shmtrain_worker *worker, void *arg) {
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = join(store, name ? name : "", worker, arg);
+    shmt_call_leave(store);
+    return rc;
+}
