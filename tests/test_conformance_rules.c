@@ -1,6 +1,6 @@
-/* What every backend must do with update rules: in each write mode that a rule bears, the same bits as the first backend of the list
- * with one seat, in weights and state, over several epochs, with L1 and L2, from weights that were set from outside. One live
- * worker follows the plain loops of the store example by example, whatever the backend; batches follow the formulas. */
+/* What every backend must do with update rules, in each write mode that a rule bears, over several epochs, with L1 and L2, from
+ * weights that were set from outside: one live worker has the bits of the store's plain loops, example by example, in weights and
+ * state; in `aggregate` any number of workers has the bits of the first backend of the list, and these follow the formulas. */
 #include "conformance.h"
 
 #include <math.h>
@@ -115,12 +115,12 @@ static bool is_legal(const struct kase *k, const struct shmt_rule *rule) {
     return shmt_rule_check(rule, k->policy.write, NULL) == 0;
 }
 
-/* ---- the same bits ---- */
+/* ---- batches: the same bits ---- */
 
 static void gives_the_same_bits(const struct kase *k) {
     static outcome expected, got;
     const struct kase first = {shmt_backend_at(0), k->policy, 1, SHMT_TEAM_THREADS};
-    if (shmt_policy_is_live(&k->policy) && k->n_seats > 1) return; /* their order is their own */
+    if (shmt_policy_is_live(&k->policy)) return;
     for (uint32_t i = 0; i < N_RECIPES; i++) {
         const struct shmt_rule rule = recipe(i);
         if (!is_legal(k, &rule)) continue;
