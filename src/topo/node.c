@@ -33,7 +33,7 @@ static hwloc_bitmap_t allowed_set(const struct shmt_topo *topo) {
         if (strncmp(line, KEY, sizeof KEY - 1) != 0) continue;
         const char *list = line + sizeof KEY - 1;
         line[strcspn(line, "\n")] = '\0';
-        if (hwloc_bitmap_list_sscanf(set, list + strspn(list, " \t")) != 0) hwloc_bitmap_fill(set);
+        if (hwloc_bitmap_list_sscanf(set, list + strspn(list, " \t")) != 0 || hwloc_bitmap_iszero(set)) hwloc_bitmap_fill(set);
     }
     free(line);
     fclose(f);
