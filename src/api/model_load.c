@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/store_priv.h"
+#include "base/plain.h"
 #include "math/finite.h"
 #include "segment/budget.h"
 #include "train/model_read.h"
@@ -108,12 +109,10 @@ static int read_notes(struct arrival *a) {
 }
 
 static int take_notes(struct arrival *a) {
-    int rc = find_model(a);
+    const int rc = find_model(a);
     if (rc < 0 || !a->model) return rc;
-    const struct shmt_plain_numbers numbers = shmt_plain_numbers_begin();
-    rc = read_notes(a);
-    shmt_plain_numbers_end(numbers);
-    return rc;
+    SHMT_PLAIN_NUMBERS;
+    return read_notes(a);
 }
 
 /* ---- tables ---- */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "consistency/chunks.h"
 
 /* Short words for the table. */
@@ -174,6 +175,7 @@ static int set_row(struct shmt_config *config, const struct shmt_option_row *row
                    struct shmt_error *e) {
     uint64_t count;
     double real;
+    SHMT_PLAIN_NUMBERS;
     const bool is_word = row->choices && row->kind != CHOICE && strcmp(value, row->choices) == 0;
     switch (row->kind) {
         case COUNT:

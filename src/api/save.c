@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/store_priv.h"
+#include "base/plain.h"
 #include "train/model_file.h"
 
 #define N_NOTES       8
@@ -34,7 +35,7 @@ static void write_notes(const struct shmtrain_store *store, struct notes *notes)
     const struct shmtrain_model *model = t->model ? shmt_store_model_named(store, t->model) : NULL;
     notes->n = 0;
     if (!model) return;
-    const struct shmt_plain_numbers numbers = shmt_plain_numbers_begin();
+    SHMT_PLAIN_NUMBERS;
     notes->note[notes->n++] = (struct shmt_note){"shmtrain.model", model->name};
     notes->note[notes->n++] = (struct shmt_note){"shmtrain.task", shmt_task_name(model->task)};
     snprintf(add_note(notes, "shmtrain.label_low"), 32, "%.9g", (double)t->label_low);
@@ -43,7 +44,6 @@ static void write_notes(const struct shmtrain_store *store, struct notes *notes)
     snprintf(add_note(notes, "shmtrain.bias"), 32, "%u", t->bias);
     snprintf(add_note(notes, "shmtrain.first_feature"), 32, "%u", t->first_feature);
     add_classes(notes, t);
-    shmt_plain_numbers_end(numbers);
 }
 
 static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor, float **value) {

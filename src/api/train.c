@@ -9,6 +9,7 @@
 #include "api/store_priv.h"
 #include "api/weights.h"
 #include "base/clock.h"
+#include "base/plain.h"
 #include "segment/budget.h"
 
 /* Everything that one call of shmtrain_store_train holds. */
@@ -43,6 +44,11 @@ static uint32_t parts_of(const struct shmt_crew *crew) {
     return (uint32_t)shmt_min_u64(crew->n_workers, shmt_topo_cpus(crew->topo));
 }
 
+static double read_share(const char *text, char **end) {
+    SHMT_PLAIN_NUMBERS;
+    return strtod(text, end);
+}
+
 /* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its
  * own. */
 static int open_data(struct session *s) {
@@ -51,7 +57,7 @@ static int open_data(struct session *s) {
     const uint32_t n_parts = parts_of(&s->crew);
     const bool dense = s->model->dense != 0;
     char *end = NULL;
-    const double share = strtod(valid, &end);
+    const double share = read_share(valid, &end);
     int rc = shmt_load_open(&s->train, store, s->source, false, n_parts, dense);
     if (rc < 0) return rc;
     s->train.weighted = shmt_weights_wanted(&store->config);
@@ -226,6 +232,7 @@ static int make_spec(struct session *s) {
 /* What validation is called: its file, "0.1 of FILE", or "". To be freed. */
 static char *name_validation(const struct session *s) {
     char *name;
+    SHMT_PLAIN_NUMBERS;
     if (s->share > 0) return asprintf(&name, "%g of %s", s->share, s->train.name) < 0 ? NULL : name;
     return strdup(s->has_valid ? s->valid.name : "");
 }

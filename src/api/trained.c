@@ -1,7 +1,6 @@
 /* What outlives the data of a run: see trained.h. */
 #include "api/trained.h"
 
-#include <locale.h>
 #include <math.h>
 #include <string.h>
 
@@ -50,15 +49,4 @@ const struct shmtrain_model *shmt_store_model_named(const struct shmtrain_store 
     const struct shmtrain_model *model;
     for (size_t i = 0; (model = shmtrain_store_model_at(store, i)) && strcmp(model->name, name) != 0; i++) continue;
     return model;
-}
-
-struct shmt_plain_numbers shmt_plain_numbers_begin(void) {
-    const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return (struct shmt_plain_numbers){plain, plain ? uselocale(plain) : NULL};
-}
-
-void shmt_plain_numbers_end(struct shmt_plain_numbers numbers) {
-    if (!numbers.plain) return;
-    uselocale(numbers.before);
-    freelocale(numbers.plain);
 }

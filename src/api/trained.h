@@ -30,12 +30,4 @@ void shmt_trained_settings(const struct shmt_trained *trained, struct shmtrain_d
 /* A model, built in or offered; NULL: there is none of this name. */
 const struct shmtrain_model *shmt_store_model_named(const struct shmtrain_store *store, const char *name);
 
-/* Numbers in model files have points in them, whatever the application's locale says: from _begin to _end this thread writes and
- * reads them so. Symmetrical; a failure to do so (no memory) leaves the locale as it is. */
-struct shmt_plain_numbers {
-    void *plain, *before;
-};
-struct shmt_plain_numbers shmt_plain_numbers_begin(void);
-void shmt_plain_numbers_end(struct shmt_plain_numbers numbers);
-
 #endif

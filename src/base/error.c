@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 /* Macros for the analyser, see error.h; here stand the functions. */
 #undef shmt_fail
 #undef shmt_fail_errno
@@ -23,6 +25,7 @@ const char *shmtrain_status_name(int status) {
 
 static int write_sentence(struct shmt_error *e, int status, const char *why, const char *format, va_list args) {
     if (!e || e->status != 0) return status;
+    SHMT_PLAIN_NUMBERS;
     int n = vsnprintf(e->text, sizeof e->text, format, args);
     if (why && n >= 0 && (size_t)n < sizeof e->text) snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", why);
     e->status = status;

@@ -10,6 +10,8 @@
 
 #include "report/words_priv.h"
 
+#include "base/plain.h"
+
 #define MOST_OF_MATRIX 10 /* classes: more do not fit 80 columns */
 #define MOST_MISTAKES  10 /* kinds of them that are listed instead */
 #define FLAGS          (JSON_COMPACT | JSON_REAL_PRECISION(12))
@@ -68,6 +70,7 @@ static void add_mistakes(FILE *f, const struct shmtrain_evaluation *e) {
 }
 
 char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
+    SHMT_PLAIN_NUMBERS;
     char *text = NULL, count[16];
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
@@ -119,6 +122,7 @@ static json_t *confusion_of(const struct shmtrain_evaluation *e) {
 }
 
 char *shmtrain_evaluation_json(const struct shmtrain_evaluation *e) {
+    SHMT_PLAIN_NUMBERS;
     json_t *o = json_object();
     json_object_set_new(o, "model", json_string(e->model));
     json_object_set_new(o, "examples", json_integer((json_int_t)e->examples));

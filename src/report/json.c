@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 /* 12 significant digits: more than any of these numbers has, and short to read. */
 #define FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(12))
 
@@ -101,6 +103,7 @@ static void add_results(json_t *o, const struct shmtrain_report *r) {
 }
 
 char *shmtrain_report_json(const struct shmtrain_report *r) {
+    SHMT_PLAIN_NUMBERS;
     json_t *o = json_object();
     add_choices(o, r);
     json_object_set_new(o, "dataset",

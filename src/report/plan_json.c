@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 static json_t *whole(uint64_t n) { return json_integer((json_int_t)n); }
 
 static json_t *node_number(int32_t node) { return node < 0 ? json_null() : json_integer(node); }
@@ -96,6 +98,7 @@ static void add_memory(json_t *o, const struct shmtrain_plan *plan) {
 }
 
 char *shmtrain_plan_json(const struct shmtrain_plan *plan) {
+    SHMT_PLAIN_NUMBERS;
     json_t *o = json_object();
     json_object_set_new(o, "machine", json_string(plan->machine));
     json_object_set_new(o, "data", plan->data[0] ? text_of(plan->data) : json_null());

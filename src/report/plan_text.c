@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 #define MOST_LINES 32 /* of a list; the rest is counted. JSON has them all */
 
 /* A text that grows; `at` is NULL once there was no memory. */
@@ -149,6 +151,7 @@ static void add_available(struct text *t, const struct shmtrain_plan *plan) {
 }
 
 char *shmtrain_plan_text(const struct shmtrain_plan *plan) {
+    SHMT_PLAIN_NUMBERS;
     char *out = NULL;
     size_t bytes = 0;
     struct text t = {.file = open_memstream(&out, &bytes)};

@@ -8,6 +8,8 @@
 
 #include "report/words_priv.h"
 
+#include "base/plain.h"
+
 /* Appends to a 0-terminated text of at most `bytes`. */
 static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void add(char *out, size_t bytes, const char *format, ...) {
@@ -40,10 +42,12 @@ static void cell(char *out, size_t bytes, int width, int digits, double x) {
 static int has_valid(const struct shmtrain_report *r) { return r->valid.name[0] != '\0'; }
 
 void shmtrain_report_heading(const struct shmtrain_report *r, char *out, size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
     snprintf(out, bytes, "epoch  train loss%s  examples/s   seconds", has_valid(r) ? "  valid loss  accuracy     AUC" : "");
 }
 
 void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain_epoch *epoch, char *out, size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
     char rate[16];
     snprintf(out, bytes, "%5u ", epoch->epoch);
     cell(out, bytes, 10, 5, epoch->train_loss);
@@ -112,6 +116,7 @@ static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r
 }
 
 void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
     if (bytes == 0) return;
     out[0] = '\0';
     if (r->dataset.name[0] != '\0') {
@@ -148,6 +153,7 @@ static void add_validation(char *out, size_t bytes, const struct shmtrain_report
 }
 
 void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
     char text[2][16];
     if (bytes == 0) return;
     out[0] = '\0';
