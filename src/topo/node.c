@@ -31,9 +31,10 @@ static hwloc_bitmap_t allowed_set(const struct shmt_topo *topo) {
     size_t room = 0;
     while (getline(&line, &room, f) > 0) {
         if (strncmp(line, KEY, sizeof KEY - 1) != 0) continue;
-        const char *list = line + sizeof KEY - 1;
+        const char *list = line + sizeof KEY - 1 + strspn(line + sizeof KEY - 1, " \t");
         line[strcspn(line, "\n")] = '\0';
-        if (hwloc_bitmap_list_sscanf(set, list + strspn(list, " \t")) != 0 || hwloc_bitmap_iszero(set)) hwloc_bitmap_fill(set);
+        /* hwloc takes any other text for a 0. */
+        if (list[strspn(list, "0123456789,-")] != '\0' || hwloc_bitmap_list_sscanf(set, list) != 0) hwloc_bitmap_fill(set);
     }
     free(line);
     fclose(f);
