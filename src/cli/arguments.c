@@ -23,12 +23,14 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"output", 'o', "FILE", "", "", PROGRAM, "write the model (safetensors), or predictions, to FILE"},
     {"quiet", 'q', NULL, "", "", PROGRAM, "say nothing but errors"},
     {"json", 0, NULL, "", "", PROGRAM, "one JSON object on stdout at the end; lines go to stderr"},
+    {"progress", 0, "HOW", "auto", "SHMTRAIN_PROGRESS", PROGRAM, "bar, plain or none; auto: a bar on a terminal"},
     {"scores", 0, NULL, "", "", PROGRAM, "predict: the model's outputs, too"},
     {"probabilities", 0, NULL, "", "", PROGRAM, "predict: the labels' probabilities, too"},
+    {"force", 0, NULL, "", "", PROGRAM, "rm: also a store that is in use"},
     {"help", 'h', NULL, "", "", PROGRAM, "this text, or that of a command"},
     {"version", 0, NULL, "", "", PROGRAM, "the version"},
 };
-enum { OWN_OUTPUT, OWN_QUIET, OWN_JSON, OWN_SCORES, OWN_PROBABILITIES, OWN_HELP, OWN_VERSION, N_OWN };
+enum { OWN_OUTPUT, OWN_QUIET, OWN_JSON, OWN_PROGRESS, OWN_SCORES, OWN_PROBABILITIES, OWN_FORCE, OWN_HELP, OWN_VERSION, N_OWN };
 
 const struct shmtrain_option *arguments_option_at(size_t i) { return i < N_OWN ? &OWN_OPTIONS[i] : NULL; }
 
@@ -140,6 +142,12 @@ static int take_own(int own, const char *argument, struct arguments *out) {
             break;
         case OWN_JSON:
             out->json = true;
+            break;
+        case OWN_PROGRESS:
+            out->progress = argument;
+            break;
+        case OWN_FORCE:
+            out->force = true;
             break;
         case OWN_SCORES:
             out->scores = true;

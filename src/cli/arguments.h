@@ -12,8 +12,8 @@
 /* The program's own options; all others are the library's. */
 struct arguments {
     const struct command *command;
-    bool help, version, quiet, json, scores, probabilities;
-    const char *output; /* -o: NULL: none */
+    bool help, version, quiet, json, scores, probabilities, force;
+    const char *output, *progress; /* NULL: not given */
     const char *operand[MOST_OPERANDS];
     int n_operands;
 };

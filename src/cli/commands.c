@@ -12,7 +12,7 @@ static const struct command COMMANDS[] = {
      "DATA is LIBSVM text, or generated: builtin:sparse (the default; its best\n"
      "possible loss is known), or builtin:sparse:examples=N,features=N,nonzeros=N.\n"
      "A file that is called like a command is named with its folder: ./topo.\n",
-     "* output quiet json", 0, 1, train_run},
+     "* output quiet json progress", 0, 1, train_run},
     {"eval", "MODEL DATA", "how good a saved model is on data",
      "Prints the loss, and what suits the model: accuracy, AUC, the error of a\n"
      "regression, and which classes are taken for which.\n",
@@ -23,6 +23,24 @@ static const struct command COMMANDS[] = {
      "--probabilities one number for two classes or a regression (of the larger\n"
      "label), else one for each class, in ascending order of the labels.\n",
      SCORING "output scores probabilities", 2, 2, predict_run},
+    {"topo", "[DATA]", "what a run would do with this machine, without training",
+     "Prints which worker goes to which core, where parameters and DATA go, in which\n"
+     "pages, and whether the memory suffices. Options are those of the run. With\n"
+     "HWLOC_SYNTHETIC=\"numa:4 core:16 pu:2\" in the environment it is the plan for\n"
+     "such a machine.\n",
+     "* json", 0, 1, topo_run},
+    {"ls", "", "list your stores that have a name",
+     "A store gets a name by --name, and keeps it after its run until it is removed.\n", "json", 0, 0, ls_run},
+    {"rm", "NAME", "remove a store with a name",
+     "One that is in use is removed only with --force: who has it open keeps it, but\n"
+     "nobody else can join it any more.\n",
+     "force", 1, 1, rm_run},
+    {"join", "NAME", "join a run as further workers",
+     "The run must have a name (--name) and places for guests (--guests). Who joins\n"
+     "begins with the next epoch, and leaves at the end of one on SIGINT.\n",
+     "workers threads spawn bind quiet json progress", 1, 1, join_run},
+    {"watch", "NAME", "look on at a run until it is over",
+     "The run must have a name (--name). It does not notice who watches.\n", "quiet json progress", 1, 1, watch_run},
     {"help", "[COMMAND]", "this text, or more about a command", "", "", 0, 1, help_run},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)

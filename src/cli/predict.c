@@ -8,13 +8,13 @@
 #include "cli/output.h"
 #include "cli/talk.h"
 
-/* 0, or the exit status. */
+/* 0, or the exit status. A signal that comes while the model is read has nothing to stop yet. */
 static int load(struct shmtrain_store *store, const struct arguments *a) {
     const struct shmtrain_listener listener = {.note = talk_note};
     shmtrain_store_listen(store, &listener);
     talk_catch_signals(store);
     const int rc = shmtrain_store_load(store, a->operand[0]);
-    return rc < 0 ? talk_fail(store, rc) : 0;
+    return rc < 0 ? talk_fail(store, rc) : talk_exit_status(0);
 }
 
 int eval_run(struct shmtrain_store *store, const struct arguments *a) {

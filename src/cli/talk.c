@@ -6,14 +6,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/display.h"
+
 static struct shmtrain_store *volatile running;
 static volatile sig_atomic_t caught;
 
 static void on_signal(int number) {
     static const char LINE[] = "shmtrain: stopping; once more stops at once\n";
+    display_clear_in_handler();
     if (caught) _exit(128 + number);
     caught = number;
-    if (running) shmtrain_store_stop(running);
+    if (!running) return;
+    shmtrain_store_stop(running);
     if (write(STDERR_FILENO, LINE, sizeof LINE - 1) < 0) return; /* nobody to tell */
 }
 

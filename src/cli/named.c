@@ -1,0 +1,103 @@
+/* shmtrain ls and rm: stores with a name. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/arguments.h"
+#include "cli/talk.h"
+
+/* "12.3 MiB", in three digits. */
+static const char *bytes_text(uint64_t bytes, char out[16]) {
+    static const char *const UNITS[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double x = (double)bytes;
+    int unit = 0;
+    for (; x >= 1000 && unit < 4; unit++) x /= 1024;
+    snprintf(out, 16, "%.*f %s", unit == 0 || x >= 99.95 ? 0 : x < 9.995 ? 2 : 1, x, UNITS[unit]);
+    return out;
+}
+
+/* "3 min": the largest unit that fits. */
+static const char *age_text(int64_t seconds, char out[24]) {
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } UNITS[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    size_t i = 0;
+    if (seconds < 0) seconds = 0; /* the clock was set back */
+    while (i < 3 && seconds < UNITS[i].seconds) i++;
+    snprintf(out, 24, "%" PRId64 " %s", seconds / UNITS[i].seconds, UNITS[i].name);
+    return out;
+}
+
+static const char *state_of(const struct shmtrain_named *s) {
+    if (!s->intact) return s->in_use ? "in use, damaged" : "damaged";
+    return s->in_use ? "in use" : "over";
+}
+
+static void print_lines(const struct shmtrain_named *store, int n) {
+    const int64_t now = (int64_t)time(NULL);
+    char bytes[16], age[24];
+    if (n > 0) printf("%-20s %-10s %7s %6s %10s %7s  %s\n", "NAME", "MODEL", "WORKERS", "GUESTS", "SIZE", "AGE", "STATE");
+    for (int i = 0; i < n; i++) {
+        const struct shmtrain_named *s = &store[i];
+        printf("%-20s %-10s %7" PRIu32 " %6" PRIu32 " %10s %7s  %s\n", s->name, s->model[0] ? s->model : "-", s->workers,
+               s->guests, bytes_text(s->bytes, bytes), s->made_at ? age_text(now - s->made_at, age) : "-", state_of(s));
+    }
+}
+
+/* A model's name may hold anything. */
+static void print_json_text(const char *text) {
+    putchar('"');
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\')
+            printf("\\%c", *text);
+        else if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
+            putchar('?');
+        else
+            putchar(*text);
+    putchar('"');
+}
+
+static const char *truth(uint32_t x) { return x ? "true" : "false"; }
+
+static void print_json(const struct shmtrain_named *store, int n) {
+    printf("{\"stores\":[");
+    for (int i = 0; i < n; i++) {
+        const struct shmtrain_named *s = &store[i];
+        printf("%s{\"name\":", i > 0 ? "," : "");
+        print_json_text(s->name);
+        printf(",\"model\":");
+        print_json_text(s->model);
+        printf(",\"bytes\":%" PRIu64 ",\"made_at\":%" PRId64 ",\"pid\":%" PRId32 ",\"in_use\":%s,\"intact\":%s", s->bytes,
+               s->made_at, s->pid, truth(s->in_use), truth(s->intact));
+        printf(",\"workers\":%" PRIu32 ",\"guests\":%" PRIu32 "}", s->workers, s->guests);
+    }
+    printf("]}\n");
+}
+
+int ls_run(struct shmtrain_store *store, const struct arguments *a) {
+    struct shmtrain_named *list = NULL;
+    (void)store;
+    const int n = shmtrain_named_list(&list);
+    if (n < 0) {
+        talk_refuse(n == SHMTRAIN_E_MEMORY ? "no memory for the list of stores" : "cannot read /dev/shm");
+        return 1;
+    }
+    if (a->json)
+        print_json(list, n);
+    else
+        print_lines(list, n);
+    free(list);
+    return talk_close_output();
+}
+
+int rm_run(struct shmtrain_store *store, const struct arguments *a) {
+    char message[512] = "";
+    (void)store;
+    const int rc = shmtrain_named_remove(a->operand[0], a->force, message, sizeof message);
+    if (rc == 0) return 0;
+    talk_refuse("%s%s", message, !a->force && strstr(message, " in use") ? "; --force removes it all the same" : "");
+    return rc == SHMTRAIN_E_USAGE ? 2 : 1;
+}

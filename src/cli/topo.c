@@ -1,0 +1,20 @@
+/* shmtrain topo: what a run would do with the machine, without training. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/arguments.h"
+#include "cli/talk.h"
+
+int topo_run(struct shmtrain_store *store, const struct arguments *a) {
+    const struct shmtrain_listener listener = {.note = talk_note};
+    const struct shmtrain_plan *plan;
+    shmtrain_store_listen(store, &listener);
+    talk_catch_signals(store);
+    const int rc = shmtrain_store_plan(store, a->n_operands > 0 ? a->operand[0] : NULL, &plan);
+    if (rc < 0) return talk_fail(store, rc);
+    char *text = a->json ? shmtrain_plan_json(plan) : shmtrain_plan_text(plan);
+    if (!text) return talk_refuse("no memory for the plan") - 1;
+    fputs(text, stdout);
+    free(text);
+    return talk_exit_status(talk_close_output());
+}
