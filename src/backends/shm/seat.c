@@ -13,22 +13,22 @@ uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t sl
     return store->segment.base + SHMT_SEGMENT_HEADER_BYTES + l->touched_off + seat * l->seat_map_bytes + slot * l->map_bytes;
 }
 
-bool shmt_shm_count_present(struct shmt_shm_seat *p) {
-    const uint32_t before = p->seat.n_present;
+void shmt_shm_count_present(struct shmt_shm_seat *p) {
     p->seat.index = p->seat.n_present = 0;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
         if (!shmt_shm_is_present(p->store, seat)) continue;
         if (seat < p->seat.rank) p->seat.index++;
         p->seat.n_present++;
     }
-    return p->seat.n_present != before;
 }
 
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {
     /* relaxed: published by the meeting */
     p->over = load_relaxed(&p->store->control->over) != 0 || !shmt_shm_is_present(p->store, p->seat.rank);
     if (p->over) return 0;
-    if (shmt_shm_count_present(p) && !shmt_shm_is_live(p->store)) shmt_shm_aggregate_share(p);
+    shmt_shm_count_present(p);
+    /* Who takes part counts, not how many: one guest may have come for another. */
+    if (p->store->spec.n_guests > 0 && !shmt_shm_is_live(p->store)) shmt_shm_aggregate_share(p);
     return 1;
 }
 

@@ -177,7 +177,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.life = life;
     p->seat.counters = &p->slot->counters;
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
-    (void)shmt_shm_count_present(p);
+    shmt_shm_count_present(p);
     p->meeting = gates_of(store, rank, &store->slot[0].alive);
     p->clocks = gates_of(store, rank, &store->slot[0].working);
     populate(p);
