@@ -122,6 +122,7 @@ static void a_single_node_has_the_figures_of_the_machine(void **state) {
 
 static void nodes_that_the_kernel_forbids_are_shown_and_not_usable(void **state) {
     const struct fake_root *root = *state;
+    for (unsigned i = 0; i < 4; i++) put_node(root, i, 1024, 0, 0, NULL);
     fake_root_put(root, "/proc/self/status", "Name:\tx\nMems_allowed:\t0000000b\nMems_allowed_list:\t0-1,3\n");
     struct shmt_topo *topo = open_topo(FOUR_NODES, root->path);
     assert_int_equal(shmt_topo_all_nodes(topo), 4);
