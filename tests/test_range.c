@@ -176,6 +176,38 @@ static void pieces_of_a_layout_are_aligned_and_do_not_overlap(void **state) {
     assert_false(layout.failed);
 }
 
+static void pieces_that_are_bound_begin_at_pages_of_the_mapping(void **state) {
+    (void)state;
+    const uint64_t alignments[] = {4096, SHMT_HUGE_BYTES};
+    for (size_t i = 0; i < 2; i++) {
+        struct shmt_layout layout = {0};
+        assert_int_equal(shmt_layout_add(&layout, 1, 100), 0);
+        const uint64_t off = shmt_layout_add_at(&layout, 3, 1000, alignments[i]);
+        assert_int_equal((off + SHMT_SEGMENT_HEADER_BYTES) % alignments[i], 0);
+        assert_true(off >= 100 && off < 100 + alignments[i] + SHMT_SEGMENT_HEADER_BYTES);
+        assert_int_equal(layout.bytes, off + 3000);
+        assert_false(layout.failed);
+        (void)shmt_layout_add_at(&layout, 1, UINT64_MAX - 10, alignments[i]);
+        assert_true(layout.failed);
+    }
+}
+
+static void what_is_left_of_pages_at_the_ends_of_a_hole_is_cleared(void **state) {
+    (void)state;
+    struct shmt_segment segment = make(MIB);
+    unsigned char *contents = shmt_segment_at(&segment, 0, MIB);
+    segment.page_bytes = 64 * KIB; /* as if its pages were larger */
+    memset(contents, 9, MIB);
+    shmt_segment_punch(&segment, 1000, 200 * KIB); /* holds 2 whole pages */
+    assert_int_equal(sys.punch_calls, 1);
+    for (uint64_t i = 0; i < MIB; i++) assert_int_equal(contents[i], i >= 1000 && i < 1000 + 200 * KIB ? 0 : 9);
+    memset(contents, 9, MIB);
+    shmt_segment_punch(&segment, 100, 5000); /* holds none */
+    assert_int_equal(sys.punch_calls, 1);
+    for (uint64_t i = 0; i < MIB; i++) assert_int_equal(contents[i], i >= 100 && i < 5100 ? 0 : 9);
+    shmt_segment_detach(&segment);
+}
+
 static void a_layout_that_overflows_says_so_for_good(void **state) {
     (void)state;
     const struct {
@@ -200,7 +232,9 @@ int main(void) {
         FRESH(without_the_kernels_help_pages_are_populated_by_touching),
         FRESH(populating_what_is_not_inside_or_refused_is_harmless),
         FRESH(punching_gives_pages_back_and_zeroes_exactly_the_range),
+        FRESH(what_is_left_of_pages_at_the_ends_of_a_hole_is_cleared),
         FRESH(an_interrupted_punch_is_repeated),
+        FRESH(pieces_that_are_bound_begin_at_pages_of_the_mapping),
         FRESH(a_punched_segment_can_still_be_attached),
         FRESH(pieces_of_a_layout_are_aligned_and_do_not_overlap),
         FRESH(a_layout_that_overflows_says_so_for_good),
