@@ -1,0 +1,311 @@
+/* Seats for guests in the shm backend, all in threads: who comes and goes between two epochs, who dies, and what that does to the
+ * sums. (tests/test_guests.c has them as processes.)
+ *
+ * The chief directs: at the end of each epoch it starts guests and waits until they have reserved
+ * their seats, or asks some to leave; so it is certain who takes part in which epoch. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backends/shm/shm.h"
+#include "ps/session.h"
+
+enum { OWN = 2, GUESTS = 3, SEATS = OWN + GUESTS, EPOCHS = 9, EXAMPLES = 700, FLOATS = 5 };
+
+struct play;
+
+struct actor {
+    struct play *play;
+    pthread_t thread;
+    uint32_t rank;
+    bool started;
+    _Atomic uint32_t reserved;
+    int rc;
+    struct shmt_error error;
+};
+
+struct play {
+    struct shmt_spec spec;
+    struct shmt_store *store;
+    struct actor actor[SEATS];
+    const struct scene *scene;              /* (EPOCHS) */
+    _Atomic uint32_t worked[EPOCHS][SEATS]; /* examples */
+    _Atomic uint32_t seen[EPOCHS][EXAMPLES];
+    struct shmt_tally tally[EPOCHS];
+    int die_rank; /* leaves in the middle of its first item */
+    _Atomic uint32_t dead;
+};
+
+/* What the chief does at the end of an epoch: ranks as bits. */
+struct scene {
+    uint32_t come, go;
+};
+
+static const struct shmt_backend_ops *const OPS = &SHMT_BACKEND_SHM;
+
+static struct shmt_spec spec_of(enum shmt_write write) {
+    struct shmt_spec spec = {.n_seats = SEATS,
+                             .n_guests = GUESTS,
+                             .n_workers = OWN,
+                             .n_examples = EXAMPLES,
+                             .epochs = EPOCHS,
+                             .max_steps = SHMT_NO_LIMIT,
+                             .policy = {write, write == SHMT_WRITE_AGGREGATE ? 0 : SHMT_STALENESS_INF},
+                             .batch = 64,
+                             .n_chunks = 8,
+                             .item = 10,
+                             .order = {.seed = 3, .n_examples = EXAMPLES, .shuffle = true},
+                             .rate = {.base = 0.25f, .kind = SHMT_RATE_CONSTANT},
+                             .n_tables = 1,
+                             .board_bytes = 64};
+    strcpy(spec.table[0].name, "t");
+    spec.table[0].rows = FLOATS;
+    spec.table[0].width = 1;
+    spec.l2_rows[0] = FLOATS;
+    return spec;
+}
+
+static void nap(void) {
+    const struct timespec pause = {.tv_nsec = 100000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* Sums whose last bits depend on the order of adding up. */
+static int work(struct actor *a, shmtrain_session *s) {
+    struct play *play = a->play;
+    struct shmtrain_work w;
+    uint32_t order[EXAMPLES];
+    int rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        float grad[FLOATS] = {0};
+        if ((int)a->rank == play->die_rank) return SHMTRAIN_E_DIED;
+        if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
+        for (uint64_t i = 0; i < w.n; i++) {
+            for (int k = 0; k < FLOATS; k++) grad[k] += sinf((float)(order[i] * (uint32_t)(k + 1) + w.epoch));
+            atomic_fetch_add(&play->seen[w.epoch][order[i]], 1);
+        }
+        atomic_fetch_add(&play->worked[w.epoch][a->rank], (uint32_t)w.n);
+        if ((rc = shmtrain_push(s, 0, 0, FLOATS, grad)) < 0 || (rc = shmtrain_report(s, (double)w.n)) < 0) return rc;
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+static void start(struct play *play, uint32_t rank);
+
+static int direct(shmtrain_session *s, void *arg, uint32_t epoch) {
+    struct actor *a = arg;
+    struct play *play = a->play;
+    if (a->rank != 0) return 0;
+    const struct scene *scene = &play->scene[epoch];
+    if (OPS->tally(s->seat, &play->tally[epoch]) < 0) return SHMTRAIN_E_MEMORY;
+    for (uint32_t rank = OWN; rank < SEATS; rank++) {
+        if (scene->come >> rank & 1) start(play, rank);
+        while (scene->come >> rank & 1 && load_acquire(&play->actor[rank].reserved) == 0) nap(); /* pairs with its release */
+        if (scene->go >> rank & 1) OPS->part(play->store, rank);
+    }
+    return 0;
+}
+
+static void *act(void *arg) {
+    struct actor *a = arg;
+    struct play *play = a->play;
+    const bool guest = a->rank >= OWN;
+    shmtrain_session s;
+    a->rc = guest ? OPS->reserve(play->store, a->rank, &a->error) : 1;
+    store_release(&a->reserved, 1); /* pairs with the acquire in `direct` */
+    if (a->rc != 1) return NULL;
+    a->rc = shmt_session_enter(&s, OPS, play->store, &play->spec, a->rank, 0, &a->error);
+    if (a->rc < 0) return NULL;
+    s.epoch_end = direct;
+    s.epoch_end_arg = a;
+    a->rc = guest ? shmt_session_admit(&s) : shmt_session_meet(&s);
+    if (a->rc == 0 && !s.over) a->rc = work(a, &s);
+    if (a->rc < 0) a->error = s.error;
+    shmt_session_leave(&s);
+    if (a->rc == SHMTRAIN_E_DIED) store_release(&play->dead, 1); /* pairs with the acquire in `mourned` */
+    return NULL;
+}
+
+static void start(struct play *play, uint32_t rank) {
+    struct actor *a = &play->actor[rank];
+    if (a->started) pthread_join(a->thread, NULL); /* of an earlier appearance */
+    *a = (struct actor){.play = play, .rank = rank, .started = true};
+    assert_int_equal(pthread_create(&a->thread, NULL, act, a), 0);
+}
+
+static struct play *begin(enum shmt_write write, const struct scene *scene, int die_rank) {
+    struct play *play = calloc(1, sizeof *play);
+    struct shmt_error e = {0};
+    assert_non_null(play);
+    alarm(120);
+    play->spec = spec_of(write);
+    play->scene = scene;
+    play->die_rank = die_rank;
+    if (OPS->create(&play->spec, NULL, &play->store, &e) < 0) fail_msg("%s", e.text);
+    for (uint32_t rank = 0; rank < OWN; rank++) start(play, rank);
+    return play;
+}
+
+static void join_all(struct play *play) {
+    for (uint32_t rank = 0; rank < SEATS; rank++) {
+        struct actor *a = &play->actor[rank];
+        if (!a->started) continue;
+        pthread_join(a->thread, NULL);
+        if (a->rc < 0 && (int)rank != play->die_rank) fail_msg("seat %u: %s", rank, a->error.text);
+    }
+}
+
+static void end(struct play *play, float *out) {
+    assert_int_equal(OPS->read(play->store, 0, 0, FLOATS, out), 0);
+    OPS->destroy(play->store);
+    free(play);
+}
+
+#define R(rank) (1u << (rank))
+
+static const struct scene NOBODY[EPOCHS] = {{0, 0}};
+
+/* From epoch 1 on: 2 | 2 and 3 | 3 and 4 (one comes for another) | 4 | 4 | all | all but 2 | all */
+static const struct scene COMING_AND_GOING[EPOCHS] = {{R(2), 0}, {R(3), 0},        {R(4), R(2)}, {0, R(3)},
+                                                      {0, 0},    {R(2) | R(3), 0}, {0, R(2)},    {R(2), 0}};
+static const uint32_t PRESENT[EPOCHS] = {
+    0, R(2), R(2) | R(3), R(3) | R(4), R(4), R(4), R(2) | R(3) | R(4), R(3) | R(4), R(2) | R(3) | R(4)};
+
+static void check_seen_once(const struct play *play) {
+    for (int epoch = 0; epoch < EPOCHS; epoch++)
+        for (int i = 0; i < EXAMPLES; i++) assert_int_equal(play->seen[epoch][i], 1);
+}
+
+static void sums_have_the_same_bits_whoever_comes_and_goes(void **state) {
+    float alone[FLOATS], together[FLOATS];
+    (void)state;
+    struct play *play = begin(SHMT_WRITE_AGGREGATE, NOBODY, -1);
+    join_all(play);
+    check_seen_once(play);
+    end(play, alone);
+    play = begin(SHMT_WRITE_AGGREGATE, COMING_AND_GOING, -1);
+    join_all(play);
+    check_seen_once(play);
+    for (int epoch = 0; epoch < EPOCHS; epoch++)
+        for (uint32_t rank = 0; rank < SEATS; rank++)
+            assert_int_equal(play->worked[epoch][rank] > 0, rank < OWN || (PRESENT[epoch] >> rank & 1));
+    end(play, together);
+    assert_memory_equal(alone, together, sizeof alone);
+}
+
+static void live_work_is_dealt_once_whoever_comes_and_goes(void **state) {
+    static const enum shmt_write WRITES[] = {SHMT_WRITE_RACY, SHMT_WRITE_ATOMIC, SHMT_WRITE_LOCKED};
+    float out[FLOATS];
+    (void)state;
+    for (size_t i = 0; i < sizeof WRITES / sizeof *WRITES; i++) {
+        struct play *play = begin(WRITES[i], COMING_AND_GOING, -1);
+        join_all(play);
+        check_seen_once(play);
+        for (int epoch = 0; epoch < EPOCHS; epoch++) {
+            assert_true(play->tally[epoch].examples == EXAMPLES && play->tally[epoch].lost == 0);
+            for (uint32_t rank = OWN; rank < SEATS; rank++)
+                if (!(PRESENT[epoch] >> rank & 1)) assert_int_equal(play->worked[epoch][rank], 0);
+        }
+        end(play, out);
+    }
+}
+
+static void who_asks_to_leave_before_it_is_let_in_does_not_come(void **state) {
+    static const struct scene SCENE[EPOCHS] = {{R(3), R(3)}, {0, 0}, {R(3), 0}};
+    float out[FLOATS];
+    (void)state;
+    struct play *play = begin(SHMT_WRITE_AGGREGATE, SCENE, -1);
+    join_all(play);
+    check_seen_once(play);
+    for (int epoch = 0; epoch < EPOCHS; epoch++) assert_int_equal(play->worked[epoch][3] > 0, epoch > 2);
+    end(play, out);
+}
+
+static void a_seat_is_reserved_once_and_not_when_the_run_is_over(void **state) {
+    struct shmt_error e = {0};
+    float out[FLOATS];
+    (void)state;
+    struct play *play = begin(SHMT_WRITE_RACY, NOBODY, -1);
+    join_all(play);
+    assert_int_equal(OPS->reserve(play->store, 2, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "is over"));
+    end(play, out);
+    const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
+    struct shmt_store *store;
+    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(OPS->reserve(store, 1, &e), 0); /* not a guest's */
+    assert_int_equal(OPS->reserve(store, SEATS, &e), 0);
+    assert_int_equal(OPS->occupied(store, 2), 0);
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    assert_int_equal(OPS->reserve(store, 2, &e), 0);
+    assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
+    assert_int_equal(OPS->mourn(store, 2), 1); /* it had not been let in yet */
+    assert_int_equal(OPS->occupied(store, 2), 0);
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    OPS->destroy(store);
+}
+
+/* What the application does. */
+static int mourned(struct play *play) {
+    while (load_acquire(&play->dead) == 0) nap(); /* pairs with the release in `act` */
+    const int goes_on = OPS->mourn(play->store, (uint32_t)play->die_rank);
+    OPS->rouse(play->store);
+    return goes_on;
+}
+
+static void the_living_go_on_without_a_dead_guest_and_its_piece_is_lost(void **state) {
+    static const enum shmt_write WRITES[] = {SHMT_WRITE_RACY, SHMT_WRITE_ATOMIC, SHMT_WRITE_LOCKED};
+    static const struct scene SCENE[EPOCHS] = {{R(4), 0}};
+    float out[FLOATS];
+    (void)state;
+    for (size_t i = 0; i < sizeof WRITES / sizeof *WRITES; i++) {
+        struct play *play = begin(WRITES[i], SCENE, 4);
+        if (mourned(play) != 1) fail_msg("%s cannot go on", shmt_write_name(WRITES[i]));
+        assert_int_equal(OPS->occupied(play->store, 4), 0);
+        join_all(play);
+        uint64_t lost = 0;
+        for (int epoch = 0; epoch < EPOCHS; epoch++) {
+            assert_true(play->tally[epoch].examples + play->tally[epoch].lost == EXAMPLES);
+            lost += play->tally[epoch].lost;
+        }
+        assert_int_equal(lost, play->spec.item);
+        end(play, out);
+    }
+}
+
+static void a_gradient_of_a_dead_guest_is_missing_in_aggregate(void **state) {
+    static const struct scene SCENE[EPOCHS] = {{R(4), 0}};
+    float out[FLOATS];
+    (void)state;
+    struct play *play = begin(SHMT_WRITE_AGGREGATE, SCENE, 4);
+    assert_int_equal(mourned(play), 0);
+    store_release(OPS->abort_word(play->store), 5);
+    OPS->rouse(play->store);
+    for (uint32_t rank = 0; rank < OWN; rank++) {
+        pthread_join(play->actor[rank].thread, NULL);
+        assert_int_equal(play->actor[rank].rc, SHMTRAIN_E_STOPPED);
+    }
+    pthread_join(play->actor[4].thread, NULL);
+    end(play, out);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_have_the_same_bits_whoever_comes_and_goes),
+        cmocka_unit_test(live_work_is_dealt_once_whoever_comes_and_goes),
+        cmocka_unit_test(who_asks_to_leave_before_it_is_let_in_does_not_come),
+        cmocka_unit_test(a_seat_is_reserved_once_and_not_when_the_run_is_over),
+        cmocka_unit_test(the_living_go_on_without_a_dead_guest_and_its_piece_is_lost),
+        cmocka_unit_test(a_gradient_of_a_dead_guest_is_missing_in_aggregate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
