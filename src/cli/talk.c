@@ -22,7 +22,7 @@ static void on_signal(int number) {
 }
 
 void talk_catch_signals(struct shmtrain_store *store) {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}; /* no line that is being printed is lost */
     running = store;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
