@@ -179,11 +179,13 @@ static int plan_memory(struct shmtrain_store *store, struct shmt_plan_kept *kept
     if (!shmt_add_u64(prepared->train->bytes, valid_bytes, &plan->data_bytes)) plan->data_bytes = UINT64_MAX;
     if (!shmt_add_u64(plan->data_bytes, bytes.total_bytes + prepared->work_bytes, &plan->total_bytes))
         plan->total_bytes = UINT64_MAX;
-    for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
-        const uint64_t share = bytes.gradient_bytes / spec->n_seats;
+    const uint64_t share = bytes.gradient_bytes / spec->n_seats;
+    for (uint32_t seat = 0; seat < spec->n_seats; seat++)
         need(kept, &spec->placement, spec->placement.private_local ? spec->placement.seat_node[seat] : -1, share);
-    }
-    need(kept, &spec->placement, -1, bytes.other_bytes + valid_bytes);
+    /* What is left over of whole pages, and what belongs to nobody. */
+    uint64_t rest = prepared->train->bytes + bytes.gradient_bytes % spec->n_seats;
+    for (uint32_t i = 0; i < plan->n_parts; i++) rest -= shmt_min_u64(rest, kept->part[i].bytes);
+    need(kept, &spec->placement, -1, bytes.other_bytes + valid_bytes + rest);
     return 0;
 }
 
