@@ -133,7 +133,7 @@ static int check_memory(struct shmt_scores *s) {
 /* In pieces, so that no further copy is needed. */
 static int copy_table(struct shmt_scores *s, int t) {
     const struct shmt_table_spec *table = &s->spec.table[t];
-    const uint64_t at_once = shmt_min_u64(table->rows, shmt_max_u64(1, (1 << 16) / table->width));
+    const uint64_t at_once = shmt_max_u64(1, shmt_min_u64(table->rows, (1 << 16) / table->width));
     float *rows = malloc(at_once * table->width * sizeof *rows);
     if (!rows) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory to copy table \"%s\"", table->name);
     int rc = 0;
