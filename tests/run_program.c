@@ -30,8 +30,7 @@ static void pause_briefly(void) { nanosleep(&(struct timespec){.tv_nsec = 500000
 
 /* ---- starting ---- */
 
-/* Options that the caller of the tests has set would change what is tested. */
-static void forget_options(void) {
+void program_forget_options(void) {
     for (char **at = environ; *at;) {
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
@@ -51,7 +50,7 @@ static _Noreturn void become(program_prepare *prepare, const char *const *argv, 
     if (null > STDERR_FILENO) close(null);
     dup2(out[OUT], STDOUT_FILENO);
     dup2(out[ERR], STDERR_FILENO);
-    forget_options();
+    program_forget_options();
     if (prepare && prepare() != 0) _exit(PREPARE_FAILED);
     execvp(strcmp(argv[0], "shmtrain") == 0 ? path : argv[0], (char *const *)argv);
     _exit(127);

@@ -43,6 +43,10 @@ struct program *program_start(program_prepare *prepare, const char *const *argv)
 #define START_IN(prepare, ...) program_start(prepare, (const char *const[]){"shmtrain", __VA_ARGS__, NULL})
 #define START(...)             START_IN(NULL, __VA_ARGS__)
 
+/* Removes the program's own variables from the environment: options that the caller of the tests has set would change what is
+ * tested. */
+void program_forget_options(void);
+
 /* Waits until the stream holds `text`. Fails when the program ends or the time is over before. */
 void program_wait_for(struct program *p, int stream, const char *text);
 void program_wait_for_epoch(struct program *p); /* the first one's line on stdout */
