@@ -39,9 +39,9 @@ static float product(const float *u, const float *v) {
 /* The update takes the mean over the work item, so an example's own gradient is multiplied by the item's size. */
 static int learn_one(shmtrain_session *s, const struct rating *r, float size, double *loss) {
     float u[RANK], v[RANK], grad_u[RANK], grad_v[RANK];
-    int rc = shmtrain_rows(s, USER_TABLE, &r->user, 1, u);
-    if (rc == 0) rc = shmtrain_rows(s, ITEM_TABLE, &r->item, 1, v);
-    if (rc < 0) return rc;
+    int rc;
+    if ((rc = shmtrain_rows(s, USER_TABLE, &r->user, 1, u)) < 0) return rc;
+    if ((rc = shmtrain_rows(s, ITEM_TABLE, &r->item, 1, v)) < 0) return rc;
     const float error = product(u, v) - r->value;
     for (int k = 0; k < RANK; k++) {
         grad_u[k] = size * error * v[k];

@@ -3,6 +3,7 @@
 #include "api_help.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -192,6 +193,46 @@ static void a_run_that_fails_says_so_at_its_last_step(void **state) {
     }
 }
 
+static void hear_progress(void *arg, const struct shmtrain_report *r, const struct shmtrain_progress *now) {
+    struct heard *h = arg;
+    const struct shmtrain_progress *looked;
+    uint64_t examples = 0;
+    assert_true(pthread_equal(h->thread, pthread_self()));
+    assert_ptr_equal(shmtrain_store_report(h->store), r);
+    assert_true(h->letters[0] == 'b' && now->epochs == 1000000 && now->n_workers == 3);
+    for (uint32_t i = 0; i < now->n_workers; i++) examples += now->worker[i].examples;
+    assert_true(examples >= h->examples); /* grows */
+    h->examples = examples;
+    h->progress++;
+    assert_int_equal(shmtrain_store_look(h->store, &looked), 1);
+    assert_int_equal(looked->n_workers, 3);
+}
+
+static void progress_is_told_now_and_then_and_asked_for_at_any_time(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const struct shmtrain_progress *now;
+        struct heard h = {.thread = pthread_self()};
+        struct shmtrain_store *store = h.store = make(SPAWNS[i], "3", "1000000", 6400);
+        const struct shmtrain_listener listener = {.arg = &h, .begin = hear_begin, .progress = hear_progress};
+        shmtrain_store_listen(store, &listener);
+        WELL(store, shmtrain_store_start(store, count, NULL));
+        WELL(store, shmtrain_store_look(store, &now)); /* nothing may be known yet: then it says so */
+        assert_true(now->n_workers == 3 || (now->n_workers == 0 && now->epoch == 0 && isnan(now->loss)));
+        while (h.progress < 3) {
+            struct pollfd readable = {.fd = shmtrain_store_fd(store), .events = POLLIN};
+            (void)poll(&readable, 1, -1);
+            assert_int_equal(shmtrain_store_step(store), 1);
+        }
+        assert_true(h.examples > 0);
+        shmtrain_store_stop(store);
+        WELL(store, wait_for_end(store));
+        assert_int_equal(shmtrain_store_look(store, &now), 0); /* it is over */
+        assert_int_equal(now->n_workers, 3);
+        shmtrain_store_destroy(store);
+    }
+}
+
 /* ---- training on data ---- */
 
 static void data_is_loaded_and_trained_on_in_the_background(void **state) {
@@ -366,6 +407,7 @@ int main(void) {
         TEST(parameters_are_read_while_they_are_trained),
         TEST(what_would_disturb_a_run_is_refused),
         TEST(a_run_that_fails_says_so_at_its_last_step),
+        TEST(progress_is_told_now_and_then_and_asked_for_at_any_time),
         TEST(data_is_loaded_and_trained_on_in_the_background),
         TEST(signals_are_the_applications),
         TEST(a_stop_right_after_start_counts),

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -100,6 +101,39 @@ static void a_signalfd_ends_the_run(void **state) {
     }
     close(signals);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* Two handles of one process: one trains under a name, the other one looks on. */
+static void a_process_may_observe_its_own_run(void **state) {
+    char name[64];
+    float x = 0;
+    (void)state;
+    snprintf(name, sizeof name, "test_embed-%ld", (long)getpid());
+    for (int i = 0; i < 2; i++) {
+        const struct shmtrain_progress *now;
+        struct shmtrain_store *store = make(SPAWNS[i], "2", "1000000", 6400), *observer;
+        char message[600];
+        int rc;
+        WELL(store, shmtrain_store_set(store, "name", name));
+        WELL(store, shmtrain_store_start(store, count, NULL));
+        assert_int_equal(shmtrain_store_create(&observer), 0);
+        while (shmtrain_store_observe(observer, name) < 0) { /* until it is there */
+            if ((rc = shmtrain_store_step(store)) != 1) fail_msg("%d: %s", rc, shmtrain_store_message(store));
+            usleep(1000);
+        }
+        while (x < 5 * (float)(i + 1)) WELL(observer, shmtrain_store_read(observer, 0, 0, 1, &x));
+        assert_int_equal(shmtrain_store_look(observer, &now), 1);
+        shmtrain_store_stop(store);
+        WELL(store, wait_for_end(store));
+        while ((rc = shmtrain_store_look(observer, &now)) == 1) usleep(1000);
+        WELL(observer, rc);
+        assert_true(read_one(observer, 0) == read_one(store, 0));
+        assert_int_equal(shmtrain_store_report(observer)->examples, shmtrain_store_report(store)->examples);
+        shmtrain_store_destroy(observer);
+        shmtrain_store_destroy(store);
+        if (shmtrain_named_remove(name, 0, message, sizeof message) < 0) fail_msg("%s", message);
+        x = 0;
+    }
 }
 
 /* ---- threads ---- */
@@ -319,6 +353,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(one_loop_drives_several_runs_and_a_timer),
         TEST(a_signalfd_ends_the_run),
+        TEST(a_process_may_observe_its_own_run),
         TEST(a_run_that_blocks_a_thread_goes_beside_one_in_the_background),
         TEST(a_store_may_be_handed_to_another_thread),
         TEST(an_application_may_ignore_its_children),

@@ -168,7 +168,8 @@ int shmtrain_store_table_at(const struct shmtrain_store *store, int t, const cha
 int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
     struct shmt_declared *d = NULL;
     int rc = shmt_call_idle(store); /* from here on the store is this thread's */
-    if (rc == 0) rc = find_rows(store, t, row, n, &d, &store->error);
+    if (rc < 0) return rc;
+    rc = find_rows(store, t, row, n, &d, &store->error);
     if (rc < 0) return rc;
     struct shmt_store *live = load_relaxed(&store->live);
     if (store->visit.open)
