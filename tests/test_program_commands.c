@@ -147,7 +147,7 @@ static void a_signal_ends_eval(void **state) {
 
 static void help_has_a_page_for_each_command(void **state) {
     (void)state;
-    static const char *const COMMANDS[] = {"train", "eval", "predict", "help"};
+    static const char *const COMMANDS[] = {"train", "eval", "predict", "topo", "ls", "rm", "join", "watch", "help"};
     struct program *all = RUN("help");
     program_assert_status(all, 0);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
@@ -165,6 +165,38 @@ static void help_has_a_page_for_each_command(void **state) {
     program_assert_status(p, 0);
     assert_says(p, "-w, --workers ");
     assert_null(strstr(p->text[OUT], "--rate"));
+}
+
+/* ---- progress ---- */
+
+static int show_none(void) { return setenv("SHMTRAIN_PROGRESS", "none", 1); }
+
+static void without_progress_there_is_the_opening_and_the_summary(void **state) {
+    (void)state;
+    for (int by_variable = 0; by_variable < 2; by_variable++) {
+        struct program *p =
+            by_variable ? RUN_IN(show_none, "-w", "1", "-e", "2", DATA) : RUN("-w", "1", "-e", "2", "--progress", "none", DATA);
+        program_assert_status(p, 0);
+        assert_says(p, "model       logistic");
+        assert_says(p, "done: 2 epochs");
+        assert_null(strstr(p->text[OUT], "\n    1 "));
+    }
+    struct program *p = RUN_IN(show_none, "-w", "1", "-e", "2", "--progress", "plain", DATA);
+    program_assert_status(p, 0);
+    assert_says(p, "\n    2 ");
+    p = RUN("-w", "1", "-e", "2", "--progress", "bar", DATA); /* no terminal: no bar */
+    program_assert_status(p, 0);
+    assert_says(p, "\n    2 ");
+    assert_null(strchr(p->text[OUT], '\033'));
+}
+
+static int show_something_else(void) { return setenv("SHMTRAIN_PROGRESS", "loudly", 1); }
+
+static void an_unknown_kind_of_progress_is_refused(void **state) {
+    (void)state;
+    program_assert_refused(RUN("--progress", "loudly"), 2, "--progress loudly: expected one of auto|bar|plain|none");
+    program_assert_refused(RUN_IN(show_something_else, "-w", "1"), 2, "SHMTRAIN_PROGRESS loudly: expected one of auto|");
+    program_assert_refused(RUN("eval", "--progress", "bar", "m", "d"), 2, "eval does not use --progress");
 }
 
 /* ---- refusals ---- */
@@ -187,6 +219,7 @@ static void mistyped_words_are_answered_with_the_nearest_one(void **state) {
     (void)state;
     const struct refusal list[] = {
         {2, "there is no command and no file \"evla\": did you mean shmtrain eval?", {"evla", "model", "data"}},
+        {2, "there is no command and no file \"toop\": did you mean shmtrain topo?", {"toop"}},
         {2, "there is no command and no file \"predicct\": did you mean shmtrain predict?", {"predicct"}},
         {2, "there is no command \"evel\": did you mean eval?", {"help", "evel"}},
         {2, "there is no command \"surprise\"; shmtrain help lists them", {"help", "surprise"}},
@@ -265,6 +298,8 @@ int main(void) {
         PROGRAM_TEST(a_reader_that_leaves_ends_predict_quietly),
         PROGRAM_TEST(a_signal_ends_eval),
         PROGRAM_TEST(help_has_a_page_for_each_command),
+        PROGRAM_TEST(without_progress_there_is_the_opening_and_the_summary),
+        PROGRAM_TEST(an_unknown_kind_of_progress_is_refused),
         PROGRAM_TEST(mistyped_words_are_answered_with_the_nearest_one),
         PROGRAM_TEST(a_file_that_is_called_like_a_command_is_named_with_its_folder),
         PROGRAM_TEST(options_and_words_that_a_command_does_not_use_are_refused),

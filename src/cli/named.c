@@ -32,6 +32,7 @@ static const char *age_text(int64_t seconds, char out[24]) {
 }
 
 static const char *state_of(const struct shmtrain_named *s) {
+    if (s->in_use && s->intact && s->made_at == 0) return "in use, loading"; /* it says nothing of itself yet */
     if (!s->intact) return s->in_use ? "in use, damaged" : "damaged";
     return s->in_use ? "in use" : "over";
 }
