@@ -1,6 +1,7 @@
 /* bench_kernels: how close one worker's pass over sparse examples comes to reading their bytes.
  *
- * usage: bench_kernels [features=47236] [nonzeros=74] [mbytes=0] [rounds=9] [shuffle=1] [write=racy|aggregate] [rate=0.5]
+ * usage: bench_kernels [features=47236] [nonzeros=74] [mbytes=0] [rounds=9] [shuffle=1] [write=racy|atomic|locked|aggregate]
+ *                      [rule=sgd|momentum|adagrad|adam|ftrl] [rate=0.5] [l1=0] [l2=0]
  *
  * The examples are those of builtin:sparse, in shared memory, 8 bytes per nonzero, `mbytes` MB of them (0: four times the
  * last-level cache). The floor is the best of several loops that only read these bytes. Against it stands `each` with the
@@ -29,7 +30,8 @@ enum { N_GROUPS = sizeof groups / sizeof *groups };
 struct options {
     unsigned long features, nonzeros, mbytes, rounds, shuffle;
     enum shmt_write write;
-    float rate;
+    enum shmt_rule_kind rule;
+    float rate, l1, l2;
 };
 
 struct examples {
@@ -117,9 +119,10 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
 
 static double pass_ns(const struct options *o, const struct examples *x, const struct shmt_span *span, uint32_t group,
                       double *loss_out) {
-    const struct shmt_kernels *kernels = shmt_kernels_find(o->write, SHMT_RULE_SGD, true, false);
+    const struct shmt_kernels *kernels = shmt_kernels_find(o->write, o->rule, true, o->l1 > 0 || o->l2 > 0);
     const uint64_t from = bench_thread_ns();
-    const struct shmt_update update = {.rate = o->rate, .scale = 1};
+    const struct shmt_update update = {
+        .rate = o->rate, .scale = 1, .l1 = o->l1, .l2 = o->l2, .momentum = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .beta = 1};
     struct slopes s = {.x = x};
     for (uint64_t at = 0; at < x->n; at += ITEM) {
         const struct shmtrain_csr item = {.n = (uint32_t)(x->n - at < ITEM ? x->n - at : ITEM),
@@ -138,13 +141,20 @@ static double pass_ns(const struct options *o, const struct examples *x, const s
 
 static struct shmt_span make_span(const struct options *o) {
     const uint64_t rows = o->features + 1;
+    const struct shmt_rule rule = {.kind = o->rule};
+    const uint32_t planes = shmt_rule_planes(&rule, true);
+    const bool live = o->write != SHMT_WRITE_AGGREGATE;
     float *weight = shared(rows * sizeof *weight);
-    const bool live = o->write == SHMT_WRITE_RACY;
-    return (struct shmt_span){.weight = weight,
-                              .sink = live ? weight : shared(rows * sizeof(float)),
-                              .touched = live ? NULL : shared(rows / SHMT_TOUCH_FLOATS + 1),
-                              .rows = rows,
-                              .width = 1};
+    struct shmt_span span = {.weight = weight,
+                             .sink = live ? weight : shared(rows * sizeof(float)),
+                             .touched = live ? NULL : shared(rows / SHMT_TOUCH_FLOATS + 1),
+                             .state = live && planes > 0 ? shared(planes * rows * sizeof(float)) : NULL,
+                             .plane = rows,
+                             .rows = rows,
+                             .width = 1};
+    if (o->write == SHMT_WRITE_LOCKED)
+        span.locks = (struct shmt_locks){.word = shared(65536 * sizeof(uint32_t)), .mask = 65535, .owner = 1};
+    return span;
 }
 
 static int compare(const void *a, const void *b) {
@@ -179,20 +189,22 @@ static void run(const struct options *o, const struct examples *x) {
                median(pass[g], o->rounds) / n, median(ratio[g], o->rounds), o->rounds, loss[g]);
 }
 
+static bool read_option(const char *text, struct options *o) {
+    char word[16];
+    if (sscanf(text, "write=%15s", word) == 1) return shmt_write_parse(word, &o->write, NULL) == 0;
+    if (sscanf(text, "rule=%15s", word) == 1) return shmt_rule_parse(word, &o->rule, NULL) == 0;
+    return sscanf(text, "features=%lu", &o->features) == 1 || sscanf(text, "nonzeros=%lu", &o->nonzeros) == 1 ||
+           sscanf(text, "mbytes=%lu", &o->mbytes) == 1 || sscanf(text, "rounds=%lu", &o->rounds) == 1 ||
+           sscanf(text, "shuffle=%lu", &o->shuffle) == 1 || sscanf(text, "rate=%f", &o->rate) == 1 ||
+           sscanf(text, "l1=%f", &o->l1) == 1 || sscanf(text, "l2=%f", &o->l2) == 1;
+}
+
 static void read_options(int n, char **text, struct options *o) {
-    for (int i = 1; i < n; i++) {
-        char word[16];
-        const bool known = sscanf(text[i], "features=%lu", &o->features) == 1 ||
-                           sscanf(text[i], "nonzeros=%lu", &o->nonzeros) == 1 ||
-                           sscanf(text[i], "mbytes=%lu", &o->mbytes) == 1 || sscanf(text[i], "rounds=%lu", &o->rounds) == 1 ||
-                           sscanf(text[i], "shuffle=%lu", &o->shuffle) == 1 || sscanf(text[i], "rate=%f", &o->rate) == 1 ||
-                           sscanf(text[i], "write=%15s", word) == 1;
-        if (!known) give_up("see the head of bench/bench_kernels.c for the options");
-        if (strncmp(text[i], "write=", 6) == 0)
-            o->write = strcmp(word, "aggregate") == 0 ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY;
-    }
+    for (int i = 1; i < n; i++)
+        if (!read_option(text[i], o)) give_up("see the head of bench/bench_kernels.c for the options");
     if (o->rounds < 1 || o->rounds > MAX_ROUNDS) give_up("rounds: 1 to 99");
     if (o->nonzeros < 1) give_up("nonzeros: at least 1");
+    if (!shmt_kernels_find(o->write, o->rule, true, false)) give_up("this rule cannot be written so");
 }
 
 int main(int argc, char **argv) {

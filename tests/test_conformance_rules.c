@@ -1,6 +1,7 @@
-/* What every backend must do with update rules, in each write mode that a rule bears, over several epochs, with L1 and L2, from
- * weights that were set from outside: one live worker has the bits of the store's plain loops, example by example, in weights and
- * state; in `aggregate` any number of workers has the bits of the first backend of the list, and these follow the formulas. */
+/* What every backend must do with update rules, in each write mode that a rule bears, over several epochs, with L1 and L2,
+ * from weights that were set from outside: one live worker has the bits of the store's plain loops, example by example, in
+ * weights and state; in `aggregate` any number of workers has the bits of the first backend of the list, and these follow
+ * the formulas. */
 #include "conformance.h"
 
 #include <math.h>
@@ -267,8 +268,8 @@ static void follows_the_formulas(const struct kase *k) {
         const struct shmt_spec spec = spec_for(k, &rule);
         batches_by_hand(&spec, expected);
         train(k, &rule, got);
-        /* Gradients are sums of up to 64 floats here and of doubles there: they differ by less than 64 * 2^-24 of numbers below 1, in
-         * 33 updates. adagrad and adam divide by the gradient's own size, which is 1e-3 (epsilon) or more. */
+        /* Gradients are sums of up to 64 floats here and of doubles there: they differ by less than 64 * 2^-24 of numbers
+         * below 1, in 33 updates. adagrad and adam divide by the gradient's own size, which is 1e-3 (epsilon) or more. */
         for (uint32_t row = 0; row < ROWS; row++)
             if (!(fabsf(got[0][row] - expected[0][row]) < 2e-3f))
                 fail_msg("%s, row %u: %.9g, and not %.9g", shmt_rule_name(rule.kind), row, (double)got[0][row],

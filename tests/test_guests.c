@@ -1,6 +1,6 @@
-/* Tests of guests (ps/backend_ops.h: reserve, admit, part, occupied, mourn): processes that take a seat while a run goes on, leave it
- * between two epochs, or die in it. Every worker here is a process of its own; this one is the application that made the
- * store. Nothing waits for a time: the chief stays at the end of an epoch for as long as the test wants. */
+/* Tests of guests (ps/backend_ops.h: reserve, admit, part, occupied, mourn): processes that take a seat while a run goes on,
+ * leave it between two epochs, or die in it. Every worker here is a process of its own; this one is the application that
+ * made the store. Nothing waits for a time: the chief stays at the end of an epoch for as long as the test wants. */
 #include "conformance.h"
 
 #include <sched.h>

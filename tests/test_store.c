@@ -1,5 +1,5 @@
-/* Tests of the store: fast kernels of all write modes and rules against plain loops bit by bit, gradient buffers, tables. What the
- * rules compute is tested in test_store_rules.c, several workers at a time in test_store_live.c. */
+/* Tests of the store: fast kernels of all write modes and rules against plain loops bit by bit, gradient buffers, tables.
+ * What the rules compute is tested in test_store_rules.c, several workers at a time in test_store_live.c. */
 #include "store_help.h"
 
 #include <math.h>

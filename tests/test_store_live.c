@@ -1,6 +1,6 @@
-/* Tests of live weights with several workers at a time: what atomic and locked promise to lose nothing of is counted, by threads and
- * by processes; racy stays whole; locks are held one unit at a time, and hang nobody. Under ThreadSanitizer this shows that
- * the live kernels touch shared words only as live.h, atomic.h and lock.h do. */
+/* Tests of live weights with several workers at a time: what atomic and locked promise to lose nothing of is counted, by
+ * threads and by processes; racy stays whole; locks are held one unit at a time, and hang nobody. Under ThreadSanitizer this
+ * shows that the live kernels touch shared words only as live.h, atomic.h and lock.h do. */
 #include "store_help.h"
 
 #include <math.h>
@@ -130,8 +130,8 @@ static double sum_of_ones(double pushes, uint32_t word) { return word == 0 ? pus
 static double squares_of_ones(double pushes, uint32_t word) { return word == 1 ? pushes : NAN; }
 static double ftrl_squares(double pushes, uint32_t word) { return word == 2 ? pushes : NAN; }
 
-/* With m = 1 and g = -1 the velocity counts -1, -2, ..., -n; each push takes the value that it has made, so the weight is the sum of
- * 1 .. n, times the rate. */
+/* With m = 1 and g = -1 the velocity counts -1, -2, ..., -n; each push takes the value that it has made, so the weight is
+ * the sum of 1 .. n, times the rate. */
 static double momentum_of_ones(double pushes, uint32_t word) { return word == 0 ? pushes * (pushes + 1) / 2 / 16 : -pushes; }
 
 static const struct shmt_update ONE = {.rate = 1, .scale = 1, .epsilon = 1e-3f, .beta = 1},

@@ -1,6 +1,6 @@
-/* Tests of the update rules: live kernels and the apply phase against the formulas of store/rule.h in double precision, ftrl against
- * the objective that it minimises, adam against numbers of another program; state, refusals. That fast kernels have the bits of
- * plain loops is tested in test_store.c. */
+/* Tests of the update rules: live kernels and the apply phase against the formulas of store/rule.h in double precision, ftrl
+ * against the objective that it minimises, adam against numbers of another program; state, refusals. That fast kernels have
+ * the bits of plain loops is tested in test_store.c. */
 #include "store_help.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Tests of what lies where, by arithmetic: strata of the data and the order of examples within them (ps/strata.h), shards of the
- * tables (ps/shards.h). */
+/* Tests of what lies where, by arithmetic: strata of the data and the order of examples within them (ps/strata.h), shards of
+ * the tables (ps/shards.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The apply phase of `aggregate`: update rules over blocks of parameters, each float by itself. Called by ps/flat.c; the formulas
- * are in rule.h, their arithmetic, four floats at a time, in rule_priv.h.
+/* The apply phase of `aggregate`: update rules over blocks of parameters, each float by itself. Called by ps/flat.c; the
+ * formulas are in rule.h, their arithmetic, four floats at a time, in rule_priv.h.
  *
  * Zeros as gradients (grad NULL) are added like any others, so that a block without gradient has the same bits as one whose
  * gradient is all zeros. */

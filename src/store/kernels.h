@@ -1,26 +1,26 @@
-/* The kernels: tight loops over spans. One table of functions per [write][rule][values or not][regularised or not], chosen once
- * per session.
+/* The kernels: tight loops over spans. One table of functions per [write][rule][values or not][regularised or not], chosen
+ * once per session.
  *
  * Dot products are summed in 8 fixed lanes: element k of the row goes to lane k % 8, and lanes are added as ((l0+l4) +
  * (l2+l6)) + ((l1+l5) + (l3+l7)); then the bias is added. Multiplication and addition are rounded separately. So every CPU
  * path gives the same bits, and a plain loop can check them (kernels_reference.h).
  *
- * In the live modes a push is an update by the rule (rule.h). Each example of a sparse push is one: for a row with value v, slope
- * s and rate r the gradient is g = s * v, and sgd's step a = (r * s) * v. A dense push is one for each float: g = grad * scale,
- * a = r * g. Then, with t = (r1 * l1) * share and d = (r1 * l2) * share:
+ * In the live modes a push is an update by the rule (rule.h). Each example of a sparse push is one: for a row with value v,
+ * slope s and rate r the gradient is g = s * v, and sgd's step a = (r * s) * v. A dense push is one for each float:
+ * g = grad * scale, a = r * g. Then, with t = (r1 * l1) * share and d = (r1 * l2) * share:
  *     w' = w - a                                   without L1 and L2
  *     w' = w - (a + d * w) / (1 + d)               with L2 alone
  *     w' = soft(w - a, t) / (1 + d)                with L1
  * The second is the proximal step (w - a) / (1 + d), which is stable for every rate, in a form that loses nothing where d is
  * so small that 1 + d is 1 in f32. A row that one example in `share` touches is drawn to zero `share` times as much then,
- * which makes up for the examples in between (lazy regularisation); in dense pushes, and for ftrl, whose l1 and l2 are of all
- * pushes together, share is 1. The bias row of a csr is not regularised. What is no number stays none.
+ * which makes up for the examples in between (lazy regularisation); in dense pushes, and for ftrl, whose l1 and l2 are of
+ * all pushes together, share is 1. The bias row of a csr is not regularised. What is no number stays none.
  *
- * The write mode says what happens when several workers push at one time (push_priv.h); one worker alone gets the same bits from
- * all live ones.
+ * The write mode says what happens when several workers push at one time (push_priv.h); one worker alone gets the same bits
+ * from all live ones.
  *
- * Threads: several workers may run them on one live span at a time. `locked` waits for row locks, one at a time, and for as long
- * as another worker needs to push one row or 1,024 floats; no other function here waits. */
+ * Threads: several workers may run them on one live span at a time. `locked` waits for row locks, one at a time, and for as
+ * long as another worker needs to push one row or 1,024 floats; no other function here waits. */
 #ifndef SHMT_STORE_KERNELS_H
 #define SHMT_STORE_KERNELS_H
 

@@ -1,5 +1,5 @@
-/* The kernels as templates: whole examples, groups and dense stretches, on what row_priv.h and push_priv.h do with one row. Each
- * rule has a file that compiles them for its write modes; kernels.c finds them.
+/* The kernels as templates: whole examples, groups and dense stretches, on what row_priv.h and push_priv.h do with one row.
+ * Each rule has a file that compiles them for its write modes; kernels.c finds them.
  *
  * An epoch over sparse data is bound by memory, twice. The data, 8 bytes per nonzero, come from far away in shuffled order,
  * which the CPU's own prefetcher does not guess: so each kernel asks for the lines of the example AHEAD places from the one

@@ -1,7 +1,8 @@
 /* Row locks (write mode locked): taking and releasing the lock word of one unit of a table, and reading under locks.
  *
- * Called by the push kernels, unit by unit, and by sessions for pulls. Nobody holds two units at a time, so nobody can wait in a
- * circle. The word names its holder, so that whoever sees it die can release what it held. Which units there are: span.h. */
+ * Called by the push kernels, unit by unit, and by sessions for pulls. Nobody holds two units at a time, so nobody can wait
+ * in a circle. The word names its holder, so that whoever sees it die can release what it held. Which units there are:
+ * span.h. */
 #ifndef SHMT_STORE_LOCK_H
 #define SHMT_STORE_LOCK_H
 
@@ -12,8 +13,8 @@
 /* Floats of one unit. */
 static inline uint64_t shmt_unit_floats(const struct shmt_span *span) { return span->width == 1 ? 1 : SHMT_LOCK_FLOATS; }
 
-/* Waits until the unit's lock is mine: spins for a moment, then offers the processor to others, of whom one holds it. Returns NULL
- * when the abort word was set meanwhile. */
+/* Waits until the unit's lock is mine: spins for a moment, then offers the processor to others, of whom one holds it.
+ * Returns NULL when the abort word was set meanwhile. */
 _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_t *word);
 
 /* The lock word that is held now; NULL: none, because there are no locks or the run is given up, and the caller goes on
@@ -30,8 +31,8 @@ static inline void shmt_unit_release(_Atomic uint32_t *held) {
     if (held) store_release(held, 0); /* pairs with the acquire of who takes it next */
 }
 
-/* Copies floats at .. at + n - 1 of the table: unit by unit under its lock where the span has locks and the table is wider than 1
- * (a single float is whole without), so that no unit is seen in the middle of a push. */
+/* Copies floats at .. at + n - 1 of the table: unit by unit under its lock where the span has locks and the table is wider
+ * than 1 (a single float is whole without), so that no unit is seen in the middle of a push. */
 void shmt_span_read(const struct shmt_span *span, uint64_t at, uint64_t n, float *out);
 
 /* Releases what the seat `rank` held when it died. Its process must be gone. */

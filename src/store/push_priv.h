@@ -1,11 +1,11 @@
 /* Pushing one example, or a stretch of a dense gradient: which words of a parameter change in which way, by write mode, as
  * templates (see row_priv.h). The arithmetic is in rule_priv.h.
  *
- * RACE(hogwild): racy reads all words of four parameters, then stores them, without a lock: of two pushes at one time either may
- * be lost, and words of one parameter may be of different pushes. atomic changes each word by compare-and-swap of a function of
- * that very word, state first; the state's new value is the one that this push has put there, so each word loses nothing, and a
- * weight's step belongs to one push. locked changes one unit at a time under its lock. Without locks in the span (one seat)
- * locked is racy. */
+ * RACE(hogwild): racy reads all words of four parameters, then stores them, without a lock: of two pushes at one time either
+ * may be lost, and words of one parameter may be of different pushes. atomic changes each word by compare-and-swap of a
+ * function of that very word, state first; the state's new value is the one that this push has put there, so each word loses
+ * nothing, and a weight's step belongs to one push. locked changes one unit at a time under its lock. Without locks in the
+ * span (one seat) locked is racy. */
 #ifndef SHMT_STORE_PUSH_PRIV_H
 #define SHMT_STORE_PUSH_PRIV_H
 
@@ -65,8 +65,8 @@ SHMT_INLINE void shmt_push_cells(struct shmt_words at, const uint32_t *id, uint3
 
 /* ---- atomic ---- */
 
-/* Changes one word to what `changed` makes of its value in lane 0, and leaves the new value in `out`. Relaxed: what the new value
- * is made of is the word's old value and numbers of this push, and no other memory is read on the strength of it. */
+/* Changes one word to what `changed` makes of its value in lane 0, and leaves the new value in `out`. Relaxed: what the new
+ * value is made of is the word's old value and numbers of this push, and no other memory is read on the strength of it. */
 #define SHMT_SWAP(at, value, changed, out)                                                                                \
     do {                                                                                                                  \
         _Atomic float *const word_ = (_Atomic float *)(at);                                                               \

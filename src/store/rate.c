@@ -29,8 +29,8 @@ static double power_of(double x, double power) {
     return result;
 }
 
-/* cos(pi x) for x in [0, 1], by additions and multiplications: Taylor's series about the nearest zero of the sine; the last term
- * is below 2^-53. */
+/* cos(pi x) for x in [0, 1], by additions and multiplications: Taylor's series about the nearest zero of the sine; the last
+ * term is below 2^-53. */
 static double cos_pi(double x) {
     const double pi = 3.14159265358979323846;
     const double at = pi * (x - 0.5), square = at * at; /* cos(pi x) = -sin(at), |at| <= pi / 2 */

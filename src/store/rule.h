@@ -1,8 +1,8 @@
 /* Update rules (users say optimizers): what a gradient does to a parameter, and the state that stands beside it.
  *
  * One parameter w with gradient g (its sum over examples times `scale`), rate r. All rules but ftrl end in the same proximal
- * step for L1 and L2 (Duchi & Singer 2009, FOBOS), with t = r1 * l1 and d = r1 * l2, r1 being the rate that the rule takes for
- * this parameter:
+ * step for L1 and L2 (Duchi & Singer 2009, FOBOS), with t = r1 * l1 and d = r1 * l2, r1 being the rate that the rule takes
+ * for this parameter:
  *
  *     w' = soft(w - a, t) / (1 + d)                 soft(x, t) = sign(x) max(|x| - t, 0)
  *
@@ -15,15 +15,16 @@
  *               w' = 0 when |z'| <= l1, else -(z' - sign(z') l1) / ((beta + sqrt(n')) / r + l2)
  *
  * momentum and adam: averages that have come below FLT_MIN are 0, because arithmetic with such numbers is slow.
- * adagrad: a parameter whose n' is 0 has no rate of its own yet, and rests (r1 = 0): L2 would else wipe out weights that were set
- * from outside before their first gradient. ftrl: one of beta and l2 is above 0.
+ * adagrad: a parameter whose n' is 0 has no rate of its own yet, and rests (r1 = 0): L2 would else wipe out weights that
+ * were set from outside before their first gradient.
+ * ftrl: one of beta and l2 is above 0.
  *
- * c1 = 1 - b1^k and c2 = 1 - b2^k correct adam's bias, k being the number of updates: in `aggregate` the step of the run, which
- * is every parameter's; in the live modes each parameter's own count, which is kept as c1 and c2 in two further words of
- * state (c' = b c + (1 - b)).
+ * c1 = 1 - b1^k and c2 = 1 - b2^k correct adam's bias, k being the number of updates: in `aggregate` the step of the run,
+ * which is every parameter's; in the live modes each parameter's own count, which is kept as c1 and c2 in two further words
+ * of state (c' = b c + (1 - b)).
  *
- * State words of a parameter stand in planes: word p of the float at place i is state[p * plane + i]. Zeros are the state of a
- * parameter that was never updated, but for ftrl, whose z must fit a weight other than zero (shmt_rule_begin).
+ * State words of a parameter stand in planes: word p of the float at place i is state[p * plane + i]. Zeros are the state of
+ * a parameter that was never updated, but for ftrl, whose z must fit a weight other than zero (shmt_rule_begin).
  *
  * In the live modes only parameters that a push touches change; L1 and L2 of a row that one example in `share` touches count
  * `share` times as much then (span.h). In `aggregate`, momentum, adam, L1 and L2 move every parameter at every update. */
@@ -62,9 +63,9 @@ struct shmt_update {
 const char *shmt_rule_name(enum shmt_rule_kind kind);
 int shmt_rule_parse(const char *name, enum shmt_rule_kind *out, struct shmt_error *e);
 
-/* Refuses constants that cannot be, and rules that cannot bear the write mode: under `atomic` each word of a parameter changes
- * by itself, so ftrl (z takes w into account, which must be that of the same z and n) and adam (m / sqrt(v) of different moments
- * has no bound) are refused; the others say above what each word means, and lose nothing. */
+/* Refuses constants that cannot be, and rules that cannot bear the write mode: under `atomic` each word of a parameter
+ * changes by itself, so ftrl (z takes w into account, which must be that of the same z and n) and adam (m / sqrt(v) of
+ * different moments has no bound) are refused; the others say above what each word means, and lose nothing. */
 int shmt_rule_check(const struct shmt_rule *rule, enum shmt_write write, struct shmt_error *e);
 
 /* State words of each parameter, 0 .. SHMT_MAX_PLANES. */

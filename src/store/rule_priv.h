@@ -1,8 +1,8 @@
-/* What one push, or one update in `aggregate`, does to up to four parameters and their state: the arithmetic of the rules of rule.h,
- * as templates. Where the words come from and how they are put back is the business of push_priv.h and apply.c.
+/* What one push, or one update in `aggregate`, does to up to four parameters and their state: the arithmetic of the rules of
+ * rule.h, as templates. Where the words come from and how they are put back is the business of push_priv.h and apply.c.
  *
- * The operations and their order are those of kernels.h, so that plain loops can check every bit. Lanes that hold no parameter
- * are computed along and never stored. */
+ * The operations and their order are those of kernels.h, so that plain loops can check every bit. Lanes that hold no
+ * parameter are computed along and never stored. */
 #ifndef SHMT_STORE_RULE_PRIV_H
 #define SHMT_STORE_RULE_PRIV_H
 
@@ -50,8 +50,8 @@ SHMT_INLINE shmt_lanes shmt_roots(shmt_lanes x) { return (shmt_lanes){sqrtf(x[0]
 
 SHMT_INLINE shmt_lanes shmt_sizes(shmt_lanes x) { return (shmt_lanes)((shmt_masks)x & INT32_MAX); }
 
-/* Averages of gradients that have become zero come down to numbers below FLT_MIN and stay there, and arithmetic with these is many
- * times slower: they count as 0. */
+/* Averages of gradients that have become zero come down to numbers below FLT_MIN and stay there, and arithmetic with these
+ * is many times slower: they count as 0. */
 SHMT_INLINE shmt_lanes shmt_normal(shmt_lanes x) {
     return (shmt_lanes)((shmt_masks)x & ~(shmt_masks)(shmt_sizes(x) < FLT_MIN));
 }
@@ -94,7 +94,8 @@ SHMT_INLINE struct shmt_cells shmt_adam_averages(struct shmt_cells c, shmt_lanes
     return c;
 }
 
-/* In the live modes each parameter corrects its averages by its own count of updates: words 2 and 3 are 1 - b1^k and 1 - b2^k. */
+/* In the live modes each parameter corrects its averages by its own count k of updates: words 2 and 3 are 1 - b1^k and
+ * 1 - b2^k. */
 SHMT_INLINE struct shmt_cells shmt_adam_corrections(struct shmt_cells c, const struct shmt_step *s) {
     c.word2 = s->u.momentum * c.word2 + (1 - s->u.momentum);
     c.word3 = s->u.beta2 * c.word3 + (1 - s->u.beta2);

@@ -16,8 +16,8 @@
 #include "base/atomic.h"
 
 /* Row locks of one table: lock words of the shared memory. Unit u of the table (a row of a table of width 1, else a block of
- * SHMT_LOCK_FLOATS floats) is guarded by word (first + u) & mask. A word is 0 or `owner`: (life << 16 | rank + 1) of the seat that
- * holds it, so that it says after a death whose it was. Nobody holds two at a time (lock.h). */
+ * SHMT_LOCK_FLOATS floats) is guarded by word (first + u) & mask. A word is 0 or `owner`: (life << 16 | rank + 1) of the
+ * seat that holds it, so that it says after a death whose it was. Nobody holds two at a time (lock.h). */
 struct shmt_locks {
     _Atomic uint32_t *word; /* (mask + 1); NULL: no locks */
     uint64_t first;
