@@ -119,8 +119,10 @@ static int make_crew(struct stay *stay) {
     if (crew->n_workers > most) return fail_full(stay, each);
     store->visit.seat = calloc(crew->n_seats, sizeof *store->visit.seat);
     if (!store->visit.seat) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for %u workers", crew->n_workers);
-    const uint32_t n_seats = store->spec.n_seats;
-    return shmt_machine_make(c, crew->topo, n_seats, 0, each > 1 ? 1 : threads, n_seats, &store->log, &crew->machine,
+    /* The same plan as the run's, so that a seat is on the node on which its memory lies. */
+    const uint32_t n_seats = store->spec.n_seats, lanes = (n_seats - store->spec.n_guests) / store->spec.n_workers;
+    const uint32_t side_by_side = model && !model->dense ? lanes : threads;
+    return shmt_machine_make(c, crew->topo, n_seats / lanes, 0, side_by_side, n_seats, &store->log, &crew->machine,
                              &store->error);
 }
 

@@ -5,7 +5,7 @@
  *
  * Options are those of shmtrain. Keys: data=NAME; fill=NODE:MIB (before, memory of a node is taken until so many MiB are free);
  * refuse=1 (binding is refused, as in containers); note=WORDS (this is to be logged; may be repeated); pages=2M or pages=4K (what
- * the memory is to have); unused=NODE (the plan knows that the node may not be used); transparent=1 (transparent huge pages are
+ * the memory is to have); join=1 (a process joins the workers by name); unused=NODE (the plan knows that the node may not be used); transparent=1 (transparent huge pages are
  * to be in use). Without a note, nothing at all is to be logged. Exit status: the number of failed checks. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ struct request {
     const char *data, *fill, *pages, *unused;
     const char *note[MOST_NOTES];
     unsigned n_notes;
-    int refuse, transparent;
+    int refuse, transparent, join;
 };
 
 /* A key of this program: 1; an option of the store's: 0. */
@@ -48,7 +48,8 @@ static int take_key(struct request *r, const char *key, const char *value) {
         const char **text;
         int *flag;
     } keys[] = {{"data", &r->data, NULL},     {"fill", &r->fill, NULL},     {"pages", &r->pages, NULL},
-                {"unused", &r->unused, NULL}, {"refuse", NULL, &r->refuse}, {"transparent", NULL, &r->transparent}};
+                {"unused", &r->unused, NULL}, {"refuse", NULL, &r->refuse}, {"transparent", NULL, &r->transparent},
+                {"join", NULL, &r->join}};
     if (strcmp(key, "note") == 0 && r->n_notes < MOST_NOTES) {
         r->note[r->n_notes++] = value;
         return 1;
@@ -133,7 +134,7 @@ int main(int argc, char **argv) {
     look.refused = r.refuse;
     if (r.pages) look.page_bytes = strcmp(r.pages, "2M") == 0 ? SHMT_HUGE_BYTES : 4096;
     look.store = make_store(&r, argc, argv);
-    if (!r.fill && !r.refuse) in_child(&look, look_at_workers);
+    if (!r.fill && !r.refuse) in_child(&look, r.join ? look_at_guest : look_at_workers);
     look_at_training(&look, r.data);
     check_notes(&r, &look.notes);
     if (r.unused) check_unused(&look, r.unused);

@@ -7,6 +7,8 @@
 
 #include "topo/topo.h"
 
+#define MOST_NODES 64
+
 /* One line "ok WHAT" or "not ok WHAT"; `what` is formatted. */
 void check(int good, const char *format, ...) __attribute__((format(printf, 2, 3)));
 extern const char *check_name; /* stands before each line */
@@ -33,8 +35,19 @@ struct look {
 };
 void look_at_training(struct look *look, const char *data);
 
+/* Pages of each node (MOST_NODES of them, by the plan's index) that lie wholly within a range; returns how many there are in all. */
+uint64_t pages_on(const struct look *look, const void *at, uint64_t bytes, uint64_t page, uint64_t *on);
+
+/* The plan's index of a node. */
+uint32_t index_of(const struct look *look, int32_t node);
+
+/* ---- probe_workers.c ---- */
+
 /* Runs a worker function of its own and compares on which processors it runs, and where it sees the parameters, with the plan. */
 void look_at_workers(struct look *look);
+
+/* The same, while a process that was forked before joins by name, as a guest that has the next place. The store has one. */
+void look_at_guest(struct look *look);
 
 /* ---- probe_world.c ---- */
 

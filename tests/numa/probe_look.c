@@ -1,10 +1,8 @@
 /* Looking where a run's memory and threads are, and comparing with the plan: see probe.h. The plan is the public one; addresses
- * come from the library's own structures; places are the kernel's word (move_pages, getcpu, sched_getaffinity). */
-#include <sched.h>
+ * come from the library's own structures; places are the kernel's word (move_pages). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,13 +10,9 @@
 #include "backends/shm/shm_priv.h"
 #include "probe.h"
 
-#define MOST_NODES 64
-#define ROWS       65536
-
 /* ---- pages ---- */
 
-/* Pages of each node that lie wholly within the range; returns how many there are in all. */
-static uint64_t pages_on(const struct look *look, const void *at, uint64_t bytes, uint64_t page, uint64_t *on) {
+uint64_t pages_on(const struct look *look, const void *at, uint64_t bytes, uint64_t page, uint64_t *on) {
     const uintptr_t first = ((uintptr_t)at + page - 1) & ~(uintptr_t)(page - 1),
                     end = ((uintptr_t)at + bytes) & ~(uintptr_t)(page - 1);
     struct shmt_error e = {0};
@@ -32,7 +26,7 @@ static uint64_t pages_on(const struct look *look, const void *at, uint64_t bytes
     return (end - first) / page;
 }
 
-static uint32_t index_of(const struct look *look, int32_t node) {
+uint32_t index_of(const struct look *look, int32_t node) {
     uint32_t i = 0;
     while (i < look->plan->n_nodes && (int32_t)look->plan->node[i].node != node) i++;
     return i;
@@ -189,67 +183,4 @@ void look_at_training(struct look *look, const char *data) {
     const int rc = shmtrain_store_train(look->store, data);
     check(rc == 0, "training ends well%s%s", rc ? ": " : "", rc ? shmtrain_store_message(look->store) : "");
     check(look->looked, "there was something to look at");
-}
-
-/* ---- workers ---- */
-
-/* What a worker sees of itself. */
-struct spot {
-    uint32_t cpu, node, n_allowed, on_plan_cpu;
-    uint64_t pages, pages_there; /* of the parameters, all of them, and those on nodes that the run uses */
-};
-
-struct errand {
-    struct look *look;
-    struct spot *spot; /* shared with the workers */
-};
-
-static int see(shmtrain_session *s, void *arg) {
-    const struct errand *errand = arg;
-    const struct shmtrain_plan *plan = errand->look->plan;
-    const uint32_t rank = shmtrain_rank(s);
-    const struct shmtrain_plan_worker *place = &plan->place[rank * plan->n_threads];
-    struct spot *spot = &errand->spot[rank];
-    struct shmtrain_work work;
-    const float *at;
-    uint64_t stride, on[MOST_NODES];
-    int live, rc;
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0 || syscall(SYS_getcpu, &spot->cpu, &spot->node, NULL) != 0)
-        return SHMTRAIN_E_SYSTEM;
-    spot->n_allowed = (uint32_t)CPU_COUNT(&set);
-    spot->on_plan_cpu = CPU_ISSET(place->cpu, &set) != 0;
-    if ((rc = shmtrain_view(s, 0, 0, ROWS, &at, &stride, &live)) < 0) return rc;
-    spot->pages = pages_on(errand->look, at, ROWS * sizeof *at, 4096, on);
-    const struct shmt_placement *p = &errand->look->store->spec.placement;
-    for (uint32_t k = 0; k < p->n_nodes; k++) spot->pages_there += on[index_of(errand->look, (int32_t)p->node[k])];
-    while ((rc = shmtrain_next(s, &work)) == 1)
-        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
-    return rc;
-}
-
-static void compare(const struct look *look, uint32_t rank, const struct spot *spot) {
-    const struct shmtrain_plan_worker *place = &look->plan->place[rank * look->plan->n_threads];
-    const uint32_t node = index_of(look, (int32_t)place->node);
-    uint32_t n_allowed = look->plan->n_threads;
-    if (strcmp(look->plan->bind, "node") == 0) n_allowed = look->plan->node[node].cpus;
-    if (strcmp(look->plan->bind, "none") != 0) {
-        check(spot->node == place->node, "worker %u runs on node %u", rank, place->node);
-        check(spot->on_plan_cpu && spot->n_allowed == n_allowed, "worker %u is bound to %u processors, %u among them", rank,
-              n_allowed, place->cpu);
-    }
-    if (strcmp(look->plan->numa, "off") != 0)
-        check(spot->pages > 0 && spot->pages_there == spot->pages, "worker %u sees %llu of %llu pages on the run's nodes", rank,
-              (unsigned long long)spot->pages_there, (unsigned long long)spot->pages);
-}
-
-void look_at_workers(struct look *look) {
-    const uint32_t n = look->plan->n_workers;
-    struct errand errand = {.look = look};
-    errand.spot = mmap(NULL, n * sizeof *errand.spot, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    shmtrain_store_table(look->store, "w", ROWS, 1);
-    shmtrain_store_examples(look->store, 64 * n);
-    const int rc = errand.spot == MAP_FAILED ? SHMTRAIN_E_MEMORY : shmtrain_store_run(look->store, see, &errand);
-    check(rc == 0, "a worker function runs%s%s", rc ? ": " : "", rc ? shmtrain_store_message(look->store) : "");
-    for (uint32_t rank = 0; rank < n && rc == 0; rank++) compare(look, rank, &errand.spot[rank]);
 }
