@@ -2,8 +2,8 @@
  *
  * Users u and items i have vectors whose product predicts a rating: r(u, i) ~ U_u . V_i, learned by stochastic gradient descent
  * in worker processes (matrix factorisation, Koren et al. 2009). Meanwhile the loop serves a timer: it copies the vectors while
- * they are trained, and hands them to the application's own thread, which measures them on ratings that nobody trains on. Ctrl-C
- * ends the run at a consistent point.
+ * they are trained, and hands them to the application's own thread, which measures them on ratings that nobody trains on.
+ * Ctrl-C ends the run at a consistent point.
  *
  *     event_loop [EPOCHS [NAME]]          with a NAME other programs may look on: see watch.c */
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The library as an application uses it: tables, runs with own worker functions, listening, several stores at once. Only what
- * <shmtrain/shmtrain.h> says is used. Stopping is in test_stop.c, runs that follow one another in test_state.c, runs of models on
- * data in test_api_train.c, event loops in test_background.c, applications with threads and children in test_embed.c. */
+ * <shmtrain/shmtrain.h> says is used. Stopping is in test_stop.c, runs that follow one another in test_state.c, runs of models
+ * on data in test_api_train.c, event loops in test_background.c, applications with threads and children in test_embed.c. */
 #include "api_help.h"
 
 #include <pthread.h>

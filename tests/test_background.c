@@ -1,5 +1,5 @@
-/* Runs for event loops: start, a descriptor, a step that never blocks. Called as an application would. Applications with several
- * runs, threads and children are in test_embed.c. */
+/* Runs for event loops: start, a descriptor, a step that never blocks. Called as an application would. Applications with
+ * several runs, threads and children are in test_embed.c. */
 #include "api_help.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
-/* The library inside of applications that do other things, too: an event loop with timers and several runs, threads, children that
- * are collected in every way, closed descriptors, limits, and an exit in the middle of a run. Called as an application would. */
+/* The library inside of applications that do other things, too: an event loop with timers and several runs, threads, children
+ * that are collected in every way, closed descriptors, limits, and an exit in the middle of a run. Called as an application
+ * would. */
 #include "api_help.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Applications whose locale writes decimal commas: options are parsed, and texts, JSON and model files are written, as everywhere
- * else, and the locale stays the application's. Where no such locale is installed, one is built into a folder of its own; where
- * that cannot be done, the tests say that they skip. */
+/* Applications whose locale writes decimal commas: options are parsed, and texts, JSON and model files are written, as
+ * everywhere else, and the locale stays the application's. Where no such locale is installed, one is built into a folder of its
+ * own; where that cannot be done, the tests say that they skip. */
 #include "api_help.h"
 
 #include <locale.h>

@@ -1,6 +1,6 @@
 /* The options of a store. What every option has to do follows from its row of the table, so that a new row is tested without a
- * word here: its limits and words are taken and found again, what lies beyond them is refused in a sentence, and so on. What the
- * table must say of options that people type every day stands below as it is. */
+ * word here: its limits and words are taken and found again, what lies beyond them is refused in a sentence, and so on. What
+ * the table must say of options that people type every day stands below as it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Runs that follow one another on one store: parameters and the optimizer's state go on, whatever backend comes next. Called as an
- * application would. */
+/* Runs that follow one another on one store: parameters and the optimizer's state go on, whatever backend comes next. Called as
+ * an application would. */
 #include "api_help.h"
 
 #include <stdio.h>

@@ -27,8 +27,8 @@ struct shmtrain_store;
 typedef int shmtrain_worker(shmtrain_session *s, void *arg);
 
 /* What the application wants to hear while a run goes on; each may be NULL. Called on the application's thread, inside
- * shmtrain_store_run or _train, or inside shmtrain_store_step. May call what is allowed while a run goes on (see "runs for event
- * loops"); a call that fails in there is no failure of the run. */
+ * shmtrain_store_run or _train, or inside shmtrain_store_step. May call what is allowed while a run goes on (see "runs for
+ * event loops"); a call that fails in there is no failure of the run. */
 struct shmtrain_listener {
     void *arg;
     void (*begin)(void *arg, const struct shmtrain_report *so_far); /* data is loaded, workers are about to start */
@@ -47,8 +47,8 @@ SHMTRAIN_API int shmtrain_store_create(struct shmtrain_store **out);
  * its listeners are not called any more. Not inside of a listener. */
 SHMTRAIN_API void shmtrain_store_destroy(struct shmtrain_store *store);
 
-/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. While a run goes on: of
- * the last call that failed beside it. NULL: a sentence for the store that shmtrain_store_create could not make. */
+/* The sentence of the last failed call on this store; "" when there was none. Valid until the next call. While a run goes on:
+ * of the last call that failed beside it. NULL: a sentence for the store that shmtrain_store_create could not make. */
 SHMTRAIN_API const char *shmtrain_store_message(const struct shmtrain_store *store);
 
 /* ---- configuration ---- */
@@ -95,19 +95,20 @@ SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worke
 /* ---- runs for event loops ----
  *
  * Instead of a call that blocks: start, a descriptor to poll, a step that never blocks. The run is driven by a thread of the
- * library's own, which has all signals blocked and never waits for the application: workers train whether somebody steps or not.
- * Listeners are called from step, on the thread that calls it. Of begin, epochs and notes none is lost, and they come in their
- * order, however late; of progress the newest is told.
+ * library's own, which has all signals blocked and never waits for the application: workers train whether somebody steps or
+ * not. Listeners are called from step, on the thread that calls it. Of begin, epochs and notes none is lost, and they come in
+ * their order, however late; of progress the newest is told.
  *
  * While a run goes on (until step has returned 0 or less; also in a listener of a call that blocks) a store takes these calls
- * only: _step, _fd, _stop, _read, _report, _look, _table_at, _model_at, _listen and _message, from the thread that started it (_stop:
- * from anywhere). The rest is refused with _USAGE. Several stores may run at once, each from its own thread or all from one.
+ * only: _step, _fd, _stop, _read, _report, _look, _table_at, _model_at, _listen and _message, from the thread that started it
+ * (_stop: from anywhere). The rest is refused with _USAGE. Several stores may run at once, each from its own thread or all from
+ * one.
  *
  * A process that the application forks meanwhile has no part in the run: it may exec, exit, or destroy its copy of the store,
  * which does nothing to the run; but a _stop from there counts. */
 
-/* As shmtrain_store_run and shmtrain_store_train, but returns at once; their errors are step's. Errors: _USAGE (a run is going on),
- * _MEMORY, _SYSTEM (no thread, no descriptor). */
+/* As shmtrain_store_run and shmtrain_store_train, but returns at once; their errors are step's. Errors: _USAGE (a run is going
+ * on), _MEMORY, _SYSTEM (no thread, no descriptor). */
 SHMTRAIN_API int shmtrain_store_start(struct shmtrain_store *store, shmtrain_worker *worker, void *arg);
 SHMTRAIN_API int shmtrain_store_start_training(struct shmtrain_store *store, const char *data);
 
@@ -212,9 +213,10 @@ SHMTRAIN_API int shmtrain_store_read(struct shmtrain_store *store, int t, uint64
 /* Sets rows before the first run, or between runs. */
 SHMTRAIN_API int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in);
 
-/* Asks a run to end at its next consistent point. From any thread, from signal handlers, and from worker functions; never blocks.
- * Does nothing when nothing runs: it counts from the moment on at which _start has returned, or _run, _train, _join, ... has been
- * entered. A thread that stops another one's blocking run knows that it is in time once the listener's `begin` was called. */
+/* Asks a run to end at its next consistent point. From any thread, from signal handlers, and from worker functions; never
+ * blocks. Does nothing when nothing runs: it counts from the moment on at which _start has returned, or _run, _train, _join,
+ * ... has been entered. A thread that stops another one's blocking run knows that it is in time once the listener's `begin` was
+ * called. */
 SHMTRAIN_API void shmtrain_store_stop(struct shmtrain_store *store);
 
 #ifdef __cplusplus

@@ -8,8 +8,8 @@
 
 #define LOOK_MS 100 /* how often it looks up when nothing wakes it */
 
-/* An eventfd, because a write to it is allowed everywhere: on other threads, in signal handlers and in workers. It lives as long
- * as the store, so whoever stops a run never meets memory of one that has just ended. */
+/* An eventfd, because a write to it is allowed everywhere: on other threads, in signal handlers and in workers. It lives as
+ * long as the store, so whoever stops a run never meets memory of one that has just ended. */
 bool shmt_stop_asked(struct shmtrain_store *store) {
     uint64_t asked;
     if (read(store->stop_fd, &asked, sizeof asked) > 0) store->stop_asked = true;

@@ -1,5 +1,5 @@
-/* Parameters and the optimizer's state as the application sees them: in the backend of the last run as long as that is there, else
- * in memory of the handle. Between two runs they are taken out of one backend and given to the next.
+/* Parameters and the optimizer's state as the application sees them: in the backend of the last run as long as that is there,
+ * else in memory of the handle. Between two runs they are taken out of one backend and given to the next.
  *
  * State is kept with its parameters when the next run's optimizer can go on with it: the same rule with the same words for each
  * parameter (adam has others in the live modes than in `aggregate`); for ftrl, whose weights are a function of its state, also

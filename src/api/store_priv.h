@@ -42,8 +42,9 @@ struct shmt_kept {
 /* A report of nothing yet: no name is NULL. */
 extern const struct shmtrain_report SHMT_NO_REPORT;
 
-/* A store belongs to one thread of the application. While a run goes on in the background (background.c), its thread has all of it
- * but `busy`, `aside` and `background`, which stay the application's, and what `lock` protects, which both use: tables, live. */
+/* A store belongs to one thread of the application. While a run goes on in the background (background.c), its thread has all of
+ * it but `busy`, `aside` and `background`, which stay the application's, and what `lock` protects, which both use: tables,
+ * live. */
 struct shmtrain_store {
     struct shmt_config config;
     struct shmt_error error;
@@ -91,8 +92,8 @@ struct shmt_driver {
     void (*stop)(struct shmtrain_store *store); /* passes a stop on to the workers; NULL: a stop kills them */
 };
 
-/* Runs a team to its end on the calling thread. Errors: the tick's status, without its sentence; _STOPPED when a stop has killed
- * the team; the team's. */
+/* Runs a team to its end on the calling thread. Errors: the tick's status, without its sentence; _STOPPED when a stop has
+ * killed the team; the team's. */
 int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, const struct shmt_driver *driver);
 
 /* The part of the spec that follows from the options: policy, batches, order, rate. */
