@@ -220,8 +220,8 @@ static void mistyped_words_are_answered_with_the_nearest_one(void **state) {
         {2, "there is no command and no file \"evla\": did you mean shmtrain eval?", {"evla", "model", "data"}},
         {2, "there is no command and no file \"toop\": did you mean shmtrain topo?", {"toop"}},
         {2, "there is no command and no file \"predicct\": did you mean shmtrain predict?", {"predicct"}},
-        {2, "there is no command \"evel\": did you mean eval?", {"help", "evel"}},
-        {2, "there is no command \"surprise\"; shmtrain help lists them", {"help", "surprise"}},
+        {2, "there is no command and no topic \"evel\": did you mean eval?", {"help", "evel"}},
+        {2, "there is no command and no topic \"surprise\"; shmtrain help lists them", {"help", "surprise"}},
         {2, "there is no option --epohcs: did you mean --epochs?", {"--epohcs", "3"}},
         {1, "cannot open surprise: No such file", {"surprise"}},
     };

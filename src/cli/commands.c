@@ -41,7 +41,7 @@ static const struct command COMMANDS[] = {
      "workers threads spawn bind quiet json progress", 1, 1, join_run},
     {"watch", "NAME", "look on at a run until it is over",
      "The run must have a name (--name). It does not notice who watches.\n", "quiet json progress", 1, 1, watch_run},
-    {"help", "[COMMAND]", "this text, or more about a command", "", "", 0, 1, help_run},
+    {"help", "[COMMAND|TOPIC]", "this text, or more about a command or a topic", "", "", 0, 1, help_run},
 };
 #define N_COMMANDS (sizeof COMMANDS / sizeof *COMMANDS)
 

@@ -7,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/near.h"
 #include "cli/talk.h"
+#include "cli/topics.h"
 
 #define WIDTH  80
 #define INDENT 25 /* where the words about an option begin */
@@ -84,6 +85,8 @@ void help_print(void) {
         "  shmtrain eval model a9a.t             how good the model is on other data\n"
         "\nCommands\n");
     print_commands();
+    printf("\nTopics of shmtrain help\n");
+    topics_print_list();
     print_table(shmtrain_option_at, NULL);
     print_table(arguments_option_at, NULL);
     printf(
@@ -100,16 +103,25 @@ void help_print_command(const struct command *c) {
     print_table(arguments_option_at, c);
 }
 
+/* Nearest among commands and topics. */
+static int refuse_page(const char *word) {
+    struct near near = near_to(word);
+    for (size_t i = 0; command_at(i); i++) near_offer(&near, command_at(i)->name);
+    for (size_t i = 0; topic_at(i); i++) near_offer(&near, topic_at(i)->name);
+    if (near.best) return talk_refuse("there is no command and no topic \"%s\": did you mean %s?", word, near.best);
+    return talk_refuse("there is no command and no topic \"%s\"; shmtrain help lists them", word);
+}
+
 int help_run(struct shmtrain_store *store, const struct arguments *a) {
     (void)store;
-    const struct command *c = a->n_operands > 0 ? command_named(a->operand[0]) : NULL;
-    if (a->n_operands == 0)
+    const char *word = a->n_operands > 0 ? a->operand[0] : NULL;
+    if (!word)
         help_print();
-    else if (c)
-        help_print_command(c);
-    else if (command_near(a->operand[0]))
-        return talk_refuse("there is no command \"%s\": did you mean %s?", a->operand[0], command_near(a->operand[0]));
+    else if (command_named(word))
+        help_print_command(command_named(word));
+    else if (topic_named(word))
+        topic_print(topic_named(word));
     else
-        return talk_refuse("there is no command \"%s\"; shmtrain help lists them", a->operand[0]);
+        return refuse_page(word);
     return talk_close_output();
 }

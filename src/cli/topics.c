@@ -1,0 +1,234 @@
+/* The texts of shmtrain help TOPIC: see topics.h. Who changes what an option does looks here, too. */
+#include "cli/topics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct topic TOPICS[] = {
+{"modes", "async, sync, and the choices behind them",
+"Consistency: what becomes of updates that many workers make at once\n"
+"\n"
+"--mode is a name for a pair of choices:\n"
+"  async  --write racy --staleness inf     Hogwild!: update at once, never wait\n"
+"  sync   --write aggregate --staleness 0  one update per batch, of all gradients\n"
+"\n"
+"--write: how updates of one parameter combine\n"
+"  racy       plain stores; of two at the same moment one may be lost\n"
+"             (--count-lost 1 estimates how many are)\n"
+"  atomic     each number by compare-and-swap: nothing is lost\n"
+"  locked     each row under a lock, dense tables 1,024 numbers at a time\n"
+"  aggregate  gradients are added up, and their mean is applied once per batch\n"
+"In the first three, weights change while others read them.\n"
+"\n"
+"--staleness: how many clocks a worker may be ahead of the slowest one\n"
+"  0     wait for all after each work item (--item) or batch (-b)\n"
+"  inf   never wait, except at the end of an epoch; not with aggregate\n"
+"\n"
+"sync gives the same parameters, bit by bit, for every -w and -t: compare the\n"
+"line \"parameters\" of two runs. It cuts a batch into parts (--chunks); workers\n"
+"beyond that number have nothing to compute. One worker in async with --group 1\n"
+"is plain stochastic gradient descent.\n"},
+
+{"optimizers", "update rules, rates and their schedules",
+"How a gradient changes a parameter\n"
+"\n"
+"--optimizer  state  its own options           --schedule auto\n"
+"  sgd        -                                inverse\n"
+"  momentum   1      --momentum                inverse\n"
+"  adagrad    1      --epsilon                 constant\n"
+"  adam       2 (4)  --momentum --beta2        constant\n"
+"                    --epsilon\n"
+"  ftrl       2      --beta                    constant (no other is possible)\n"
+"State is in numbers for each parameter, in the same shared memory; adam needs 4\n"
+"in the live modes. --write atomic refuses adam and ftrl, whose numbers must fit\n"
+"one another. --l1 and --l2 work with all of them.\n"
+"\n"
+"--rate auto takes the rate from the data, the model and the optimizer; the run\n"
+"says which one it took. --schedule changes it, with e the epochs done so far:\n"
+"  constant  rate\n"
+"  inverse   rate / (1 + e)^X             --power X\n"
+"  step      times X after every N epochs  --decay-by X --decay-every N\n"
+"  cosine    half a cosine, down to 0 at the end of the run\n"
+"--warmup N lets the rate grow from 0 during the first N epochs.\n"},
+
+{"data", "files, generated data, validation, weights",
+"DATA is one of\n"
+"  a file of LIBSVM text   LABEL INDEX:VALUE INDEX:VALUE ... in each line, with\n"
+"                          ascending indices; \"# ...\" is a comment; not packed\n"
+"  an IDX file             MNIST's format, also packed (gzip and others). Labels\n"
+"                          come from the file with \"labels\" instead of \"images\"\n"
+"                          in its name, or name both: IMAGES,LABELS\n"
+"  builtin:sparse          generated, with a known best loss; the default\n"
+"  builtin:dense           generated, dense, some classes\n"
+"  builtin:line            generated, points near a line\n"
+"Sizes of generated data: builtin:sparse:examples=100000,features=1000,nonzeros=9\n"
+"(dense: examples, valid, features, classes, noise; line: examples, valid,\n"
+"noise). The same --seed gives the same data.\n"
+"\n"
+"--valid FILE validates on another file after each epoch, --valid 0.1 on a tenth\n"
+"of DATA that is not trained on. Generated data brings validation data with it.\n"
+"--weights FILE has a weight for each example of DATA, one in each line.\n"
+"--class-weight 1:3,-1:1 weighs labels; balanced gives all labels the same sum.\n"
+"--shuffle 0 takes the examples in their order.\n"
+"\n"
+"A bad line is refused with file, line and column. Data is read by all workers,\n"
+"and must fit into memory: what is needed is held against what there is first.\n"},
+
+{"models", "what can be learned",
+"--model NAME (-M)\n"
+"  logistic  two labels, logistic loss; predicts probabilities\n"
+"  svm       two labels, hinge loss: a linear support vector machine\n"
+"  linear    any labels, squared loss: linear regression\n"
+"  softmax   2 to 1,024 labels, cross-entropy; on dense rows, with OpenBLAS\n"
+"\n"
+"Labels may be any numbers (0 and 1, -1 and 1, 1 to 10); of two, the larger one\n"
+"is the positive class. All models learn a bias, which L1 and L2 leave alone;\n"
+"--bias 0 leaves it out. LIBSVM text is made dense for softmax.\n"
+"\n"
+"softmax multiplies matrices by OpenBLAS; with -t, each worker has that many\n"
+"threads for it (-w times -t in all). The library is Debian's\n"
+"libopenblas0-serial, any other OpenBLAS that is there, or the file that\n"
+"SHMTRAIN_BLAS names. In sync the bits depend on its kernel, which the run names.\n"
+"\n"
+"  shmtrain -M softmax -o digits train-images-idx3-ubyte.gz\n"
+"  shmtrain eval digits t10k-images-idx3-ubyte.gz\n"
+"  shmtrain predict digits t10k-images-idx3-ubyte.gz --probabilities\n"},
+
+{"numa", "which worker, data and parameters go where",
+"On machines with several NUMA nodes, memory is nearer to some cores than to\n"
+"others. shmtrain topo shows where everything would go, without training:\n"
+"  shmtrain topo -w 8 a9a\n"
+"  HWLOC_SYNTHETIC=\"numa:4 core:16 pu:2\" shmtrain topo -w 8     another machine\n"
+"\n"
+"--bind core   each thread on a core of its own, workers in turn over the nodes;\n"
+"              with more threads than cores, as node\n"
+"       node   each worker on the cores of its node\n"
+"       none   wherever the system puts them\n"
+"--numa interleave   parameters over all nodes that have workers, page by page\n"
+"       bind   each shard on a node (--shards, --placement)\n"
+"       auto   interleave; where only one node has workers, bind\n"
+"       off    wherever the system puts them\n"
+"With auto and bind, what one worker alone uses, and the training data that the\n"
+"workers of a node read first, are on that node.\n"
+"--hugepages auto   reserved 2 MiB pages where there are enough, else those that\n"
+"              the system makes of ordinary ones (transparent huge pages)\n"
+"       2M     the same for small stores, too, and a line where there are too few\n"
+"       off    ordinary pages\n"
+"\n"
+"Affinity masks, cpusets and CPU quotas are kept to. What the system refuses (in\n"
+"containers, or when a node is full) is said in a line, and training goes on.\n"},
+
+{"named", "runs that others join or watch, by a name",
+"A run with a name can be joined and watched by other processes of the same user:\n"
+"  shmtrain --name digits --guests 4 -w 8 a9a     in one terminal\n"
+"  shmtrain watch digits                          in another: look on\n"
+"  shmtrain join digits -w 2                      or help, as 2 workers more\n"
+"  shmtrain ls                                    what there is\n"
+"  shmtrain rm digits                             remove it\n"
+"\n"
+"The store is a file in /dev/shm that only its user can open. It stays when the\n"
+"run is over, with its parameters, until it is removed; a further run needs\n"
+"another name, or shmtrain rm first. Whether somebody has it open is told by a\n"
+"lock, so a store whose program was killed is known to be over; rm removes one\n"
+"that is in use only with --force.\n"
+"\n"
+"--guests is the number of places that are kept free for workers that join. They\n"
+"begin with the next epoch, and leave at the end of one (Ctrl-C). The result of\n"
+"a sync run has the same bits with and without them. Who watches is not noticed.\n"
+"A name has letters, digits, '.', '_' and '-', at most 63 of them.\n"},
+
+{"output", "what is printed, and what is saved",
+"stdout has what is about to run, a table with a line for each epoch, and what\n"
+"came out of it; stderr has errors and notes. -q leaves only those. --json prints\n"
+"one object with all figures on stdout at the end, and the lines go to stderr.\n"
+"\n"
+"  train loss   mean over the epoch's examples, each before its own update\n"
+"  valid loss, accuracy, AUC   of the parameters at the end of the epoch\n"
+"  examples/s, seconds         of training, without evaluation\n"
+"  parameters   XXH64 of the final parameters: the same for the same bits\n"
+"\n"
+"-o FILE saves the model as safetensors: a header of JSON with the model's name,\n"
+"labels and table shapes, then 32-bit floats. It is written beside FILE first and\n"
+"moved there when it is complete. Whether FILE can be written is looked at before\n"
+"training.\n"
+"\n"
+"  shmtrain eval MODEL DATA      loss, accuracy, AUC, confusion matrix; or --json\n"
+"  shmtrain predict MODEL DATA   a label for each example, one in each line, on\n"
+"                                stdout or to -o FILE; with --probabilities or\n"
+"                                --scores the model's outputs behind it\n"},
+
+{"progress", "what is seen while a run goes on",
+"--progress bar     live lines below those of the epochs that are done\n"
+"           plain   a line for each epoch, and one a minute during long epochs\n"
+"           none    only what is about to run, and what came out\n"
+"           auto    bar on a terminal, else plain (the default)\n"
+"\n"
+"  epoch  3/10  47 %  === === =-. ... ... ... ... ... ... ...    1 min 20 s left\n"
+"  1.23 M examples/s   loss 0.31250 -0.01250\n"
+"  4 workers   # computing 87 %   _ waiting 11 %   . evaluating  2 %\n"
+"  0 ##############__  310 k   1 ##############__  308 k\n"
+"\n"
+"The bar is the whole run, with a segment for each epoch where there is room. The\n"
+"loss is the mean of this epoch so far, with its change since the epoch before;\n"
+"behind it stand those of the last epochs as blocks, low ones for low losses. A\n"
+"worker's bar is its time: computing, waiting for others, the rest. Where workers\n"
+"are too many they are summed up, and each is a block: higher, when it computes\n"
+"more. Blocks need a UTF-8 locale.\n"
+"\n"
+"Only a terminal gets escape sequences; TERM=dumb is none, and NO_COLOR=1 leaves\n"
+"out the colours. Ctrl-Z stops a run with all its workers, fg goes on.\n"},
+
+{"environment", "variables that are looked at",
+"SHMTRAIN_WORKERS, SHMTRAIN_MODE, ...\n"
+"    Each option that sets up a run has a variable: --decay-by is\n"
+"    SHMTRAIN_DECAY_BY. The command line counts more.\n"
+"SHMTRAIN_PROGRESS\n"
+"    bar, plain, none or auto: see shmtrain help progress.\n"
+"SHMTRAIN_BLAS\n"
+"    The file of the BLAS library for softmax.\n"
+"OMP_NUM_THREADS\n"
+"    Lowers -t, but never raises it.\n"
+"NO_COLOR, TERM\n"
+"    NO_COLOR=1: no colours. TERM=dumb: no live lines.\n"
+"LC_ALL, LC_CTYPE, LANG\n"
+"    Whether live lines have characters beyond ASCII. Numbers are written with\n"
+"    points in every locale.\n"
+"HWLOC_SYNTHETIC, HWLOC_XMLFILE\n"
+"    Another machine, for shmtrain topo: plans are made for it.\n"
+},
+
+{"exit", "exit statuses, signals",
+"0    done\n"
+"1    failed: data that is bad, a file that cannot be written, too little memory,\n"
+"     a worker that died\n"
+"2    wrong usage: an option, a name, or options that do not go together\n"
+"130  ended by SIGINT (Ctrl-C), 143 by SIGTERM\n"
+"\n"
+"Whatever fails is said in one line on stderr, which begins with \"shmtrain: \".\n"
+"\n"
+"The first SIGINT or SIGTERM ends a run at its next consistent point: sync after\n"
+"the batch that is going on, async after each worker's item. What -o asked for is\n"
+"saved, and the summary is printed. The second one ends the program at once.\n"
+"\n"
+"A worker that is killed or crashes ends the run, which says who it was and of\n"
+"what it died. When the program is killed, its workers end, too, and no memory is\n"
+"left behind unless the store has a name.\n"},
+};
+/* clang-format on */
+
+#define N_TOPICS (sizeof TOPICS / sizeof *TOPICS)
+
+const struct topic *topic_at(size_t i) { return i < N_TOPICS ? &TOPICS[i] : NULL; }
+
+const struct topic *topic_named(const char *name) {
+    for (size_t i = 0; i < N_TOPICS; i++)
+        if (strcmp(TOPICS[i].name, name) == 0) return &TOPICS[i];
+    return NULL;
+}
+
+void topics_print_list(void) {
+    for (size_t i = 0; i < N_TOPICS; i++) printf("  %-22s %s\n", TOPICS[i].name, TOPICS[i].about);
+}
+
+void topic_print(const struct topic *topic) { fputs(topic->text, stdout); }
