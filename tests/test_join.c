@@ -1,6 +1,6 @@
 /* Stores with a name: who observes one, who joins as a worker, and what happens when somebody dies. Makers run in processes of
  * their own; what all of them count together stands in memory that they share with the test. */
-#include "tests/api_help.h"
+#include "api_help.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -64,7 +64,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_gate, phase), 8);
     assert_int_equal(offsetof(struct shmt_gate, asleep), 128);
     assert_int_equal(offsetof(struct shmt_gate, until), 136);
-    assert_int_equal(sizeof(struct shmt_counters), 48);
+    assert_int_equal(sizeof(struct shmt_counters), 56);
     assert_int_equal(sizeof(struct shmt_shm_slot), 4736);
     assert_int_equal(offsetof(struct shmt_shm_slot, gate), 0);
     assert_int_equal(offsetof(struct shmt_shm_slot, alive), 256);
@@ -77,7 +77,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_piece, owner), 0);
     assert_int_equal(offsetof(struct shmt_shm_piece, done), 8);
     assert_int_equal(offsetof(struct shmt_shm_piece, loss), 16);
-    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0x29e416531ebbf6d2));
+    assert_true(shmt_shm_layout_fingerprint() == UINT64_C());
 }
 
 struct range {

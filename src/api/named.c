@@ -7,7 +7,7 @@
 
 #include "api/manifest.h"
 #include "segment/named.h"
-#include "shmtrain/store.h"
+#include <shmtrain/store.h>
 
 static uint64_t bytes_of(int fd) {
     struct stat file;

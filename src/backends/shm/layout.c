@@ -84,6 +84,7 @@ uint64_t shmt_shm_layout_fingerprint(void) {
     uint64_t h = shmt_hash64(SHMT_SHM_LAYOUT_VERSION, sizeof(struct shmt_shm_control), sizeof(struct shmt_shm_slot),
                              sizeof(struct shmt_shm_piece));
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, abort), offsetof(struct shmt_shm_control, over), SHMT_LINE);
-    return shmt_hash64(h, offsetof(struct shmt_shm_slot, counters), offsetof(struct shmt_shm_slot, undo),
-                       sizeof(struct shmt_gate) << 32 | offsetof(struct shmt_shm_slot, guest));
+    return shmt_hash64(
+        h, offsetof(struct shmt_shm_slot, counters), offsetof(struct shmt_shm_slot, undo),
+        sizeof(struct shmt_gate) << 32 | sizeof(struct shmt_counters) << 16 | offsetof(struct shmt_shm_slot, guest));
 }

@@ -1,0 +1,394 @@
+/* Stores with a name that somebody has damaged, on purpose or not: each is refused in one sentence, or harmless.
+ *
+ * A run is made in a process of its own, and its files are copied while it goes on. Then the copies are damaged: single fields of
+ * the manifest, with the sum over it as it was or made right again; any bytes; the files' lengths; the arrays of the data. Whatever
+ * the library still takes is read to its end. */
+#include "api_help.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "api/guest_data.h"
+#include "api/manifest.h"
+#include "api/store_priv.h"
+#include "base/random.h"
+
+#define SEED 20240817u
+
+static char MADE[64], COPY[64];
+
+enum { STORE, DATA, VALID, N_FILES };
+static const char *const SUFFIX[N_FILES] = {"", ".data", ".valid"};
+
+/* The copies as they were. */
+static unsigned char *content[N_FILES];
+static size_t length[N_FILES];
+static struct shmt_manifest manifest;
+
+static void path_of(const char *name, int file, char *out, size_t bytes) {
+    snprintf(out, bytes, "/dev/shm/shmtrain-%ju-%s%s", (uintmax_t)geteuid(), name, SUFFIX[file]);
+}
+
+/* ---- making one ---- */
+
+static struct shmtrain_store *maker;
+static void stop(int signal) {
+    (void)signal;
+    shmtrain_store_stop(maker);
+}
+
+/* The runs that are copied. */
+static const struct {
+    const char *model, *valid, *data;
+} RUNS[] = {{"logistic", "", "builtin:sparse:examples=500,features=300,valid=200"},
+            {"logistic", "0.3", "builtin:sparse:examples=500,features=300"},
+            {"linear", "none", "builtin:line:examples=300"},
+            {"softmax", "", "builtin:dense:examples=200,features=7,classes=3"}};
+enum { N_RUNS = sizeof RUNS / sizeof *RUNS };
+
+static void make_run(int run) {
+    assert_int_equal(shmtrain_store_create(&maker), 0);
+    signal(SIGTERM, stop);
+    WELL(maker, shmtrain_store_set(maker, "name", MADE));
+    WELL(maker, shmtrain_store_set(maker, "workers", "1"));
+    WELL(maker, shmtrain_store_set(maker, "guests", "2"));
+    WELL(maker, shmtrain_store_set(maker, "epochs", "100000"));
+    WELL(maker, shmtrain_store_set(maker, "valid", RUNS[run].valid));
+    WELL(maker, shmtrain_store_set(maker, "model", RUNS[run].model));
+    const int rc = shmtrain_store_train(maker, RUNS[run].data);
+    if (rc < 0) print_message("  %s\n", shmtrain_store_message(maker));
+    shmtrain_store_destroy(maker);
+    _exit(-rc);
+}
+
+static void keep(int file) {
+    char path[160];
+    struct stat s;
+    path_of(MADE, file, path, sizeof path);
+    free(content[file]);
+    content[file] = NULL;
+    length[file] = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    assert_int_equal(fstat(fd, &s), 0);
+    length[file] = (size_t)s.st_size;
+    content[file] = malloc(length[file]);
+    assert_non_null(content[file]);
+    assert_true(pread(fd, content[file], length[file], 0) == s.st_size);
+    close(fd);
+}
+
+/* False: this machine has not what the model needs. */
+static bool make_copy(int run) {
+    struct shmtrain_store *store;
+    char message[512];
+    const pid_t pid = fork();
+    if (pid == 0) make_run(run);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    while (shmtrain_store_observe(store, MADE) < 0) {
+        usleep(2000);
+        if (waitpid(pid, NULL, WNOHANG) == 0) continue;
+        assert_string_equal(RUNS[run].model, "softmax"); /* without OpenBLAS */
+        shmtrain_store_destroy(store);
+        return false;
+    }
+    shmtrain_store_destroy(store);
+    for (int file = 0; file < N_FILES; file++) keep(file);
+    memcpy(&manifest, content[STORE] + SHMT_SEGMENT_HEADER_BYTES + offsetof(struct shmt_head, manifest), sizeof manifest);
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(shmtrain_named_remove(MADE, 1, message, sizeof message), 0);
+    return true;
+}
+
+/* ---- a damaged copy ---- */
+
+/* Files as they were, but for the caller's damage; fd (N_FILES), to be closed. */
+static void put(int *fd) {
+    for (int file = 0; file < N_FILES; file++) {
+        char path[160];
+        fd[file] = -1;
+        if (!content[file]) continue;
+        path_of(COPY, file, path, sizeof path);
+        fd[file] = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        assert_true(fd[file] >= 0);
+        assert_true(pwrite(fd[file], content[file], length[file], 0) == (ssize_t)length[file]);
+    }
+    assert_int_equal(shmt_mark_hold(fd[STORE], SHMT_MARK_RUN, NULL), 1); /* somebody seems to run it */
+}
+
+static void take_away(int *fd) {
+    for (int file = 0; file < N_FILES; file++) {
+        char path[160];
+        path_of(COPY, file, path, sizeof path);
+        (void)unlink(path);
+        if (fd[file] >= 0) close(fd[file]);
+    }
+}
+
+static void put_manifest(int fd, struct shmt_manifest *m, bool seal) {
+    if (seal) shmt_manifest_seal(m);
+    const off_t at = (off_t)(SHMT_SEGMENT_HEADER_BYTES + offsetof(struct shmt_head, manifest));
+    assert_true(pwrite(fd, m, sizeof *m, at) == (ssize_t)sizeof *m);
+}
+
+static void check_sentence(struct shmtrain_store *store) {
+    const char *message = shmtrain_store_message(store);
+    if (message[0] == '\0' || strchr(message, '\n') || !strstr(message, COPY)) fail_msg("a bad sentence: \"%s\"", message);
+}
+
+/* All that an observer can see. */
+static void read_all(struct shmtrain_store *store) {
+    const struct shmtrain_progress *now;
+    char line[256];
+    uint64_t rows, width;
+    (void)shmtrain_store_look(store, &now);
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    free(shmtrain_report_json(r));
+    shmtrain_report_opening(r, line, sizeof line);
+    shmtrain_report_summary(r, line, sizeof line);
+    for (uint32_t i = 0; i < r->n_epochs; i++) shmtrain_report_line(r, &r->epoch[i], line, sizeof line);
+    for (int t = 0; shmtrain_store_table_at(store, t, NULL, &rows, &width) == 0; t++) {
+        float *values = malloc(rows * width * sizeof *values);
+        assert_non_null(values);
+        WELL(store, shmtrain_store_read(store, t, 0, rows, values));
+        free(values);
+    }
+}
+
+/* What a worker would read of the data. */
+static double sum_of(const struct shmtrain_data *d) {
+    double sum = 0;
+    for (uint64_t i = 0; i < d->n_examples; i++) {
+        sum += (double)d->label[i] + (d->weight ? (double)d->weight[i] : 1);
+        for (uint64_t k = d->start ? d->start[i] : 0; d->start && k < d->start[i + 1]; k++)
+            sum += (double)d->id[k] + (d->value ? (double)d->value[k] : 1);
+        for (uint32_t j = 0; d->dense && j < d->n_features; j++) sum += (double)d->dense[i * d->n_features + j];
+    }
+    return sum;
+}
+
+static bool use_as_guest(struct shmtrain_store *store) {
+    struct shmt_guest_data data = {0};
+    int rc = shmt_visit_begin(store, COPY, true);
+    if (rc == 0) rc = shmt_guest_data_open(&data, store);
+    if (rc == 0) {
+        volatile double sum = sum_of(&data.train) + (data.valid.label ? sum_of(&data.valid) : 0);
+        (void)sum;
+    }
+    shmt_guest_data_close(&data);
+    if (rc < 0) check_sentence(store);
+    return rc == 0;
+}
+
+/* True when both an observer and a guest take it. */
+static bool use(void) {
+    struct shmtrain_named *all;
+    struct shmtrain_store *store;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    const int rc = shmtrain_store_observe(store, COPY);
+    if (rc == 0)
+        read_all(store);
+    else
+        check_sentence(store);
+    const bool taken = use_as_guest(store) && rc == 0;
+    shmtrain_store_destroy(store);
+    assert_true(shmtrain_named_list(&all) >= 0);
+    free(all);
+    return taken;
+}
+
+/* ---- tests ---- */
+
+static void a_copy_is_as_good_as_the_store_itself(void **state) {
+    (void)state;
+    for (int run = 0; run < N_RUNS; run++) {
+        int fd[N_FILES];
+        if (!make_copy(run)) continue;
+        put(fd);
+        assert_true(use());
+        put_manifest(fd[STORE], &manifest, true); /* sealed once more: the same */
+        assert_true(use());
+        take_away(fd);
+    }
+}
+
+static uint64_t draw(uint64_t *n, uint64_t below) { return shmt_hash64(SEED, (*n)++, 0, 0) % below; }
+
+/* One word of the manifest becomes something else. */
+static void spoil_word(struct shmt_manifest *m, uint64_t *n) {
+    static const uint64_t VALUES[] = {0, 1, 2, 3, 255, 4095, 4096, 4097, 65535, UINT32_MAX, INT32_MAX, INT64_MAX, UINT64_MAX};
+    const size_t size = draw(n, 2) ? 4 : 8, at = draw(n, sizeof *m / size) * size;
+    uint64_t value = 0;
+    memcpy(&value, (unsigned char *)m + at, size);
+    const uint64_t how = draw(n, 4);
+    if (how == 0)
+        value = VALUES[draw(n, sizeof VALUES / sizeof *VALUES)];
+    else if (how == 1)
+        value += draw(n, 2) ? 1 : UINT64_MAX;
+    else if (how == 2)
+        value ^= UINT64_C(1) << draw(n, 8 * size);
+    else
+        value = shmt_hash64(SEED, (*n)++, 1, 0);
+    memcpy((unsigned char *)m + at, &value, size);
+}
+
+/* Places are most of the manifest: other words would seldom be hit. */
+static void spoil_named_word(struct shmt_manifest *m, uint64_t *n) {
+    uint32_t *const words[] = {&m->n_seats,        &m->n_guests,       &m->n_workers,    &m->epochs,
+                               &m->write,          &m->batch,          &m->n_chunks,     &m->item,
+                               &m->shuffle,        &m->count_lost,     &m->l2_shares,    &m->spin_ns,
+                               &m->rule,           &m->rate_kind,      &m->place_policy, &m->place_parts,
+                               &m->place_n_nodes,  &m->place_strategy, &m->n_tables,     &m->n_threads,
+                               &m->n_outputs,      &m->bias,           &m->group,        &m->n_classes,
+                               &m->table[0].width, &m->train.shared,   &m->valid.shared, &m->train.n_features,
+                               &m->train.n_labels};
+    uint64_t *const longs[] = {&m->n_examples,       &m->max_steps,        &m->staleness,       &m->board_bytes,
+                               &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,         &m->train.n_examples,
+                               &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off, &m->train.id_off,
+                               &m->train.value_off,  &m->train.label_off,  &m->train.dense_off, &m->train.weight_off,
+                               &m->valid.n_examples, &m->valid.bytes,      &m->valid.start_off, &m->valid.label_off};
+    static const uint64_t VALUES[] = {0, 1, 2, 3, 4, 7, 64, 4096, 5000, UINT32_MAX, INT64_MAX, UINT64_MAX - 7, UINT64_MAX};
+    const uint64_t value = VALUES[draw(n, sizeof VALUES / sizeof *VALUES)];
+    if (draw(n, 2))
+        *words[draw(n, sizeof words / sizeof *words)] = (uint32_t)value;
+    else
+        *longs[draw(n, sizeof longs / sizeof *longs)] = value;
+}
+
+static void a_spoilt_manifest_is_refused_or_harmless(void **state) {
+    uint64_t n = 0, taken = 0, refused_times = 0;
+    (void)state;
+    for (int run = 0; run < N_RUNS; run++) {
+        int fd[N_FILES];
+        if (!make_copy(run)) continue;
+        put(fd);
+        for (int i = 0; i < 700; i++) {
+            struct shmt_manifest m = manifest;
+            const bool seal = i % 8 != 0;
+            for (uint64_t k = 1 + draw(&n, 2); k > 0; k--) i % 2 ? spoil_word(&m, &n) : spoil_named_word(&m, &n);
+            put_manifest(fd[STORE], &m, seal);
+            const bool well = use();
+            if (!seal && memcmp(&m, &manifest, sizeof m) != 0) assert_false(well);
+            well ? taken++ : refused_times++;
+        }
+        take_away(fd);
+    }
+    print_message("  %llu taken, %llu refused\n", (unsigned long long)taken, (unsigned long long)refused_times);
+    assert_true(refused_times > 500);
+}
+
+/* Anything in the segment: also words that live, which nobody checks. */
+static void spoilt_bytes_of_the_store_do_no_harm(void **state) {
+    uint64_t n = 1000000;
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(0));
+    for (int i = 0; i < 150; i++) {
+        put(fd);
+        const uint64_t most = i % 3 == 0 ? 64 : i % 3 == 1 ? 3 * 4096 : length[STORE];
+        for (uint64_t k = 1 + draw(&n, 64); k > 0; k--) {
+            const unsigned char byte = (unsigned char)draw(&n, 256);
+            assert_int_equal(pwrite(fd[STORE], &byte, 1, (off_t)draw(&n, most)), 1);
+        }
+        (void)use();
+        take_away(fd);
+    }
+}
+
+static void a_store_of_another_length_is_refused(void **state) {
+    uint64_t n = 2000000;
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(0));
+    for (int i = 0; i < 90; i++) {
+        put(fd);
+        const int file = i % 3;
+        const uint64_t to = i < 30 ? draw(&n, 20000) % length[file] : i < 60 ? draw(&n, length[file]) : length[file] + 4096;
+        assert_int_equal(ftruncate(fd[file], (off_t)to), 0);
+        assert_false(use());
+        take_away(fd);
+    }
+}
+
+static void spoilt_data_is_refused_or_harmless(void **state) {
+    uint64_t n = 3000000;
+    (void)state;
+    for (int run = 0; run < N_RUNS; run++) {
+        int fd[N_FILES];
+        if (!make_copy(run)) continue;
+        for (int i = 0; i < 60; i++) {
+            put(fd);
+            const int file = fd[VALID] >= 0 && i % 2 ? VALID : DATA;
+            for (uint64_t k = 1 + draw(&n, 4); k > 0; k--) {
+                const uint64_t word = draw(&n, 2) ? UINT64_MAX : shmt_hash64(SEED, n++, 2, 0);
+                const uint64_t at = draw(&n, (length[file] - 8) / 8) * 8;
+                assert_int_equal(pwrite(fd[file], &word, 8, (off_t)at), 8);
+            }
+            (void)use();
+            take_away(fd);
+        }
+    }
+}
+
+/* The sentences that users meet. */
+static void what_is_wrong_is_said(void **state) {
+    struct shmtrain_store *store;
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(0));
+    put(fd);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    struct shmt_manifest m = manifest;
+    m.epochs++;
+    put_manifest(fd[STORE], &m, false);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "what it says of itself is damaged");
+    m = manifest;
+    m.version++;
+    put_manifest(fd[STORE], &m, false);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "use the same shmtrain in all programs");
+    m = manifest;
+    m.uid++;
+    put_manifest(fd[STORE], &m, true);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "says that user");
+    m = manifest;
+    m.epochs++;
+    put_manifest(fd[STORE], &m, true);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "what it says of itself needs");
+    assert_int_equal(ftruncate(fd[STORE], 0), 0);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "is not ready");
+    assert_int_equal(ftruncate(fd[STORE], 1 << 20), 0);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "is not ready");
+    assert_int_equal(pwrite(fd[STORE], "foreign", 8, SHMT_SEGMENT_HEADER_BYTES + offsetof(struct shmt_head, manifest)), 8);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
+    assert_int_equal(ftruncate(fd[STORE], 100), 0);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
+    shmtrain_store_destroy(store);
+    take_away(fd);
+}
+
+static int deadline_and_clean(void **state) {
+    (void)state;
+    alarm(300);
+    return 0;
+}
+
+int main(void) {
+    snprintf(MADE, sizeof MADE, "test_manifest-%d", (int)getpid());
+    snprintf(COPY, sizeof COPY, "test_manifest-%d-copy", (int)getpid());
+    print_message("  seed %u\n", SEED);
+#define TEST(f) cmocka_unit_test_setup(f, deadline_and_clean)
+    const struct CMUnitTest tests[] = {
+        TEST(a_copy_is_as_good_as_the_store_itself), TEST(a_spoilt_manifest_is_refused_or_harmless),
+        TEST(spoilt_bytes_of_the_store_do_no_harm),  TEST(a_store_of_another_length_is_refused),
+        TEST(spoilt_data_is_refused_or_harmless),    TEST(what_is_wrong_is_said),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int file = 0; file < N_FILES; file++) free(content[file]);
+    return failed;
+}
