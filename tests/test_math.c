@@ -179,6 +179,15 @@ static void every_tile_is_visited_once_by_any_number_of_threads(void **state) {
         }
 }
 
+static void short_loops_wake_nobody(void **state) {
+    (void)state;
+    assert_int_equal(shmt_parallel_worth(8, 0), 1);
+    assert_int_equal(shmt_parallel_worth(8, 30e3), 1);
+    assert_int_equal(shmt_parallel_worth(8, 70e3), 3);
+    assert_int_equal(shmt_parallel_worth(8, 1e9), 8);
+    assert_int_equal(shmt_parallel_worth(1, 1e9), 1);
+}
+
 /* The definition, by recursion. */
 static double sum_by_definition(const double *x, uint64_t n) {
     if (n == 0) return 0;
@@ -282,6 +291,7 @@ int main(void) {
         cmocka_unit_test(softmax_is_accurate_for_every_number_of_classes),
         cmocka_unit_test(softmax_goes_to_its_limits_and_shows_what_is_no_number),
         cmocka_unit_test(every_tile_is_visited_once_by_any_number_of_threads),
+        cmocka_unit_test(short_loops_wake_nobody),
         cmocka_unit_test(tree_sum_follows_the_tree),
         cmocka_unit_test(tree_sum_is_the_same_from_subtrees),
         cmocka_unit_test(finite_check_finds_one_bad_number_anywhere),

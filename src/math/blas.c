@@ -1,18 +1,18 @@
 /* Finding and calling OpenBLAS: see blas.h. */
 #include "math/blas.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "math/library.h"
+
 #ifndef SHMT_BLAS_SERIAL
 #    define SHMT_BLAS_SERIAL "" /* configure knows no place of the serial variant */
 #endif
-#define ANY_VARIANT    "libopenblas.so.0"
-#define THREADS_OPTION "OPENBLAS_NUM_THREADS"
+#define ANY_VARIANT "libopenblas.so.0"
 
 /* The C interface of BLAS; its numbers for "row-major", "as it is", "transposed". */
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
@@ -27,40 +27,11 @@ static sgemm *g_sgemm;
 static char g_name[96];
 static struct shmt_error g_error;
 
-/* A function of the library; POSIX lets dlsym's pointer be one, ISO C has no word for it. */
-static void look_up(void *library, const char *name, void *function_out) {
-    void *const found = dlsym(library, name);
-    memcpy(function_out, &found, sizeof found);
-}
-
-static bool is_alone(void) {
-    DIR *tasks = opendir("/proc/self/task");
-    int n = 0;
-    if (!tasks) return false;
-    for (const struct dirent *d; (d = readdir(tasks));) n += d->d_name[0] != '.';
-    closedir(tasks);
-    return n == 1;
-}
-
-/* A variant with threads starts them while it is loaded, unless its environment says that one is enough. The environment may be
- * changed where no other thread can be reading it, as in a forked worker. */
-static void *load_without_threads(const char *path) {
-    const char *set = getenv(THREADS_OPTION);
-    char *before = set ? strdup(set) : NULL;
-    const bool alone = is_alone() && (!set || before);
-    if (alone) (void)setenv(THREADS_OPTION, "1", 1);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (alone && before) (void)setenv(THREADS_OPTION, before, 1);
-    if (alone && !before) (void)unsetenv(THREADS_OPTION);
-    free(before);
-    return library;
-}
-
 /* "OpenBLAS 0.3.21 NO_LAPACKE ... Zen MAX_THREADS=64": of the configuration the first two words, then the kernel's name. */
 static void name_library(void *library, const char *path) {
     text *config, *core;
-    look_up(library, "openblas_get_config", &config);
-    look_up(library, "openblas_get_corename", &core);
+    shmt_library_find(library, "openblas_get_config", &config);
+    shmt_library_find(library, "openblas_get_corename", &core);
     if (!config || !core) {
         const char *slash = strrchr(path, '/');
         snprintf(g_name, sizeof g_name, "%s", slash ? slash + 1 : path);
@@ -71,11 +42,13 @@ static void name_library(void *library, const char *path) {
     snprintf(g_name, sizeof g_name, "%.*s %s", (int)both, words, core());
 }
 
-/* Where it fails, why stands in g_error. */
+/* A variant with threads starts them while it is loaded, unless its environment says that one is enough. Where loading fails,
+ * why stands in g_error. */
 static bool try_library(const char *path) {
-    void *library = load_without_threads(path);
+    static const struct shmt_library_setting ONE_THREAD = {"OPENBLAS_NUM_THREADS", "1", true};
+    void *library = shmt_library_load(path, &ONE_THREAD);
     set_threads *threads = NULL;
-    if (library) look_up(library, "cblas_sgemm", &g_sgemm);
+    if (library) shmt_library_find(library, "cblas_sgemm", &g_sgemm);
     if (!g_sgemm) {
         const char *why = dlerror();
         shmt_error_clear(&g_error);
@@ -83,7 +56,7 @@ static bool try_library(const char *path) {
         if (library) dlclose(library);
         return false;
     }
-    look_up(library, "openblas_set_num_threads", &threads);
+    shmt_library_find(library, "openblas_set_num_threads", &threads);
     if (threads) threads(1);
     name_library(library, path);
     return true;

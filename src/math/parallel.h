@@ -3,9 +3,14 @@
  * Called by dense models inside a work item. Tiles write to places of their own, and no sum goes across tiles: who computes one
  * changes no bit.
  *
- * With one thread no OpenMP region is entered at all. A forked child of an application that has used OpenMP would hang in its
- * first region of more than one thread, because the threads of the parent's pool are not there; with one thread it is safe.
- * Without OpenMP in the compiler (configure says so) everything runs on the calling thread. */
+ * The runtime is gcc's libgomp, called by its binary interface and loaded by the process that needs it, as OpenBLAS is. A
+ * pragma would link it, and a program reads OMP_WAIT_POLICY when it starts, long before workers exist: threads that wait for
+ * the end of a loop would spin for milliseconds by default, on cores that the others need (a busy machine of 2 cores trained
+ * MNIST 20 times slower than with 1 thread). A worker loads it with threads that sleep.
+ *
+ * Processes that were forked by an application that uses OpenMP itself have its libgomp, but not its threads: they would hang
+ * in their first region of more than one thread. Who forks asks shmt_parallel_is_inherited first. With one thread no region is
+ * entered at all. Under ThreadSanitizer, which does not understand libgomp's waiting, there is always one. */
 #ifndef SHMT_MATH_PARALLEL_H
 #define SHMT_MATH_PARALLEL_H
 
@@ -14,10 +19,18 @@
 
 typedef void shmt_tile(void *arg, uint64_t i);
 
-/* tile(arg, i) for i in 0 .. n - 1, on at most `threads` threads, the calling one included. Returns when all are done. */
+/* tile(arg, i) for i in 0 .. n - 1, on at most `threads` threads, the calling one included. Returns when all are done. Several
+ * threads may call it at a time; each has helpers of its own. */
 void shmt_parallel(uint32_t threads, uint64_t n, shmt_tile *tile, void *arg);
 
-/* Whether more than one thread is ever used. */
-bool shmt_parallel_works(void);
+/* How many of `threads` threads are worth waking for a loop that takes one of them about `ns` nanoseconds: a region costs some
+ * 10 microseconds, more where threads have gone to sleep. */
+uint32_t shmt_parallel_worth(uint32_t threads, double ns);
+
+/* Loads the runtime. False: there is none, and every loop runs on the thread that calls. */
+bool shmt_parallel_open(void);
+
+/* Before forking: whether children would have this process's runtime, so that their loops must run on one thread. */
+bool shmt_parallel_is_inherited(void);
 
 #endif

@@ -27,12 +27,19 @@
 #include "ps/session.h"
 
 enum {
-    TILE = 64, /* examples at a time: their rows stay in the second-level cache until the second product */
-    ROWS =
-        16, /* examples of one block, where there are few classes: as fast as 64 in one product (figures in performance.md) */
-    CLASSES = 128, /* outputs of one block; with more, a block has all examples of the tile, or W would be read too often */
-    FEATURES = 256 /* columns of dW in one block */
+    TILE = 256,     /* examples at a time: enough for several threads, few enough to stay in the second-level cache */
+    ROWS = 16,      /* examples of one block, where there are few classes; as fast as many in one product */
+    CLASSES = 128,  /* outputs of one block; with more of them ... */
+    WIDE_ROWS = 64, /* ... a block has so many examples, or W would be read too often */
+    FEATURES = 256  /* columns of dW in one block */
 };
+
+/* What the loops take, in nanoseconds: for a multiplication of a product, a number that is copied, and one that goes through
+ * softmax. Rough: it decides how many threads are worth it. */
+#define PRODUCT_NS 0.02
+#define COPY_NS    0.4
+#define SOFTMAX_NS 2.0
+
 _Static_assert(SHMTRAIN_MAX_CLASSES == 1024, "so it is said below");
 _Static_assert(TILE >= SHMTRAIN_MODEL_GROUP, "what is scored at once fits into one tile");
 
@@ -100,9 +107,13 @@ static uint64_t example_at(const struct tile *t, uint32_t k) {
 static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 /* Rows that one block of examples has, and classes; they follow from the number of classes alone. */
-static uint32_t block_rows(const struct tile *t) { return t->classes <= CLASSES ? ROWS : TILE; }
+static uint32_t block_rows(const struct tile *t) { return t->classes <= CLASSES ? ROWS : WIDE_ROWS; }
 static uint32_t row_blocks(const struct tile *t) { return (t->n + block_rows(t) - 1) / block_rows(t); }
 static uint32_t class_blocks(const struct tile *t) { return (t->classes + CLASSES - 1) / CLASSES; }
+
+static uint32_t worth(const struct tile *t, uint64_t n, uint32_t each, double ns) {
+    return shmt_parallel_worth(t->with->threads, (double)n * each * ns);
+}
 
 static void gather_row(void *arg, uint64_t k) {
     const struct tile *t = arg;
@@ -183,10 +194,15 @@ static int score_tile(shmtrain_session *s, struct tile *t, uint32_t first, uint3
         const int rc = find_class(s, t->with, t->batch->data->label[example_at(t, k)], &t->target[k]);
         if (rc < 0) return rc;
     }
-    if (t->gathered) shmt_parallel(t->with->threads, n, gather_row, t);
+    if (t->gathered) shmt_parallel(worth(t, n, t->features, COPY_NS), n, gather_row, t);
     t->x = t->gathered ? t->gathered : t->features ? t->batch->data->dense + example_at(t, 0) * t->features : NULL;
-    shmt_parallel(t->with->threads, (uint64_t)row_blocks(t) * class_blocks(t), score_block, t);
+    shmt_parallel(worth(t, (uint64_t)n * t->classes, t->features, PRODUCT_NS), (uint64_t)row_blocks(t) * class_blocks(t),
+                  score_block, t);
     return 0;
+}
+
+static void judge_tile(struct tile *t) {
+    shmt_parallel(worth(t, t->n, t->classes, SOFTMAX_NS), (t->n + ROWS - 1) / ROWS, judge_block, t);
 }
 
 static double add_losses(const struct tile *t) {
@@ -198,12 +214,13 @@ static double add_losses(const struct tile *t) {
 /* ---- the model ---- */
 
 static int add_gradients(shmtrain_session *s, struct tile *t, double *loss_out) {
-    const uint32_t threads = t->with->threads, columns = (t->features + FEATURES - 1) / FEATURES;
+    const uint32_t columns = (t->features + FEATURES - 1) / FEATURES;
     for (uint32_t first = 0; first < t->batch->n; first += TILE) {
         const int rc = score_tile(s, t, first, lesser(TILE, t->batch->n - first));
         if (rc < 0) return rc;
-        shmt_parallel(threads, (t->n + ROWS - 1) / ROWS, judge_block, t);
-        shmt_parallel(threads, (uint64_t)columns * class_blocks(t), slope_block, t);
+        judge_tile(t);
+        shmt_parallel(worth(t, (uint64_t)t->n * t->classes, t->features, PRODUCT_NS), (uint64_t)columns * class_blocks(t),
+                      slope_block, t);
         if (t->db) add_bias(t);
         *loss_out += add_losses(t);
     }
@@ -233,7 +250,7 @@ static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const 
     if (rc == 0) rc = score_tile(s, &t, 0, batch->n);
     if (rc == 0) {
         memcpy(score_out, t.z, (uint64_t)batch->n * t.classes * sizeof(float));
-        shmt_parallel(with->threads, (t.n + ROWS - 1) / ROWS, judge_block, &t);
+        judge_tile(&t);
         *loss_out = add_losses(&t);
     }
     end(&t);
