@@ -13,7 +13,9 @@
 #include "backends/plain.h"
 #include "backends/shm/shm.h"
 #include "base/random.h"
+#include "models/models.h"
 #include "runtime/team.h"
+#include "train/auto_rate.h"
 #include "train/job.h"
 
 enum { N_TRAIN = 640, N_VALID = 2500, EPOCHS = 3 };
@@ -379,6 +381,55 @@ static void parts_of_the_board_do_not_overlap_and_start_on_lines(void **state) {
         }
 }
 
+/* ---- the automatic rate ---- */
+
+/* 100 examples of 9 nonzeros each, whose squares add up to `square` on average; `classes` of them. */
+static double rate_for(const struct shmtrain_model *model, enum shmt_rule_kind kind, bool live, uint32_t bias, double square,
+                       uint32_t classes) {
+    const struct shmtrain_settings with = {.bias = bias, .group = live ? 4 : 64, .n_classes = classes};
+    const struct shmtrain_data data = {.n_examples = 100, .n_nonzeros = 900, .mean_square = square};
+    const struct shmt_rule rule = {.kind = kind, .momentum = 0.75f};
+    const struct shmt_rate_wish wish = {.model = model, .with = &with, .data = &data, .rule = &rule, .live = live};
+    return (double)shmt_auto_rate(&wish);
+}
+
+static void near(double got, double want) {
+    if (fabs(got / want - 1) > 1e-6) fail_msg("%.9g, not %.9g", got, want);
+}
+
+static void the_rate_of_sgd_fits_the_length_of_examples(void **state) {
+    const struct shmtrain_model *logistic = &SHMT_MODEL_LOGISTIC, *softmax = &SHMT_MODEL_SOFTMAX;
+    (void)state;
+    near(rate_for(logistic, SHMT_RULE_SGD, true, 1, 4, 2), 1.0 / 4);
+    near(rate_for(logistic, SHMT_RULE_SGD, false, 1, 4, 2), 8.0 / 4);
+    near(rate_for(logistic, SHMT_RULE_SGD, true, 1, 0.01, 2), 1); /* a bias has length 1 */
+    near(rate_for(logistic, SHMT_RULE_SGD, false, 1, 0.01, 2), 2);
+    near(rate_for(logistic, SHMT_RULE_SGD, true, 0, 0.01, 2), 100);
+    near(rate_for(&SHMT_MODEL_SVM, SHMT_RULE_SGD, true, 1, 4, 2), 0.25 / 4);
+    /* Single squared errors: all of a group is updated after one look. */
+    near(rate_for(&SHMT_MODEL_LINEAR, SHMT_RULE_SGD, true, 0, 4, 0), 0.5 / 4 / 4);
+    near(rate_for(&SHMT_MODEL_LINEAR, SHMT_RULE_SGD, false, 1, 4, 0), 1.0 / 5);
+    /* An item of a dense model is a batch. More classes share the slopes. */
+    near(rate_for(softmax, SHMT_RULE_SGD, true, 1, 4, 2), 2 * 2 / 4.0);
+    near(rate_for(softmax, SHMT_RULE_SGD, false, 1, 4, 10), 2 * 10 / 4.0);
+    assert_true(isfinite(rate_for(logistic, SHMT_RULE_SGD, true, 0, 0, 2))); /* no features at all */
+    near(rate_for(softmax, SHMT_RULE_MOMENTUM, true, 1, 4, 2), 2 * 2 / 4.0 / 4);
+}
+
+static void rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step(void **state) {
+    (void)state;
+    for (int kind = SHMT_RULE_ADAGRAD; kind < SHMT_N_RULES; kind++) {
+        const double rate = rate_for(&SHMT_MODEL_LOGISTIC, kind, true, 0, 1, 2);
+        near(rate_for(&SHMT_MODEL_LOGISTIC, kind, true, 0, 100, 2), rate / 10); /* by length, not its square */
+        near(rate_for(&SHMT_MODEL_LINEAR, kind, true, 0, 1, 0), rate / 4);
+        assert_true(isfinite(rate_for(&SHMT_MODEL_LOGISTIC, kind, true, 0, 0, 2)) && rate > 0);
+    }
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAGRAD, true, 0, 1, 2), 2.0 / 3);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_FTRL, true, 0, 1, 2), 4.0 / 3);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_FTRL, false, 1, 0.6, 2), 8.0 / 4);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAM, true, 0, 1, 2), 0.03 / 3);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
@@ -390,6 +441,8 @@ int main(void) {
         TEST(a_loss_that_is_no_number_ends_the_run_with_what_to_do),
         TEST(a_model_that_cannot_score_ends_the_run_with_its_sentence),
         TEST(a_worker_function_that_leaves_its_work_is_told_so),
+        TEST(the_rate_of_sgd_fits_the_length_of_examples),
+        TEST(rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step),
         TEST(parts_of_the_board_do_not_overlap_and_start_on_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

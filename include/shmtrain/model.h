@@ -52,7 +52,7 @@ struct shmtrain_model {
     enum shmtrain_task task;
     uint32_t dense;   /* 1: wants data in the dense layout; 0: in sparse rows */
     const char *loss; /* what its loss is called: "log loss" */
-    float curvature;  /* the largest second derivative of the loss by the score, for the automatic rate: 0.25 for logistic */
+    float curvature;  /* the largest second derivative of the loss by a score, for the automatic rate; 0: 0.25, as logistic's */
     float threshold;  /* SHMTRAIN_BINARY only */
 
     /* Can this data be learned from? NULL: yes; else what is wrong with it, as an end to "the data has ...". May be NULL. */

@@ -5,6 +5,7 @@
 #include "api/store_priv.h"
 #include "backends/plain.h"
 #include "backends/shm/shm.h"
+#include "math/parallel.h"
 
 static const struct shmt_backend_ops *const BACKENDS[] = {&SHMT_BACKEND_SHM, &SHMT_BACKEND_PLAIN, &SHMT_BACKEND_COPY};
 
@@ -21,14 +22,47 @@ static uint32_t guests_of_config(const struct shmt_config *c, uint32_t n_seats, 
     return (uint32_t)shmt_min_u64(c->guests, (SHMT_MAX_SEATS - n_seats) / seats_per_worker) * seats_per_worker;
 }
 
-int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, uint32_t seats_per_worker,
+enum shmt_seating shmt_seating_of(const struct shmtrain_model *model) {
+    if (!model) return SHMT_SEAT_OF_FUNCTION;
+    return model->dense ? SHMT_SEAT_OF_LOOPS : SHMT_SEAT_OF_THREAD;
+}
+
+static enum shmt_team_kind kind_of(const struct shmtrain_store *store, const struct shmt_backend_ops *ops) {
+    const bool processes = (ops->caps & SHMT_CAP_PROCESSES) && strcmp(store->config.spawn, "processes") == 0;
+    return processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
+}
+
+/* OMP_NUM_THREADS says how many threads a process may have ("4", or "4,2" for nested loops), so it lowers -t, but never raises
+ * it: more threads than workers is something to be asked for. */
+uint32_t shmt_crew_threads(const struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating) {
+    const char *set = getenv("OMP_NUM_THREADS");
+    char *end = NULL;
+    const long most = set ? strtol(set, &end, 10) : 0;
+    uint32_t threads = (uint32_t)store->config.threads;
+    if (most >= 1 && most < threads && (*end == '\0' || *end == ',')) {
+        shmt_log(&store->log, "each worker has %ld of %u threads, because OMP_NUM_THREADS is %.20s", most, threads, set);
+        threads = (uint32_t)most;
+    }
+    const bool forked_loops = seating == SHMT_SEAT_OF_LOOPS && kind_of(store, ops) == SHMT_TEAM_PROCESSES;
+    if (threads > 1 && forked_loops && shmt_parallel_is_inherited()) {
+        shmt_log(&store->log,
+                 "each worker has 1 of %u threads, because this process uses OpenMP, whose threads are lost in a fork: "
+                 "take --spawn threads",
+                 threads);
+        threads = 1;
+    }
+    return threads;
+}
+
+int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating,
                    struct shmt_crew *out) {
     const struct shmt_config *c = &store->config;
     struct shmt_crew crew = {0};
     int rc = shmt_topo_open(&crew.topo, &store->error);
     if (rc < 0) return rc;
     crew.n_workers = c->workers ? (uint32_t)c->workers : ops->caps & SHMT_CAP_MANY ? shmt_topo_cores(crew.topo) : 1;
-    crew.n_threads = (uint32_t)c->threads;
+    crew.n_threads = shmt_crew_threads(store, ops, seating);
+    const uint32_t seats_per_worker = seating == SHMT_SEAT_OF_THREAD ? crew.n_threads : 1;
     crew.n_seats = crew.n_workers * seats_per_worker;
     if (crew.n_seats > SHMT_MAX_SEATS) {
         rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%u workers of %u threads: at most %d threads in all", crew.n_workers,
@@ -37,8 +71,7 @@ int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *
         return rc;
     }
     crew.n_guests = c->name[0] && (ops->caps & SHMT_CAP_JOIN) ? guests_of_config(c, crew.n_seats, seats_per_worker) : 0;
-    const bool processes = (ops->caps & SHMT_CAP_PROCESSES) && strcmp(c->spawn, "processes") == 0;
-    crew.kind = processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
+    crew.kind = kind_of(store, ops);
     rc = shmt_machine_make(c, crew.topo, crew.n_workers, crew.n_guests / seats_per_worker, crew.n_threads,
                            crew.n_seats + crew.n_guests, &store->log, &crew.machine, &store->error);
     if (rc < 0) {

@@ -22,8 +22,17 @@ struct shmt_crew {
     enum shmt_team_kind kind;
 };
 
-/* From the store's options and the machine. `seats_per_worker`: 1, or one for each thread. Sentence in the store. */
-int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, uint32_t seats_per_worker,
+/* What a worker's threads do: an own worker function starts its own and has one seat; those of sparse models train side by side,
+ * each at a seat; those of dense models share the loops of one seat. */
+enum shmt_seating { SHMT_SEAT_OF_FUNCTION, SHMT_SEAT_OF_THREAD, SHMT_SEAT_OF_LOOPS };
+
+enum shmt_seating shmt_seating_of(const struct shmtrain_model *model); /* NULL: an own worker function */
+
+/* Threads of each worker: the option's number, lowered, with a note, by OMP_NUM_THREADS, and to 1 for loops that would hang. */
+uint32_t shmt_crew_threads(const struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating);
+
+/* From the store's options and the machine. Sentence in the store. */
+int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating,
                    struct shmt_crew *out);
 void shmt_crew_free(struct shmt_crew *crew); /* {0} is fine */
 

@@ -108,7 +108,9 @@ static int make_crew(struct stay *stay) {
     const struct shmt_config *c = &store->config;
     struct shmt_crew *crew = &stay->crew;
     const struct shmtrain_model *model = store->job.model;
-    const uint32_t threads = (uint32_t)c->threads, each = model && !model->dense ? threads : 1;
+    const enum shmt_seating seating = shmt_seating_of(model);
+    const uint32_t threads = shmt_crew_threads(store, store->ops, seating);
+    const uint32_t each = seating == SHMT_SEAT_OF_THREAD ? threads : 1;
     int rc = shmt_topo_open(&crew->topo, &store->error);
     if (rc < 0) return rc;
     const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store) / each);

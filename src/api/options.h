@@ -12,7 +12,8 @@
 /* As set; "automatic" values (0, NaN or "") are resolved when a run begins. */
 struct shmt_config {
     uint64_t workers; /* 0: the cores that one may use */
-    uint64_t threads, epochs, batch, item, group, seed;
+    uint64_t threads, epochs, batch, group, seed;
+    uint64_t item;   /* 0: by the model */
     uint64_t steps;  /* 0: no limit */
     uint64_t chunks; /* 0: by the size of the batch */
     double rate;     /* NaN: from the data and the mode */

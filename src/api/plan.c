@@ -214,7 +214,7 @@ static int plan_run(struct shmtrain_store *store, const struct shmt_prepared *pr
 static int plan_workers(struct shmtrain_store *store, struct shmt_plan_kept *kept) {
     struct shmt_crew crew = {0};
     store->ops = shmt_backend_find(store->config.backend);
-    int rc = shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &crew);
+    int rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_THREAD, &crew);
     if (rc == 0) rc = plan_machine(store, kept, &crew);
     if (rc == 0) {
         plan_available(kept, &crew);

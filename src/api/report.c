@@ -48,7 +48,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
     r->numa = shmt_machine_numa_name(&spec->placement);
     if (r->page_bytes == 0) r->page_bytes = shmt_pages_bytes(SHMT_PAGES_ORDINARY); /* a backend without pages of its own */
-    r->blas = "";
+    r->blas = store->blas;
     r->lost_updates = NAN;
     r->first_step_seconds = NAN;
 }

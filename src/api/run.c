@@ -24,10 +24,12 @@ static int policy_of_config(struct shmtrain_store *store, struct shmt_policy *ou
     return rc == 0 ? shmt_policy_check(out, &store->error) : rc;
 }
 
+#define ITEM 1024 /* examples of a work item, unless the options say so */
+
 /* Small data is dealt in smaller items, so that every worker gets some of it. */
 static uint32_t item_of_config(const struct shmt_config *c, uint64_t n_examples, uint32_t n_seats) {
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)n_seats);
-    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item, fair));
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : ITEM, fair));
 }
 
 /* The tree over the chunks is complete: their number is the next power of two, but never above the batch. */
@@ -197,6 +199,7 @@ int shmt_run_begin(struct shmtrain_store *store) {
         return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for the figures of %llu epochs",
                          (unsigned long long)store->config.epochs);
     store->report = SHMT_NO_REPORT;
+    store->blas[0] = '\0';
     store->report.epoch = store->epochs;
     return 0;
 }
@@ -206,7 +209,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     if (!worker) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "a run needs a worker function");
     int rc = shmt_run_begin(store);
     if (rc == 0) rc = shmt_lease_begin(store);
-    if (rc == 0) rc = shmt_crew_make(store, store->ops, 1, &crew);
+    if (rc == 0) rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, store->n_examples, &store->spec);
     if (rc == 0) {
         if (isnan(store->config.power)) store->spec.rate.power = 0.5f; /* how noisy its gradients are, the application knows */

@@ -24,7 +24,6 @@ static int find_model(struct shmt_scores *s) {
                          name ? name : "");
     s->job = (struct shmt_job){.model = s->model};
     shmt_trained_settings(&store->trained, &s->like, &s->job.settings);
-    s->job.settings.threads = (uint32_t)store->config.threads;
     s->n_outputs = shmtrain_model_outputs(s->model, &s->job.settings);
     return 0;
 }
@@ -32,9 +31,10 @@ static int find_model(struct shmt_scores *s) {
 static int make_crew(struct shmt_scores *s) {
     struct shmtrain_store *store = s->store;
     const struct shmt_backend_ops *ops = shmt_backend_find(store->config.backend);
-    const uint32_t seats_per_worker = s->model->dense ? 1 : (uint32_t)store->config.threads;
     s->job.ops = ops;
-    return shmt_crew_make(store, ops, seats_per_worker, &s->crew);
+    const int rc = shmt_crew_make(store, ops, shmt_seating_of(s->model), &s->crew);
+    s->job.settings.threads = s->crew.n_threads;
+    return rc;
 }
 
 /* Features that the model has no parameters for are left out, as in validation; a word about it may save a search. */

@@ -73,6 +73,7 @@ struct shmtrain_store {
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
     uint64_t began_ns;
+    char blas[64]; /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
     bool has_run;
     struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */

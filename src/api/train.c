@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "api/plan.h"
+#include "api/probe.h"
 #include "api/split.h"
 #include "api/store_priv.h"
 #include "api/weights.h"
 #include "base/clock.h"
 #include "base/plain.h"
 #include "segment/budget.h"
+#include "train/auto_rate.h"
+
+#define DENSE_ITEM 64 /* examples of an update of a dense model in the live modes */
 
 /* Everything that one call of shmtrain_store_train holds. */
 struct session {
@@ -36,6 +40,8 @@ static int find_model(struct session *s) {
     }
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "there is no model \"%.60s\": take one of %s", name, names);
 }
+
+static int find_libraries(struct session *s) { return shmt_probe_libraries(s->store, s->model, &s->crew); }
 
 /* ---- data ---- */
 
@@ -170,22 +176,24 @@ static int make_tables(struct session *s) {
 
 /* ---- the run ---- */
 
-/* A rate that suits examples of this length: a gradient step of a linear model moves its own dot product by rate * |x|^2 *
- * slope, so rate * mean |x|^2 = 1 is a full step for a mean example. The mean gradient of a batch is less noisy than one
- * example's, and takes SYNC_FACTOR times as much; more than that oscillates on data with many dense features
- * (docs/performance.md). A bias is a feature of length 1: where the others are shorter, it sets the pace: a logistic slope
- * changes by 1/4 of the dot product at most, so that a rate above 8 makes the bias jump to and fro, and one of 8 is noisy where
- * nothing else is learned as fast. */
-#define SYNC_FACTOR 8
-static float automatic_rate(const struct session *s) {
-    const bool bias = s->store->job.settings.bias, live = shmt_policy_is_live(&s->store->spec.policy);
-    const double square = s->train.data.mean_square;
-    if (bias && square < 0.05)
+/* What the options leave to us: the rate by the data, and for dense models, whose items are one update each, smaller items and
+ * the slower decay of batches. */
+static void settle_automatic(struct session *s) {
+    const struct shmt_config *c = &s->store->config;
+    struct shmt_spec *spec = &s->store->spec;
+    const struct shmt_rate_wish wish = {.model = s->model,
+                                        .with = &s->store->job.settings,
+                                        .data = &s->train.data,
+                                        .rule = &spec->rule,
+                                        .live = shmt_policy_is_live(&spec->policy)};
+    if (s->model->dense && c->item == 0) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
+    if (s->model->dense && isnan(c->power)) spec->rate.power = 0.5f;
+    if (!isnan(c->rate)) return;
+    spec->rate.base = shmt_auto_rate(&wish);
+    if (shmt_auto_rate_is_held_up(&wish))
         shmt_log(&s->store->log,
                  "the features are small (mean |x|^2 is %.2g, beside a bias of 1) and will be learned slowly: scale them up",
-                 square);
-    const bool bias_leads = bias && square < 0.5;
-    return (float)((live ? 1 : bias_leads ? SYNC_FACTOR / 4 : SYNC_FACTOR) / fmax(square, bias ? 1 : 1e-6));
+                 s->train.data.mean_square);
 }
 
 /* How many training examples each column occurs in. */
@@ -222,8 +230,9 @@ static int make_spec(struct session *s) {
     if (rc < 0) return rc;
     shmt_board_plan(store->spec.epochs, n_valid, shmtrain_model_outputs(s->model, &store->job.settings), &store->job.board);
     store->spec.board_bytes = store->job.board.bytes;
-    if (isnan(store->config.rate)) store->spec.rate.base = automatic_rate(s);
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
+    store->job.settings.threads = s->crew.n_threads;
+    settle_automatic(s);
     store->spec.l2_shares = shmt_rule_regularises(&store->spec.rule) && store->spec.rule.kind != SHMT_RULE_FTRL &&
                             shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1 && !s->model->dense;
     return 0;
@@ -306,9 +315,9 @@ static int prepare(struct session *s, bool plan_only) {
     static const struct {
         int (*run)(struct session *);
         bool of_plan;
-    } STAGES[] = {{find_model, true},    {open_data, true},     {check_guess, false}, {count_data, true},
-                  {check_model, true},   {make_tables, true},   {make_split, true},   {make_spec, true},
-                  {choose_memory, true}, {check_memory, false}, {fill_data, false},   {make_l2_shares, false}};
+    } STAGES[] = {{find_libraries, false}, {open_data, true},     {check_guess, false}, {count_data, true},
+                  {check_model, true},     {make_tables, true},   {make_split, true},   {make_spec, true},
+                  {choose_memory, true},   {check_memory, false}, {fill_data, false},   {make_l2_shares, false}};
     s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         if (plan_only && !STAGES[i].of_plan) continue;
@@ -346,11 +355,13 @@ static int train(struct session *s) {
 
 static int begin(struct session *s) {
     struct shmtrain_store *store = s->store;
-    const int rc = shmt_run_begin(store);
+    int rc = shmt_run_begin(store);
     if (rc < 0) return rc;
     if (!s->source || s->source[0] == '\0')
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file, or builtin:sparse");
-    return shmt_crew_make(store, store->ops, (uint32_t)store->config.threads, &s->crew);
+    rc = find_model(s);
+    if (rc < 0) return rc;
+    return shmt_crew_make(store, store->ops, shmt_seating_of(s->model), &s->crew);
 }
 
 static void end(struct session *s) {

@@ -1,0 +1,44 @@
+/* Looking for libraries: see probe.h. */
+#include "api/probe.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "math/blas.h"
+#include "math/parallel.h"
+#include "models/models.h"
+
+/* In memory that is shared with the worker that looks. */
+struct found {
+    char blas[sizeof((struct shmtrain_store *)0)->blas];
+    uint32_t wants_openmp, openmp;
+};
+
+static int look(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
+    struct found *found = arg;
+    (void)rank;
+    (void)team;
+    const int rc = shmt_blas_open(e);
+    snprintf(found->blas, sizeof found->blas, "%s", shmt_blas_name());
+    found->openmp = found->wants_openmp && shmt_parallel_open();
+    return rc;
+}
+
+int shmt_probe_libraries(struct shmtrain_store *store, const struct shmtrain_model *model, struct shmt_crew *crew) {
+    if (!shmt_model_uses_blas(model)) return 0;
+    struct found *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to look for OpenBLAS");
+    found->wants_openmp = crew->n_threads > 1;
+    const struct shmt_team_spec spec = {.kind = crew->kind, .n = 1, .body = look, .arg = found, .what = "loading OpenBLAS"};
+    const int rc = shmt_drive(store, &spec, &(struct shmt_driver){0});
+    if (rc == 0) {
+        snprintf(store->blas, sizeof store->blas, "%s", found->blas);
+        if (found->wants_openmp && !found->openmp) {
+            shmt_log(&store->log, "each worker has 1 of %u threads, because there is no OpenMP: install libgomp1",
+                     crew->n_threads);
+            crew->n_threads = 1;
+        }
+    }
+    munmap(found, sizeof *found);
+    return rc;
+}

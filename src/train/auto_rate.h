@@ -1,0 +1,38 @@
+/* The learning rate for users who name none: from the data, the model and the update rule.
+ *
+ * Called by `api` when the data is counted. Pure. The figures behind the constants are in docs/performance.md.
+ *
+ * sgd. A step of rate r on one example moves its own score by r |x|^2 slope, and its slope by curvature times that, so what
+ * counts is c = r * curvature * mean |x|^2, with 1 for a full Newton step on a mean example. Single examples take c = 1/4:
+ * their gradients are noisy. Gradients of whole batches, and of whole items (dense models), take c = 2; more oscillates on data
+ * with many dense features. A bias is a feature of length 1: where the others are shorter, it sets the pace, and 2 makes it
+ * jump to and fro. The slopes of squared errors grow without bound, so that a rate that is too large does not just oscillate:
+ * batches take c = 1, and live groups, whose examples are all updated after one look, share c = 1/2 among them. Of n classes
+ * each has a share of 1/n in the slopes on average, so their curvature is at most that.
+ *
+ * momentum. Steps add up to 1 / (1 - m) times their size, so the rate of sgd times (1 - m).
+ *
+ * adagrad, ftrl, adam move each parameter by about r at first, whatever its gradients' size: a score by r * sum |x_j|, which is
+ * r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant. */
+#ifndef SHMT_TRAIN_AUTO_RATE_H
+#define SHMT_TRAIN_AUTO_RATE_H
+
+#include <shmtrain/model.h>
+#include <stdbool.h>
+
+#include "store/rule.h"
+
+struct shmt_rate_wish {
+    const struct shmtrain_model *model;
+    const struct shmtrain_settings *with; /* complete, the group included */
+    const struct shmtrain_data *data;     /* of it, the numbers count */
+    const struct shmt_rule *rule;
+    bool live; /* each work item is an update, or many; else there is one per batch */
+};
+
+float shmt_auto_rate(const struct shmt_rate_wish *wish);
+
+/* The features are so much smaller than the bias that sgd learns them slowly: a word about it may help. */
+bool shmt_auto_rate_is_held_up(const struct shmt_rate_wish *wish);
+
+#endif
