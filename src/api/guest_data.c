@@ -20,7 +20,8 @@ static void locate(const struct shmt_manifest *m, const struct shmt_manifest_dat
                                   .label_high = d->label_high,
                                   .mean_square = d->mean_square,
                                   .best_loss = d->best_loss};
-    out->classes = m->n_classes <= SHMTRAIN_MAX_CLASSES ? m->classes : NULL;
+    /* The classes are the training data's; settings have them, where models look for them. */
+    out->classes = d == &m->train && m->n_classes <= SHMTRAIN_MAX_CLASSES ? m->classes : NULL;
     out->start = array_at(segment, d->start_off, d->n_examples + 1, sizeof *out->start);
     out->id = array_at(segment, d->id_off, d->n_nonzeros, sizeof *out->id);
     out->value = array_at(segment, d->value_off, d->n_nonzeros, sizeof *out->value);

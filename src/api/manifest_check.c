@@ -31,12 +31,19 @@ static bool texts_end(const struct shmt_manifest *m) {
            has_end(m->train.name, sizeof m->train.name) && has_end(m->valid.name, sizeof m->valid.name);
 }
 
+/* Workers have as many seats each, and so have guests. */
+static bool has_seats(const struct shmt_manifest *m) {
+    if (m->n_seats > SHMT_MAX_SEATS || m->n_guests >= m->n_seats || m->n_workers == 0) return false;
+    const uint32_t own = m->n_seats - m->n_guests;
+    return own >= m->n_workers && own % m->n_workers == 0 && m->n_guests % (own / m->n_workers) == 0;
+}
+
 /* A chunk is a bit field of trees; a batch is a divisor. */
 static bool has_work(const struct shmt_manifest *m) {
     const bool chunks = m->n_chunks >= 1 && m->n_chunks <= SHMT_MAX_CHUNKS && (m->n_chunks & (m->n_chunks - 1)) == 0;
     return m->write <= SHMT_WRITE_AGGREGATE && chunks && m->n_chunks <= m->batch && m->epochs <= MOST_EPOCHS &&
            m->max_steps >= 1 && is_switch(m->shuffle) && is_switch(m->count_lost) && is_switch(m->l2_shares) &&
-           m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS && m->n_workers <= SHMT_MAX_SEATS;
+           m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
 }
 
 static bool has_rate(const struct shmt_manifest *m) {
@@ -107,6 +114,7 @@ static bool has_model(const struct shmt_manifest *m) {
     if (m->n_outputs < 1 || m->n_outputs > SHMTRAIN_MAX_CLASSES + 1 || m->n_valid > UINT32_MAX) return false;
     if (!has_data(&m->train) || !has_data(&m->valid) || !has_classes(m)) return false;
     if (own) return m->n_valid == 0 && !m->train.shared && !m->valid.shared;
+    if (m->train.n_labels != m->n_classes) return false;
     if (!m->train.shared) return !m->valid.shared;
     if (split) return !m->valid.shared && m->train.n_examples == m->n_examples + m->n_valid;
     return m->train.n_examples == m->n_examples && (m->valid.shared ? m->valid.n_examples == m->n_valid : m->n_valid == 0);
@@ -114,6 +122,7 @@ static bool has_model(const struct shmt_manifest *m) {
 
 static int check_numbers(const struct shmt_manifest *m, const char *name, struct shmt_error *e) {
     const char *what = !texts_end(m)    ? "its texts have no end"
+                       : !has_seats(m)  ? "its seats are none"
                        : !has_work(m)   ? "its work cannot be dealt"
                        : !has_rate(m)   ? "its learning rate is none"
                        : !has_places(m) ? "its places are none"

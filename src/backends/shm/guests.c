@@ -76,9 +76,10 @@ void shmt_shm_give_back(struct shmt_shm_seat *p) {
 }
 
 uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank) {
+    if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
     const struct shmt_shm_slot *slot = &store->slot[rank];
     const uint32_t pid = load_relaxed(&slot->guest); /* for display, and for a look at its lock */
-    return pid ? pid : load_relaxed(&slot->alive) && rank >= first_guest(store) ? UINT32_MAX : 0;
+    return pid ? pid : load_relaxed(&slot->alive) ? UINT32_MAX : 0;
 }
 
 int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
