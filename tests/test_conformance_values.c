@@ -101,6 +101,44 @@ static void a_lent_buffer_is_taken_as_the_gradient(void **state) {
 
 /* ---- rows ---- */
 
+enum { WHOLE = 1024 }; /* floats of a row that is one lock unit */
+
+/* Every push adds the same to all floats of the row: who sees them differ sees a push in the middle. */
+static int pull_while_others_push(struct run *run, shmtrain_session *s) {
+    const uint32_t first = 0;
+    float grad[WHOLE], row[WHOLE], again[WHOLE];
+    struct shmtrain_work w;
+    int rc;
+    (void)run;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        for (int i = 0; i < WHOLE; i++) grad[i] = -1;
+        if ((rc = shmtrain_push(s, 0, 0, 1, grad)) < 0) return rc;
+        for (int k = 0; k < 3; k++) {
+            if (shmtrain_pull(s, 0, 0, 1, row) != 0 || shmtrain_rows(s, 0, &first, 1, again) != 0) return SHMTRAIN_E_USAGE;
+            for (int i = 1; i < WHOLE; i++)
+                if (row[i] != row[0] || again[i] != again[0])
+                    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "a push was seen in the middle");
+        }
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+static void pulls_whole_rows(const struct kase *k) {
+    struct run run;
+    struct shmt_spec spec = spec_of(k, 4000, 1, WHOLE);
+    if (k->policy.write != SHMT_WRITE_LOCKED && k->policy.write != SHMT_WRITE_AGGREGATE) return;
+    spec.item = 4;
+    begin(&run, k, spec);
+    go_well(&run, pull_while_others_push);
+    end(&run);
+}
+
+static void rows_are_pulled_whole_where_the_write_mode_says_so(void **state) {
+    (void)state;
+    each_case(pulls_whole_rows);
+}
+
 static int push_some_rows(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
     const uint32_t id[3] = {4, 1, 4};
@@ -142,6 +180,7 @@ int main(void) {
         cmocka_unit_test(gradients_are_applied_once_each),
         cmocka_unit_test(views_are_live_or_steady_as_they_say),
         cmocka_unit_test(a_lent_buffer_is_taken_as_the_gradient),
+        cmocka_unit_test(rows_are_pulled_whole_where_the_write_mode_says_so),
         cmocka_unit_test(pushed_rows_may_repeat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,36 @@ static void a_live_mode_with_a_barrier_is_no_bsp(void **state) {
     assert_string_equal(shmt_policy_name(&p), "racy, staleness 0");
 }
 
+static void write_modes_have_names(void **state) {
+    static const char *const NAMES[] = {"racy", "atomic", "locked", "aggregate"};
+    struct shmt_error e = {0};
+    enum shmt_write write;
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_string_equal(shmt_write_name(i), NAMES[i]);
+        assert_int_equal(shmt_write_parse(NAMES[i], &write, NULL), 0);
+        assert_int_equal(write, i);
+    }
+    assert_int_equal(shmt_write_parse("fast", &write, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "take racy, atomic, locked or aggregate"));
+}
+
+static void every_legal_point_has_a_name_that_tells_it_from_the_others(void **state) {
+    struct shmt_policy p[8];
+    uint32_t n = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        p[n] = (struct shmt_policy){i / 2, i % 2 ? SHMT_STALENESS_INF : 0};
+        if (shmt_policy_check(&p[n], NULL) == 0) n++;
+    }
+    assert_int_equal(n, 7); /* all but aggregate without a bound */
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++) assert_string_not_equal(shmt_policy_name(&p[i]), shmt_policy_name(&p[j]));
+    for (uint32_t i = 0; i < n; i++) assert_int_equal(shmt_policy_is_live(&p[i]), p[i].write != SHMT_WRITE_AGGREGATE);
+    p[0].staleness = 3;
+    assert_int_equal(shmt_policy_check(&p[0], NULL), SHMTRAIN_E_USAGE);
+}
+
 static void aggregate_without_a_bound_is_refused(void **state) {
     const struct shmt_policy p = {SHMT_WRITE_AGGREGATE, SHMT_STALENESS_INF};
     struct shmt_error e = {0};
@@ -138,6 +168,8 @@ int main(void) {
         cmocka_unit_test(modes_are_names_for_points),
         cmocka_unit_test(an_unknown_mode_is_refused_with_the_ones_there_are),
         cmocka_unit_test(a_live_mode_with_a_barrier_is_no_bsp),
+        cmocka_unit_test(write_modes_have_names),
+        cmocka_unit_test(every_legal_point_has_a_name_that_tells_it_from_the_others),
         cmocka_unit_test(aggregate_without_a_bound_is_refused),
         cmocka_unit_test(the_bound_says_how_far_one_may_run_ahead),
         cmocka_unit_test(chunks_are_a_power_of_two_and_no_smaller_than_they_must_be),
