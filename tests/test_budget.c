@@ -5,6 +5,7 @@
 #include "topo/cgroup.h"
 
 #include "fake_root.h"
+#include "real_group.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -242,48 +243,11 @@ static void bytes_are_written_for_people(void **state) {
 
 /* ---- a real limit ---- */
 
-/* A group below our own one, with 64 MiB. It is this test's alone, and removed by it. */
-struct real_group {
-    struct shmt_cgroup group;
-    const char *limit_file;
-};
-
-static int write_into(const char *dir, const char *file, const char *text) {
-    char path[SHMT_CGROUP_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", dir, file);
-    FILE *f = fopen(path, "we");
-    if (!f) return 0;
-    const int written = fputs(text, f) >= 0;
-    return fclose(f) == 0 && written;
-}
-
-/* Makes it; otherwise says why not and returns 0. */
-static int make_group(uint32_t version, struct real_group *out) {
-    out->limit_file = version == 1 ? "memory.limit_in_bytes" : "memory.max";
-    if (!shmt_cgroup_find("", version, "memory", &out->group)) {
-        print_message("skipped: there are no control groups of version %u\n", version);
-        return 0;
-    }
-    char name[64];
-    snprintf(name, sizeof name, "/shmtrain-test-%d", (int)getpid());
-    if (strlen(out->group.dir) + strlen(name) >= sizeof out->group.dir) return 0;
-    strcat(out->group.dir, name);
-    if (mkdir(out->group.dir, 0700) != 0) {
-        print_message("skipped: a control group %s may not be made: %s\n", out->group.dir, strerror(errno));
-        return 0;
-    }
-    if (write_into(out->group.dir, out->limit_file, "67108864")) return 1;
-    rmdir(out->group.dir);
-    print_message("skipped: %s does not limit memory here\n", out->group.dir);
-    return 0;
-}
-
 /* In the limited group: 0 when all is as it should be. A kill by the kernel is seen by the parent. */
 static int lives_within(const struct real_group *real) {
     struct shmt_budget budget;
     struct shmt_segment segment;
     struct shmt_error e = {0};
-    if (!write_into(real->group.dir, "cgroup.procs", "0")) return 10;
     shmt_budget_read("", &budget);
     if (budget.limit_bytes != 64 * MIB || budget.available_bytes > 64 * MIB) return 11;
     if (!strstr(budget.limit, strrchr(real->group.dir, '/'))) return 12;
@@ -301,39 +265,14 @@ static int lives_within(const struct real_group *real) {
     return 0;
 }
 
-static void under_a_real_limit(uint32_t version) {
-    struct real_group real;
-    if (!make_group(version, &real)) {
-        skip();
-        return;
-    }
-    const pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(60);
-        _exit(lives_within(&real));
-    }
-    int status = -1;
-    const pid_t ended = waitpid(pid, &status, 0);
-    int removed = rmdir(real.group.dir);
-    for (int i = 0; removed != 0 && i < 1000; i++) { /* the group notices its last member's end a little later */
-        usleep(1000);
-        removed = rmdir(real.group.dir);
-    }
-    assert_int_equal(ended, pid);
-    assert_int_equal(removed, 0);
-    if (WIFSIGNALED(status)) fail_msg("killed by signal %d instead of refused", WTERMSIG(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 static void a_real_v1_limit_refuses_instead_of_killing(void **state) {
     (void)state;
-    under_a_real_limit(1);
+    in_real_group(1, 64 * MIB, lives_within);
 }
 
 static void a_real_v2_limit_refuses_instead_of_killing(void **state) {
     (void)state;
-    under_a_real_limit(2);
+    in_real_group(2, 64 * MIB, lives_within);
 }
 
 static void this_machine_has_a_budget(void **state) {

@@ -16,6 +16,7 @@
 
 #include "api/store_priv.h"
 #include "probe.h"
+#include "refuse.h"
 
 #define MOST_NOTES 4
 #define DATA       "builtin:sparse:examples=16384,features=65536,nonzeros=5"
@@ -126,7 +127,7 @@ int main(int argc, char **argv) {
         fill_node(node, mib);
         look.overflows = 1;
     }
-    if (r.refuse) refuse_binding();
+    if (r.refuse && !refuse_binding()) return 2;
     if (shmt_topo_open(&look.topo, &e) != 0 || shmtrain_store_plan(planner, r.data, &look.plan) != 0) {
         check(0, "a plan is made: %s%s", e.text, shmtrain_store_message(planner));
         return 1;

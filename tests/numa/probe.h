@@ -54,9 +54,6 @@ void look_at_guest(struct look *look);
 /* Takes memory of a node until so many MiB are free there; it stays taken until this process ends. */
 void fill_node(uint32_t node, uint64_t mib_left);
 
-/* From now on the kernel refuses this process and its children what containers refuse: binding of memory and threads. */
-void refuse_binding(void);
-
 /* A figure of /proc/meminfo, in KiB. */
 uint64_t meminfo_kib(const char *key);
 

@@ -1,14 +1,9 @@
 /* Changing the machine for a moment: see probe.h. Only ever run inside the emulator, or in a process that ends soon. */
-#include <errno.h>
-#include <linux/filter.h>
 #include <linux/mempolicy.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,21 +37,6 @@ void fill_node(uint32_t node, uint64_t mib_left) {
     }
     printf("# filled node %u with %llu MiB, %llu MiB are free\n", node, (unsigned long long)mib,
            (unsigned long long)free_kib(node) / 1024);
-}
-
-#define REFUSE(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
-
-void refuse_binding(void) {
-    struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                                   REFUSE(SYS_mbind),
-                                   REFUSE(SYS_set_mempolicy),
-                                   REFUSE(SYS_move_pages),
-                                   REFUSE(SYS_sched_setaffinity),
-                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    const struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0) return;
-    perror("refusing calls");
-    exit(2);
 }
 
 uint64_t meminfo_kib(const char *key) {
