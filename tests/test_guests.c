@@ -21,6 +21,7 @@ struct board {
     _Atomic uint32_t released;        /* test: epochs that it may leave */
     _Atomic uint32_t waits_for_guest; /* test: own workers keep their first item of this epoch (from 1) until a guest has one */
     _Atomic uint32_t guest_holds;     /* guest that is to die: it has an item in hand */
+    _Atomic uint32_t entered[SEATS];  /* guest: the chief may let it in */
     _Atomic uint64_t items[EPOCHS][SEATS]; /* that the seat has had */
     struct shmt_tally tally[EPOCHS];
     uint8_t seen[EPOCHS][N]; /* how often each example was handed out */
@@ -100,6 +101,7 @@ static int body(struct run *run, uint32_t rank, bool guest, int (*what)(struct r
     shmtrain_session s;
     if (guest && run->k->ops->reserve(run->store, rank, &e) != 1) return 2;
     if (shmt_session_enter(&s, run->k->ops, run->store, &run->spec, rank, 0, &e) < 0) return 3;
+    store_release(&board_of(run)->entered[rank], 1); /* pairs with the acquire in has_come */
     s.epoch_end = end_of_epoch;
     s.epoch_end_arg = run;
     int rc = guest ? shmt_session_admit(&s) : 0;
@@ -146,12 +148,13 @@ static void invite(struct party *p, const struct kase *k, uint32_t own, uint32_t
 }
 
 static void come(struct party *p, uint32_t rank, int (*what)(struct run *, shmtrain_session *)) {
+    store_relaxed(&board_of(&p->run)->entered[rank], 0); /* of an earlier guest; the fork publishes it */
     p->pid[rank] = spawn(&p->run, rank, true, what);
 }
 
-/* The guest has its seat, so that the chief will let it in. */
+/* The guest has entered, so that the chief will let it in. */
 static void has_come(struct party *p, uint32_t rank) {
-    while (p->run.k->ops->occupied(p->run.store, rank) == 0) pause_a_little();
+    while (load_acquire(&board_of(&p->run)->entered[rank]) == 0) pause_a_little();
     assert_int_equal(p->run.k->ops->occupied(p->run.store, rank), p->pid[rank]);
 }
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "backends/shm/shm.h"
+#include "backends/shm/shm_priv.h"
 #include "ps/session.h"
 
 enum { OWN = 2, GUESTS = 3, SEATS = OWN + GUESTS, EPOCHS = 9, EXAMPLES = 700, FLOATS = 5 };
@@ -27,7 +28,7 @@ struct actor {
     pthread_t thread;
     uint32_t rank;
     bool started;
-    _Atomic uint32_t reserved;
+    _Atomic uint32_t entered; /* or it could not */
     int rc;
     struct shmt_error error;
 };
@@ -40,7 +41,9 @@ struct play {
     _Atomic uint32_t worked[EPOCHS][SEATS]; /* examples */
     _Atomic uint32_t seen[EPOCHS][EXAMPLES];
     struct shmt_tally tally[EPOCHS];
-    int die_rank; /* leaves in the middle of its first item */
+    int die_rank;      /* leaves in the middle of its first item */
+    int slow_rank;     /* ends the epoch behind which it is let go only when that has happened; 0: nobody */
+    uint32_t stranger; /* the chief reserves this seat, for somebody who never comes; 0: none */
     _Atomic uint32_t dead;
 };
 
@@ -104,12 +107,14 @@ static void start(struct play *play, uint32_t rank);
 static int direct(shmtrain_session *s, void *arg, uint32_t epoch) {
     struct actor *a = arg;
     struct play *play = a->play;
-    if (a->rank != 0) return 0;
     const struct scene *scene = &play->scene[epoch];
+    while ((int)a->rank == play->slow_rank && scene->go >> a->rank & 1 && shmt_shm_is_present(play->store, a->rank)) nap();
+    if (a->rank != 0) return 0;
+    if (play->stranger && epoch == 0 && OPS->reserve(play->store, play->stranger, &a->error) != 1) return SHMTRAIN_E_SYSTEM;
     if (OPS->tally(s->seat, &play->tally[epoch]) < 0) return SHMTRAIN_E_MEMORY;
     for (uint32_t rank = OWN; rank < SEATS; rank++) {
         if (scene->come >> rank & 1) start(play, rank);
-        while (scene->come >> rank & 1 && load_acquire(&play->actor[rank].reserved) == 0) nap(); /* pairs with its release */
+        while (scene->come >> rank & 1 && load_acquire(&play->actor[rank].entered) == 0) nap(); /* pairs with its release */
         if (scene->go >> rank & 1) OPS->part(play->store, rank);
     }
     return 0;
@@ -121,10 +126,10 @@ static void *act(void *arg) {
     const bool guest = a->rank >= OWN;
     shmtrain_session s;
     a->rc = guest ? OPS->reserve(play->store, a->rank, &a->error) : 1;
-    store_release(&a->reserved, 1); /* pairs with the acquire in `direct` */
-    if (a->rc != 1) return NULL;
-    a->rc = shmt_session_enter(&s, OPS, play->store, &play->spec, a->rank, 0, &a->error);
-    if (a->rc < 0) return NULL;
+    const bool comes = a->rc == 1;
+    if (comes) a->rc = shmt_session_enter(&s, OPS, play->store, &play->spec, a->rank, 0, &a->error);
+    store_release(&a->entered, 1); /* pairs with the acquire in `direct` */
+    if (!comes || a->rc < 0) return NULL;
     s.epoch_end = direct;
     s.epoch_end_arg = a;
     a->rc = guest ? shmt_session_admit(&s) : shmt_session_meet(&s);
@@ -142,16 +147,26 @@ static void start(struct play *play, uint32_t rank) {
     assert_int_equal(pthread_create(&a->thread, NULL, act, a), 0);
 }
 
-static struct play *begin(enum shmt_write write, const struct scene *scene, int die_rank) {
+static struct play *prepare(enum shmt_write write, const struct scene *scene) {
     struct play *play = calloc(1, sizeof *play);
-    struct shmt_error e = {0};
     assert_non_null(play);
-    alarm(120);
     play->spec = spec_of(write);
     play->scene = scene;
-    play->die_rank = die_rank;
+    play->die_rank = -1;
+    return play;
+}
+
+static void set_out(struct play *play) {
+    struct shmt_error e = {0};
+    alarm(120);
     if (OPS->create(&play->spec, NULL, &play->store, &e) < 0) fail_msg("%s", e.text);
     for (uint32_t rank = 0; rank < OWN; rank++) start(play, rank);
+}
+
+static struct play *begin(enum shmt_write write, const struct scene *scene, int die_rank) {
+    struct play *play = prepare(write, scene);
+    play->die_rank = die_rank;
+    set_out(play);
     return play;
 }
 
@@ -230,6 +245,37 @@ static void who_asks_to_leave_before_it_is_let_in_does_not_come(void **state) {
     end(play, out);
 }
 
+/* The guest says that it works in the next epoch after the chief has counted it out, and stays behind by a clock for ever. */
+static void nobody_waits_for_the_clock_of_a_guest_that_has_left(void **state) {
+    static const struct scene SCENE[EPOCHS] = {{R(3), 0}, {0, R(3)}};
+    float out[FLOATS];
+    (void)state;
+    struct play *play = prepare(SHMT_WRITE_RACY, SCENE);
+    play->spec.policy.staleness = 0;
+    play->slow_rank = 3;
+    set_out(play);
+    join_all(play);
+    check_seen_once(play);
+    end(play, out);
+}
+
+static void nobody_waits_for_who_has_reserved_a_seat_and_is_not_there(void **state) {
+    static const enum shmt_write WRITES[] = {SHMT_WRITE_RACY, SHMT_WRITE_AGGREGATE};
+    float out[FLOATS];
+    (void)state;
+    for (size_t i = 0; i < sizeof WRITES / sizeof *WRITES; i++) {
+        struct play *play = prepare(WRITES[i], NOBODY);
+        play->stranger = 3;
+        set_out(play);
+        join_all(play);
+        check_seen_once(play);
+        assert_int_equal(OPS->occupied(play->store, 3), (uint32_t)getpid());
+        assert_int_equal(OPS->mourn(play->store, 3), 1);
+        assert_int_equal(OPS->occupied(play->store, 3), 0);
+        end(play, out);
+    }
+}
+
 static void a_seat_is_reserved_once_and_not_when_the_run_is_over(void **state) {
     struct shmt_error e = {0};
     float out[FLOATS];
@@ -303,6 +349,8 @@ int main(void) {
         cmocka_unit_test(sums_have_the_same_bits_whoever_comes_and_goes),
         cmocka_unit_test(live_work_is_dealt_once_whoever_comes_and_goes),
         cmocka_unit_test(who_asks_to_leave_before_it_is_let_in_does_not_come),
+        cmocka_unit_test(nobody_waits_for_the_clock_of_a_guest_that_has_left),
+        cmocka_unit_test(nobody_waits_for_who_has_reserved_a_seat_and_is_not_there),
         cmocka_unit_test(a_seat_is_reserved_once_and_not_when_the_run_is_over),
         cmocka_unit_test(the_living_go_on_without_a_dead_guest_and_its_piece_is_lost),
         cmocka_unit_test(a_gradient_of_a_dead_guest_is_missing_in_aggregate),

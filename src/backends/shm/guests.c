@@ -2,15 +2,18 @@
  * whoever joins (reserve, admit, part), by the application that made the store (mourn), and by the chief at the end of an
  * epoch (admit_all).
  *
- * A guest reserves a free seat by a compare-and-swap of its `guest` word from 0 to its process id, and waits. Between two epochs
- * the chief counts in those who wait and counts out those who asked to leave: before it reaches the meeting that begins the
- * epoch, so that whoever has passed that meeting sees the same members. A guest that was counted in has already reached that
- * meeting: its gate is written by the chief, as its owner is not let in yet. */
+ * A guest reserves a free seat by a compare-and-swap of its `guest` word from 0 to its process id and a mark that it is on its way;
+ * the mark goes when its thread has entered. Between two epochs the chief counts in those who have, and counts out those who
+ * asked to leave: before it reaches the meeting that begins the epoch, so that whoever has passed that meeting sees the same
+ * members. A guest that was counted in has already reached that meeting: its gate is written by the chief, as its owner is not
+ * let in yet. Nobody waits for one that is on its way: it may still have to be forked, or find that it cannot come at all. */
 #include <time.h>
 #include <unistd.h>
 
 #include "backends/shm/shm_priv.h"
 #include "store/lock.h"
+
+#define ON_ITS_WAY UINT32_C(0x80000000) /* in a `guest` word, beside the process id: reserved, but nobody has entered */
 
 static uint32_t first_guest(const struct shmt_store *store) { return store->spec.n_seats - store->spec.n_guests; }
 
@@ -25,9 +28,15 @@ int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error 
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
     struct shmt_shm_slot *slot = &store->slot[rank];
     /* acquire: pairs with the release of whoever had the seat before: its words are at rest */
-    if (load_relaxed(&slot->alive) || !lock_acquire(&slot->guest, &nobody, (uint32_t)getpid())) return 0;
-    store_relaxed(&slot->parting, 0); /* a flag that carries nothing but itself */
+    if (load_relaxed(&slot->alive) || !lock_acquire(&slot->guest, &nobody, (uint32_t)getpid() | ON_ITS_WAY)) return 0;
+    store_relaxed(&slot->parting, 0); /* the chief looks at it when the guest has entered, which publishes it */
     return 1;
+}
+
+void shmt_shm_come(struct shmt_shm_seat *p) {
+    /* relaxed: my own process's word since it was reserved. release: `parting` is mine, and so are the words of the seat, now;
+     * pairs with the acquire in shmt_shm_admit_all */
+    store_release(&p->slot->guest, load_relaxed(&p->slot->guest) & ~ON_ITS_WAY);
 }
 
 /* A nap between two looks: epochs are far apart, and joining is no hot path. */
@@ -72,19 +81,30 @@ static void let_go(struct shmt_shm_slot *slot) {
 }
 
 void shmt_shm_give_back(struct shmt_shm_seat *p) {
-    if (!p->given_back) let_go(p->slot);
+    /* The chief may have counted me out before I said, in `turn`, that I work in the next epoch: nobody waits for my clock.
+     * release: as when I find no more work; pairs with the acquire of the gates' member words */
+    store_release(&p->slot->working, 0);
+    store_relaxed(&p->slot->alive, 0); /* nobody reads anything of mine on the strength of it */
+    shmt_gates_rouse(&p->clocks);
+    let_go(p->slot);
 }
 
 uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank) {
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
     const struct shmt_shm_slot *slot = &store->slot[rank];
-    const uint32_t pid = load_relaxed(&slot->guest); /* for display, and for a look at its lock */
+    const uint32_t pid = load_relaxed(&slot->guest) & ~ON_ITS_WAY; /* for display, and for a look at its lock */
     return pid ? pid : load_relaxed(&slot->alive) ? UINT32_MAX : 0;
 }
 
 int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
     struct shmt_shm_slot *slot = &store->slot[rank];
-    if (load_relaxed(&slot->alive) && !shmt_shm_is_live(store)) return 0;
+    if (!shmt_shm_is_live(store)) {
+        if (load_relaxed(&slot->alive)) return 0;
+        /* `alive` stays as it is: should the chief be counting the dead one in at this very moment, all must see the same
+         * members, and the next look finds that a gradient will be missing. */
+        let_go(slot);
+        return 1;
+    }
     if (store->spec.policy.write == SHMT_WRITE_LOCKED)
         shmt_locks_free(&(const struct shmt_locks){.word = store->locks, .mask = store->layout.lock_mask}, rank);
     store_relaxed(&slot->working, 0); /* relaxed, both: the dead one's pushes are as complete as they will ever be */
@@ -115,13 +135,14 @@ void shmt_shm_admit_all(struct shmt_shm_seat *chief) {
     for (uint32_t rank = first_guest(store); rank < store->spec.n_seats; rank++) {
         struct shmt_shm_slot *slot = &store->slot[rank];
         const bool here = load_relaxed(&slot->alive) != 0; /* my own word, or that of who mourns */
-        if (here && load_relaxed(&slot->parting))
-            count_out(slot);
-        else if (!here && load_relaxed(&slot->guest) != 0) { /* relaxed: it has written nothing that is read here */
-            if (load_relaxed(&slot->parting))
-                let_go(slot);
-            else
-                count_in(chief, slot);
-        }
+        if (here && load_relaxed(&slot->parting)) count_out(slot);
+        if (here) continue;
+        /* acquire: pairs with the release in shmt_shm_come, and so with that of whoever had the seat before */
+        const uint32_t guest = load_acquire(&slot->guest);
+        if (guest == 0 || guest & ON_ITS_WAY) continue;
+        if (load_relaxed(&slot->parting))
+            let_go(slot);
+        else
+            count_in(chief, slot);
     }
 }

@@ -29,8 +29,9 @@ struct shmt_shm_slot {
     struct shmt_gate gate;
     alignas(SHMT_LINE) _Atomic uint32_t alive; /* counts at meetings (set to 1 before workers exist) */
     _Atomic uint32_t working;                  /* has work in this epoch: counts for the staleness bound */
-    _Atomic uint32_t guest;                    /* a lock word: process id of the guest that has reserved the seat; 0: free */
-    _Atomic uint32_t parting;                  /* owner (a guest): let me go at the end of the epoch */
+    _Atomic uint32_t guest;   /* a lock word: process id of the guest that has reserved the seat, and whether it
+                                                  is on its way still (guests.c); 0: free */
+    _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch */
     alignas(SHMT_LINE) struct shmt_counters counters;
     alignas(SHMT_LINE) _Atomic uint64_t undo_place; /* room for the old bytes of the block that is being changed */
     alignas(SHMT_LINE) float undo[SHMT_UNDO_FLOATS];

@@ -160,8 +160,8 @@ static void leave(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     /* Who leaves before the end keeps counting: without its gradients the others must not go on, and the abort word ends them.
      * relaxed: nobody reads anything of mine on the strength of it. */
-    if (p->over) store_relaxed(&p->slot->alive, 0);
-    if (p->over && p->guest) shmt_shm_give_back(p);
+    if (p->over && !p->guest) store_relaxed(&p->slot->alive, 0);
+    if (p->over && p->guest && !p->given_back) shmt_shm_give_back(p); /* else it may be somebody else's already */
     free(p->nodes);
     free(p->scratch);
     free(p);
@@ -187,6 +187,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
         leave(&p->seat);
         return rc;
     }
+    if (p->guest) shmt_shm_come(p);
     *out = &p->seat;
     return 0;
 }
