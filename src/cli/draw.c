@@ -3,7 +3,9 @@
 
 #include <math.h>
 
-#define MOST_LOSSES  20 /* of the sparkline: older ones would flatten what happens now */
+#define MOST_LOSSES  20 /* of a line of them: older ones would flatten what happens now */
+#define FEW_LOSSES   6
+#define LEAST_CHANGE 0.000005 /* of a loss, in five decimals */
 #define LEAST_BAR    8
 #define WIDE         60  /* columns from which on there are words and long times */
 #define SPEED        64  /* columns of speed and losses when they stand beside the bar ... */
@@ -105,48 +107,57 @@ static void loss_words(double loss, char out[32]) {
         snprintf(out, 32, fabs(loss) < 1000 ? "%.5f" : "%.3e", loss);
 }
 
-/* By how much it is lower or higher than in the epoch before. */
-static void draw_change(const struct draw_state *s, bool blocks, struct pen *pen) {
+/* The losses by epoch, the oldest first, into value (MOST_LOSSES); returns how many. The epoch that goes on counts only where
+ * there would be one loss otherwise: later, a mean over some examples differs from that over all by more than epochs do. */
+static unsigned losses_by_epoch(const struct draw_state *s, unsigned most, double *value) {
+    const size_t all = s->n_before == 1 ? 2 : s->n_before;
+    unsigned n = 0;
+    for (size_t i = all > most ? all - most : 0; i < all; i++) {
+        const double x = i < s->n_before ? s->losses_before[i] : s->loss;
+        if (isfinite(x)) value[n++] = x;
+    }
+    return n;
+}
+
+/* Lowest to highest over the eight levels. */
+static void draw_losses(const double *value, unsigned n, struct pen *pen) {
+    double least = INFINITY, most = -INFINITY;
+    for (unsigned i = 0; i < n; i++) {
+        least = fmin(least, value[i]);
+        most = fmax(most, value[i]);
+    }
+    for (unsigned i = 0; i < n; i++)
+        pen_text(pen, PEN_CYAN, draw_level(most > least ? (value[i] - least) / (most - least) : 0.5));
+}
+
+static void draw_change(double change, bool blocks, struct pen *pen) {
+    static const char *const SIGNS[2][3] = {{" -", " =", " +"}, {" ↓ ", " → ", " ↑ "}};
+    static const enum pen_colour COLOURS[] = {PEN_GREEN, PEN_DIM, PEN_RED};
+    const int way = fabs(change) < LEAST_CHANGE ? 1 : change < 0 ? 0 : 2;
     char words[32];
-    const double before = s->n_before > 0 ? s->losses_before[s->n_before - 1] : NAN, change = s->loss - before;
-    if (isnan(change) || pen_left(pen) < 20) return;
     loss_words(fabs(change), words);
-    const bool falls = change < 0;
-    pen_text(pen, falls ? PEN_GREEN : PEN_RED, blocks ? (falls ? " ↓ " : " ↑ ") : (falls ? " -" : " +"));
+    if (pen_left(pen) < 3 + pen_width(words)) return;
+    pen_text(pen, COLOURS[way], SIGNS[blocks][way]);
     pen_text(pen, PEN_PLAIN, words);
 }
 
-/* The last epochs' losses up to this moment's, lowest to highest over the eight levels. */
-static void draw_losses(const struct draw_state *s, struct pen *pen) {
-    double value[MOST_LOSSES], least = INFINITY, most = -INFINITY;
-    unsigned n = 0;
-    const unsigned room = pen_left(pen) < MOST_LOSSES ? pen_left(pen) : MOST_LOSSES;
-    const size_t first = s->n_before + 1 > room ? s->n_before + 1 - room : 0;
-    for (size_t i = first; i <= s->n_before && n < room; i++) {
-        const double x = i < s->n_before ? s->losses_before[i] : s->loss;
-        if (!isfinite(x)) continue;
-        value[n++] = x;
-        least = fmin(least, x);
-        most = fmax(most, x);
-    }
-    if (n < 2) return;
-    for (unsigned i = 0; i < n; i++) {
-        const double height = most > least ? (value[i] - least) / (most - least) : 0.5;
-        pen_text(pen, PEN_CYAN, draw_level(height));
-    }
+static void draw_trend(const struct draw_state *s, const struct draw_screen *screen, struct pen *pen) {
+    double value[MOST_LOSSES];
+    const bool wide = screen->columns >= WIDE;
+    const unsigned n = losses_by_epoch(s, wide ? MOST_LOSSES : FEW_LOSSES, value);
+    if (n < 2 || pen_left(pen) < n + 12) return;
+    pen_text(pen, PEN_DIM, wide ? "   by epoch " : " ");
+    if (screen->blocks) draw_losses(value, n, pen);
+    draw_change(value[n - 1] - value[n - 2], screen->blocks, pen);
 }
 
 static void draw_speed(const struct draw_state *s, const struct draw_screen *screen, struct pen *pen) {
     char rate[16], loss[32];
-    const bool wide = screen->columns >= WIDE;
     pen_text(pen, PEN_BOLD, pen_short(s->examples_per_second, rate));
-    pen_text(pen, PEN_DIM, wide ? " examples/s   loss " : "/s  loss ");
+    pen_text(pen, PEN_DIM, screen->columns >= WIDE ? " examples/s   loss " : "/s  loss ");
     loss_words(s->loss, loss);
     pen_format(pen, PEN_BOLD, "%-7s", loss);
-    draw_change(s, screen->blocks, pen);
-    if (!screen->blocks) return;
-    pen_repeat(pen, PEN_PLAIN, " ", wide ? 3 : 1);
-    draw_losses(s, pen);
+    draw_trend(s, screen, pen);
 }
 
 /* ---- all of it ---- */

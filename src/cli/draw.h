@@ -2,7 +2,7 @@
  * a second; what is seen on a terminal is decided here, how it gets there in display.c.
  *
  *     epoch  3/10  41 %  ━━━━ ━━━━ ━╸── ──── ──── ──── ──── ──── ──── ────  1 min 20 s left
- *     1.23 M examples/s   loss 0.31245   ↓ 0.01230   █▅▃▂▁
+ *     1.23 M examples/s   loss 0.31245   by epoch █▅▃▂▁ ↓ 0.01230
  *     4 workers   ▆ computing 87 %   ▁ waiting 11 %   · evaluating 2 %
  *     0 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   154 k   1 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   151 k
  *     2 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁·   149 k   3 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁   158 k
