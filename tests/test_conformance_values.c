@@ -126,9 +126,10 @@ static int pull_while_others_push(struct run *run, shmtrain_session *s) {
 
 static void pulls_whole_rows(const struct kase *k) {
     struct run run;
-    struct shmt_spec spec = spec_of(k, 4000, 1, WHOLE);
+    struct shmt_spec spec = spec_of(k, 800, 1, WHOLE);
     if (k->policy.write != SHMT_WRITE_LOCKED && k->policy.write != SHMT_WRITE_AGGREGATE) return;
     spec.item = 4;
+    spec.epochs = 1;
     begin(&run, k, spec);
     go_well(&run, pull_while_others_push);
     end(&run);
