@@ -1,6 +1,6 @@
-/* Tests of training where the system gives less: where it refuses binding, as containers do, where /dev/shm is small, and where
- * memory is limited. Training goes on with a line where that is possible, and is refused with figures where it is not; nothing is
- * killed. Each in a process of its own. */
+/* Tests of training where the system gives less: where it refuses binding, as containers do, where /dev/shm is small, and
+ * where memory is limited. Training goes on with a line where that is possible, and is refused with figures where it is not;
+ * nothing is killed. Each in a process of its own. */
 #include "api_help.h"
 #include "real_group.h"
 #include "refuse.h"

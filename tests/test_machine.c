@@ -1,6 +1,6 @@
-/* Tests of api's decisions about the machine, and of where loaded data shall lie: for machines of HWLOC_SYNTHETIC with figures in
- * folders that stand for /. What the kernel would refuse is refused by the wrapped calls below. Plans as users see them are in
- * test_plan.c. */
+/* Tests of api's decisions about the machine, and of where loaded data shall lie: for machines of HWLOC_SYNTHETIC with
+ * figures in folders that stand for /. What the kernel would refuse is refused by the wrapped calls below. Plans as users
+ * see them are in test_plan.c. */
 #include "api/load_place.h"
 #include "api/machine.h"
 #include "backends/plain.h"

@@ -1,6 +1,6 @@
-/* Tests of topo's nodes and memory, and of plans for workers of several threads: machines that we do not have by HWLOC_SYNTHETIC,
- * their memory in folders that stand for /, and what a kernel with one node can show. Placement on real nodes is shown by
- * tests/numa. */
+/* Tests of topo's nodes and memory, and of plans for workers of several threads: machines that we do not have by
+ * HWLOC_SYNTHETIC, their memory in folders that stand for /, and what a kernel with one node can show. Placement on real
+ * nodes is shown by tests/numa. */
 #include "topo/topo.h"
 
 #include "fake_root.h"

@@ -1,7 +1,7 @@
 /* Where loaded data shall lie: see load_place.h.
  *
- * Strata (ps/strata.h) say which examples belong to which node. Where an example's nonzeros begin is not known before the data is
- * there; it is interpolated between the parts that were counted, which is near enough for pages. */
+ * Strata (ps/strata.h) say which examples belong to which node. Where an example's nonzeros begin is not known before the
+ * data is there; it is interpolated between the parts that were counted, which is near enough for pages. */
 #include "api/load_place.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Where loaded data shall lie: the examples that the workers of a NUMA node read first, on that node. Pure planning, for the loader
- * and for whoever shows a plan. */
+/* Where loaded data shall lie: the examples that the workers of a NUMA node read first, on that node. Pure planning, for the
+ * loader and for whoever shows a plan. */
 #ifndef SHMT_API_LOAD_PLACE_H
 #define SHMT_API_LOAD_PLACE_H
 

@@ -126,7 +126,7 @@ enum shmt_pages shmt_machine_pages(struct shmt_machine *machine, uint64_t bytes,
 
 int shmt_machine_settle(struct shmt_machine *machine, const struct shmt_backend_ops *ops, struct shmt_spec *spec,
                         struct shmt_error *e) {
-    struct shmt_need need, huge;
+    struct shmt_need need = {0}, huge = {0};
     spec->placement = machine->placement;
     if (!(ops->caps & SHMT_CAP_MANY)) { /* ordinary memory of this process */
         spec->placement.policy = SHMT_PLACE_OFF;

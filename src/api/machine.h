@@ -27,9 +27,9 @@ struct shmt_machine {
     const struct shmt_log *log;
 };
 
-/* For `n_workers` workers and `n_guests` further ones, who may come later, of `n_threads` threads each, with `n_seats` seats in
- * all, which is one for each worker or one for each thread. Guests' seats have places, too, but the workers decide which nodes are
- * used and whether there are cores enough. Errors: _MEMORY. */
+/* For `n_workers` workers and `n_guests` further ones, who may come later, of `n_threads` threads each, with `n_seats` seats
+ * in all, which is one for each worker or one for each thread. Guests' seats have places, too, but the workers decide which
+ * nodes are used and whether there are cores enough. Errors: _MEMORY. */
 int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *topo, uint32_t n_workers, uint32_t n_guests,
                       uint32_t n_threads, uint32_t n_seats, const struct shmt_log *log, struct shmt_machine *out,
                       struct shmt_error *e);
@@ -38,7 +38,8 @@ void shmt_machine_free(struct shmt_machine *machine); /* {0} is fine */
 /* Binds the calling thread as planned for a seat; where the kernel refuses, it runs unbound. */
 void shmt_machine_bind(const struct shmt_machine *machine, uint32_t seat);
 
-/* Which pages `bytes` of "the `what`", spread over the nodes, get; huge pages that it gives are not free for the next who asks. */
+/* Which pages `bytes` of "the `what`", spread over the nodes, get; huge pages that it gives are not free for the next who
+ * asks. */
 enum shmt_pages shmt_machine_pages(struct shmt_machine *machine, uint64_t bytes, const char *what);
 
 /* Completes a spec whose sizes are known: its placement, and with it the pages of the store. Errors: those of ops->plan. */

@@ -1,7 +1,8 @@
 /* What a run would do with the machine, without training: shmtrain_store_plan.
  *
- * The data is counted and the spec made by the same code that trains, on a store of the plan's own, so that tables and parameters of
- * the application's stay as they are. What a plan says of shards and parts is worked out by the functions that place them. */
+ * The data is counted and the spec made by the same code that trains, on a store of the plan's own, so that tables and
+ * parameters of the application's stay as they are. What a plan says of shards and parts is worked out by the functions that
+ * place them. */
 #include "api/plan.h"
 
 #include <stdlib.h>
@@ -93,8 +94,8 @@ static void plan_available(struct shmt_plan_kept *kept, const struct shmt_crew *
 
 /* ---- memory ---- */
 
-/* `bytes` more that the run would place on a node, by its index in the placement; below 0 on all that it uses, in turn. Where the
- * system puts them is not known, unless there is one node only. */
+/* `bytes` more that the run would place on a node, by its index in the placement; below 0 on all that it uses, in turn.
+ * Where the system puts them is not known, unless there is one node only. */
 static void need(struct shmt_plan_kept *kept, const struct shmt_placement *p, int32_t node, uint64_t bytes) {
     const int anywhere = p->policy == SHMT_PLACE_OFF;
     if (anywhere && kept->plan.n_nodes > 1) return;

@@ -13,8 +13,8 @@ struct shmt_prepared {
     uint64_t work_bytes;                   /* that preparing takes beside the segments */
 };
 
-/* Prepares training on `data` as far as that, and calls `use`. `store` is one of the caller's own, without tables, whose tables are
- * the model's afterwards. Errors: those of loading and of `use`. */
+/* Prepares training on `data` as far as that, and calls `use`. `store` is one of the caller's own, without tables, whose
+ * tables are the model's afterwards. Errors: those of loading and of `use`. */
 int shmt_train_prepare(struct shmtrain_store *store, const char *data,
                        int (*use)(struct shmtrain_store *store, const struct shmt_prepared *prepared, void *arg), void *arg);
 

@@ -1,4 +1,5 @@
-/* A plan of the machine as one JSON object; names are those of <shmtrain/plan.h>. A node of -1 ("over all, or anywhere") is null. */
+/* A plan of the machine as one JSON object; names are those of <shmtrain/plan.h>. A node of -1 ("over all, or anywhere") is
+ * null. */
 #include <shmtrain/plan.h>
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* Which pages memory gets: ordinary ones, reserved huge ones of 2 MiB, or transparent huge ones. Decided before a segment is laid
- * out, because ranges begin at whole pages; a segment may still have to do with less (segment.h). */
+/* Which pages memory gets: ordinary ones, reserved huge ones of 2 MiB, or transparent huge ones. Decided before a segment is
+ * laid out, because ranges begin at whole pages; a segment may still have to do with less (segment.h). */
 #ifndef SHMT_SEGMENT_PAGES_H
 #define SHMT_SEGMENT_PAGES_H
 

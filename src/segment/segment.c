@@ -1,4 +1,5 @@
-/* Making segments: see segment.h. Attaching and leaving is attach.c's matter, NUMA nodes placing.c's, what lies inside range.c's.
+/* Making segments: see segment.h. Attaching and leaving is attach.c's matter, NUMA nodes placing.c's, what lies inside
+ * range.c's.
  *
  * create works on a handle of its own, which undo takes back in any state; the caller's is set on success only. */
 #include "segment/segment.h"
@@ -48,8 +49,8 @@ static int check_need(uint64_t bytes, const char *what, struct shmt_error *e) {
     return shmt_budget_check(&budget, bytes, what, NULL, SHMT_SEGMENT_REMEDY, e);
 }
 
-/* Room of the file system that a given file lies in, which is small in containers; `placed` bytes of the need are there. Refuses
- * what does not fit, or, when the system has refused it already (`refused`), says so. */
+/* Room of the file system that a given file lies in, which is small in containers; `placed` bytes of the need are there.
+ * Refuses what does not fit, or, when the system has refused it already (`refused`), says so. */
 static int check_room(int fd, uint64_t bytes, uint64_t placed, int refused, struct shmt_error *e) {
     struct statfs system;
     char all[32], left[32], need[32];
@@ -147,8 +148,8 @@ static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segme
 
 /* ---- reserved huge pages ---- */
 
-/* Mapping has reserved as many as the segment needs, and policies are preferences, so touching them meets no lack; a kernel that
- * knows how places them itself and would say if it did. */
+/* Mapping has reserved as many as the segment needs, and policies are preferences, so touching them meets no lack; a kernel
+ * that knows how places them itself and would say if it did. */
 static int place_huge(const struct shmt_segment *segment, struct shmt_error *e) {
     for (uint64_t off = 0; off < segment->bytes; off += SHMT_HUGE_BYTES) {
         if (madvise(segment->base + off, SHMT_HUGE_BYTES, MADV_POPULATE_WRITE) == 0) continue;

@@ -1,12 +1,13 @@
-/* Shared memory segments: memory files without a name (memfd), inherited by forked workers, or files that have one (/dev/shm).
+/* Shared memory segments: memory files without a name (memfd), inherited by forked workers, or files that have one
+ * (/dev/shm).
  *
- * Made in this order, because each step protects the next: the need is held against what there is (budget.h, the free room of
- * /dev/shm, each node's free huge pages), memfd_create, ftruncate, seals against resizing, mmap, the NUMA policy of each range,
- * because placed pages do not move, posix_fallocate in steps, which places the pages -- so that a machine without memory is told
- * by an error here and not by a signal later -- and a look at where the pages are. What the machine refuses and can be done
- * without (a policy, huge pages, room on a node) is said in one line of the log. A header with magic, version, size and
- * fingerprint opens the segment; whoever attaches copies it first, checks the copy, and uses only the copy. Inside, everything
- * is an offset: different processes may have the segment at different addresses. */
+ * Made in this order, because each step protects the next: the need is held against what there is (budget.h, the free room
+ * of /dev/shm, each node's free huge pages), memfd_create, ftruncate, seals against resizing, mmap, the NUMA policy of each
+ * range, because placed pages do not move, posix_fallocate in steps, which places the pages -- so that a machine without
+ * memory is told by an error here and not by a signal later -- and a look at where the pages are. What the machine refuses
+ * and can be done without (a policy, huge pages, room on a node) is said in one line of the log. A header with magic,
+ * version, size and fingerprint opens the segment; whoever attaches copies it first, checks the copy, and uses only the
+ * copy. Inside, everything is an offset: different processes may have the segment at different addresses. */
 #ifndef SHMT_SEGMENT_SEGMENT_H
 #define SHMT_SEGMENT_SEGMENT_H
 
@@ -50,9 +51,9 @@ struct shmt_segment_wish {
     const struct shmt_log *log;            /* may be NULL */
 };
 
-/* `bytes` of contents (offset 0 of the contents is base + SHMT_SEGMENT_HEADER_BYTES), zero-filled. May take 0.3 s per GiB, since
- * it places every page. A given descriptor belongs to the segment from then on; after an error it is the caller's. Errors:
- * _MEMORY with needed and available figures, _SYSTEM; then nothing is left behind. */
+/* `bytes` of contents (offset 0 of the contents is base + SHMT_SEGMENT_HEADER_BYTES), zero-filled. May take 0.3 s per GiB,
+ * since it places every page. A given descriptor belongs to the segment from then on; after an error it is the caller's.
+ * Errors: _MEMORY with needed and available figures, _SYSTEM; then nothing is left behind. */
 int shmt_segment_create(const struct shmt_segment_wish *wish, struct shmt_segment *out, struct shmt_error *e);
 
 enum shmt_attach_flags {
@@ -61,8 +62,8 @@ enum shmt_attach_flags {
 };
 
 /* Maps an existing segment (by descriptor, which is duplicated and stays the caller's) somewhere else, after checking its
- * header against `fingerprint`, its size against the file's, and (unless NAMED) that nobody can resize it. Errors: _USAGE where it
- * is not the segment that it should be, _MEMORY, _SYSTEM. */
+ * header against `fingerprint`, its size against the file's, and (unless NAMED) that nobody can resize it. Errors: _USAGE
+ * where it is not the segment that it should be, _MEMORY, _SYSTEM. */
 int shmt_segment_attach(int fd, uint64_t fingerprint, int flags, struct shmt_segment *out, struct shmt_error *e);
 
 /* Unmaps and closes; harmless for a detached handle. The memory goes when the last process has done so. */

@@ -108,8 +108,8 @@ int shmt_topo_find_nodes(struct shmt_topo *topo, struct shmt_error *e) {
 
 uint32_t shmt_topo_all_nodes(const struct shmt_topo *topo) { return topo->all_nodes; }
 
-/* A single node is the whole machine, whose own figures are better: the node's leave out memory that came later, and know nothing
- * of what the kernel keeps back. */
+/* A single node is the whole machine, whose own figures are better: the node's leave out memory that came later, and know
+ * nothing of what the kernel keeps back. */
 static void read_machine(const struct shmt_topo *topo, struct shmt_node *out) {
     char path[PATH_BYTES];
     uint64_t total, available;

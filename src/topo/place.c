@@ -58,7 +58,7 @@ static uint32_t next_of_group(struct plan *p, uint32_t node) {
 
 int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t each, struct shmt_place *out,
                           struct shmt_error *e) {
-    if (each == 1) {
+    if (each <= 1) {
         shmt_topo_plan(topo, n, out);
         return 0;
     }

@@ -12,8 +12,8 @@
 #include "topo/topo_priv.h"
 
 /* hwloc's default filters: no devices, but all of the tree's levels, because NUMA nodes hang on them and vanish with them;
- * also what a cpuset forbids, so that a plan can show the whole machine. Nothing that needs binding threads to look around, which would disturb an application's threads; and where hwloc knows how
- * (2.8), without the tables that nobody reads here. */
+ * also what a cpuset forbids, so that a plan can show the whole machine. Nothing that needs binding threads to look around,
+ * which would disturb an application's threads; and where hwloc knows how (2.8), without the tables that nobody reads here. */
 static int load(hwloc_topology_t hwloc) {
     unsigned long flags = HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020800

@@ -61,8 +61,8 @@ uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level);
  * from the start again. The first places do not depend on n, except for `shared`. */
 void shmt_topo_plan(const struct shmt_topo *topo, uint32_t n, struct shmt_place *out);
 
-/* The same for n groups of `each` threads, out (n * each), group by group: groups are spread over the nodes in turn, the threads of
- * one stay on one node as long as a node has room for them. With groups of one, the plan above. Errors: _MEMORY. */
+/* The same for n groups of `each` threads, out (n * each), group by group: groups are spread over the nodes in turn, the
+ * threads of one stay on one node as long as a node has room for them. With groups of one, the plan above. Errors: _MEMORY. */
 int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t each, struct shmt_place *out,
                           struct shmt_error *e);
 
@@ -75,7 +75,8 @@ int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place,
 int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *place, uint32_t n, struct shmt_error *e);
 int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
 
-/* Whether threads of this process may be bound: 0, or _SYSTEM with the reason. Binds the calling thread to what it is bound to. */
+/* Whether threads of this process may be bound: 0, or _SYSTEM with the reason. Binds the calling thread to what it is bound
+ * to. */
 int shmt_topo_may_bind(const struct shmt_topo *topo, struct shmt_error *e);
 
 /* ---- memory: node.c, memory.c ---- */
@@ -89,20 +90,20 @@ void shmt_topo_node(const struct shmt_topo *topo, uint32_t i, struct shmt_node *
 /* 1: the system makes transparent huge pages for shared memory that asks for them (shmem_enabled). */
 int shmt_topo_transparent(const struct shmt_topo *topo);
 
-/* Where pages of this range shall be placed: on the nodes `node` (the system's numbers), filled one after the other (BIND) or page
- * by page in turn (INTERLEAVE). To be called before any of them is placed: pages never move. A full node is no error and kills
- * nobody, its pages go elsewhere (shmt_topo_where tells). For shared memory it holds whichever process touches a page first,
- * except in reserved huge pages, where it is this mapping's own. Errors: _SYSTEM where the kernel refuses (containers, nodes that
- * the cpuset leaves out), _MEMORY. */
+/* Where pages of this range shall be placed: on the nodes `node` (the system's numbers), filled one after the other (BIND)
+ * or page by page in turn (INTERLEAVE). To be called before any of them is placed: pages never move. A full node is no error
+ * and kills nobody, its pages go elsewhere (shmt_topo_where tells). For shared memory it holds whichever process touches a
+ * page first, except in reserved huge pages, where it is this mapping's own. Errors: _SYSTEM where the kernel refuses
+ * (containers, nodes that the cpuset leaves out), _MEMORY. */
 int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes, enum shmt_memory_policy policy,
                           const uint32_t *node, uint32_t n_nodes, struct shmt_error *e);
 
 /* Whether memory of this process may be put on nodes: 0, or _SYSTEM with the reason. */
 int shmt_topo_may_place(const struct shmt_topo *topo, const uint32_t *node, uint32_t n_nodes, struct shmt_error *e);
 
-/* Where the pages of this range are: bytes_on_node (shmt_topo_all_nodes) by the index of shmt_topo_node. Each page looked at is
- * read once, so it must be there or may come to be. Exact for up to 4096 pages, else an estimate from 4096 of them, evenly spread.
- * Errors: _SYSTEM where the kernel does not tell. */
+/* Where the pages of this range are: bytes_on_node (shmt_topo_all_nodes) by the index of shmt_topo_node. Each page looked at
+ * is read once, so it must be there or may come to be. Exact for up to 4096 pages, else an estimate from 4096 of them,
+ * evenly spread. Errors: _SYSTEM where the kernel does not tell. */
 int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes, uint64_t page_bytes, uint64_t *bytes_on_node,
                     struct shmt_error *e);
 

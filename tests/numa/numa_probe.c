@@ -1,12 +1,13 @@
-/* Runs training on a machine with several NUMA nodes and compares where everything lies with what the plan says. Meant for the
- * emulator of check_numa, which is the one that reads its lines "ok ..." and "not ok ...".
+/* Runs training on a machine with several NUMA nodes and compares where everything lies with what the plan says. Meant for
+ * the emulator of check_numa, which is the one that reads its lines "ok ..." and "not ok ...".
  *
  *     numa_probe TITLE [KEY=VALUE ...] [OPTION=VALUE ...]
  *
- * Options are those of shmtrain. Keys: data=NAME; fill=NODE:MIB (before, memory of a node is taken until so many MiB are free);
- * refuse=1 (binding is refused, as in containers); note=WORDS (this is to be logged; may be repeated); pages=2M or pages=4K (what
- * the memory is to have); join=1 (a process joins the workers by name); unused=NODE (the plan knows that the node may not be used); transparent=1 (transparent huge pages are
- * to be in use). Without a note, nothing at all is to be logged. Exit status: the number of failed checks. */
+ * Options are those of shmtrain. Keys: data=NAME; fill=NODE:MIB (before, memory of a node is taken until so many MiB are
+ * free); refuse=1 (binding is refused, as in containers); note=WORDS (this is to be logged; may be repeated); pages=2M or
+ * pages=4K (what the memory is to have); join=1 (a process joins the workers by name); unused=NODE (the plan knows that the
+ * node may not be used); transparent=1 (transparent huge pages are to be in use). Without a note, nothing at all is to be
+ * logged. Exit status: the number of failed checks. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,8 +21,8 @@ struct notes {
     char text[4096];
 };
 
-/* Trains on `data`, and compares where shards, state, gradients and data lie, before the first step, with the plan that the same
- * options give. Prints checks. */
+/* Trains on `data`, and compares where shards, state, gradients and data lie, before the first step, with the plan that the
+ * same options give. Prints checks. */
 struct look {
     struct shmtrain_store *store; /* the one that trains */
     const struct shmtrain_plan *plan;
@@ -35,7 +35,8 @@ struct look {
 };
 void look_at_training(struct look *look, const char *data);
 
-/* Pages of each node (MOST_NODES of them, by the plan's index) that lie wholly within a range; returns how many there are in all. */
+/* Pages of each node (MOST_NODES of them, by the plan's index) that lie wholly within a range; returns how many there are in
+ * all. */
 uint64_t pages_on(const struct look *look, const void *at, uint64_t bytes, uint64_t page, uint64_t *on);
 
 /* The plan's index of a node. */
@@ -43,7 +44,8 @@ uint32_t index_of(const struct look *look, int32_t node);
 
 /* ---- probe_workers.c ---- */
 
-/* Runs a worker function of its own and compares on which processors it runs, and where it sees the parameters, with the plan. */
+/* Runs a worker function of its own and compares on which processors it runs, and where it sees the parameters, with the
+ * plan. */
 void look_at_workers(struct look *look);
 
 /* The same, while a process that was forked before joins by name, as a guest that has the next place. The store has one. */

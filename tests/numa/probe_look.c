@@ -91,7 +91,8 @@ static void look_at_shards(const struct look *look, const struct shmt_store *shm
         expect(look, "all state", shm->state, shm->layout.flat.n * sizeof(float), shm->segment.page_bytes, -1, 100);
 }
 
-/* Gradient buffers are on the seat's node where the plan says that what one uses is its own: then parts of the data are, too. */
+/* Gradient buffers are on the seat's node where the plan says that what one uses is its own: then parts of the data are,
+ * too. */
 static void look_at_gradients(const struct look *look, const struct shmt_store *shm) {
     char what[64];
     const struct shmt_shm_layout *l = &shm->layout;

@@ -1,4 +1,5 @@
-/* Looking where workers run and what they see of the parameters, those that are forked and one that joins by name: see probe.h. */
+/* Looking where workers run and what they see of the parameters, those that are forked and one that joins by name: see
+ * probe.h. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
