@@ -36,11 +36,21 @@ static int seat_failed(struct shmtrain_session *s, int status) {
     return status;
 }
 
-static void begin_busy(struct shmtrain_session *s) { s->busy_since_ns = shmt_now_ns(); }
+/* relaxed: my own words, read for display */
+static uint64_t all_waits(const struct shmtrain_session *s) {
+    return load_relaxed(&s->seat->counters->wait_clock_ns) + load_relaxed(&s->seat->counters->wait_epoch_ns);
+}
 
+static void begin_busy(struct shmtrain_session *s) {
+    s->busy_since_ns = shmt_now_ns();
+    s->waits_before_ns = all_waits(s);
+}
+
+/* All since then that was not waiting: computing, and in `aggregate` adding gradients and applying them, which publish does. */
 static void end_busy(struct shmtrain_session *s) {
+    const uint64_t passed_ns = shmt_now_ns() - s->busy_since_ns, waited_ns = all_waits(s) - s->waits_before_ns;
     /* One writer, read by displays: only the value matters. */
-    bump_relaxed(&s->seat->counters->busy_ns, shmt_now_ns() - s->busy_since_ns);
+    if (passed_ns > waited_ns) bump_relaxed(&s->seat->counters->busy_ns, passed_ns - waited_ns);
 }
 
 /* For display as well: one writer, and a double in a word. */
@@ -116,12 +126,12 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     if (!s->in_work) return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock without an item: call shmtrain_next first");
     int rc = check_lent(s);
     if (rc < 0) return rc;
-    end_busy(s);
     s->in_work = false;
     memset(s->table, 0, sizeof s->table);
     bump_relaxed(&s->seat->counters->examples, s->work.n);
     add_loss(&s->seat->counters->loss_bits, s->loss);
     rc = s->ops->publish(s->seat, &fate);
+    end_busy(s);
     if (rc < 0) return seat_failed(s, rc);
     if (out) *out = fate;
     return 0;
