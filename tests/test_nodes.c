@@ -21,7 +21,11 @@
 #define GIB        ((uint64_t)1 << 30)
 
 /* Calls that the test makes fail with this errno; 0: the real ones. */
-static struct { int syscall; } sys;
+static struct {
+    int syscall;
+    uint32_t turns;  /* move_pages tells of pages that were dealt out to so many nodes in turn ... */
+    uint64_t filled; /* ... up to this address; the rest are on node 0. 0: the real call */
+} sys;
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
@@ -34,6 +38,13 @@ long __wrap_syscall(long number, ...) {
     if (sys.syscall) {
         errno = sys.syscall;
         return -1;
+    }
+    if (sys.filled) {
+        for (long i = 0; i < a[1]; i++) {
+            const uint64_t page = ((uint64_t *)a[2])[i] / 4096;                        /* NOLINT(performance-no-int-to-ptr) */
+            ((int *)a[4])[i] = page < sys.filled / 4096 ? (int)(page % sys.turns) : 0; /* NOLINT(performance-no-int-to-ptr) */
+        }
+        return 0;
     }
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
@@ -327,6 +338,34 @@ static void a_large_range_is_estimated_from_samples(void **state) {
     shmt_topo_close(topo);
 }
 
+/* Of 256 MiB that were interleaved over `nodes` nodes until all but node 0 were full, from `share` hundredths on. */
+static void expect_estimate(const struct shmt_topo *topo, const unsigned char *at, uint32_t nodes, uint64_t share) {
+    const uint64_t bytes = 256 * MIB, dealt = bytes / 100 * share;
+    uint64_t on[8];
+    struct shmt_error e = {0};
+    sys.turns = nodes;
+    sys.filled = (uint64_t)(uintptr_t)at + dealt;
+    assert_int_equal(shmt_topo_where(topo, at, bytes, 4096, on, &e), 0);
+    sys.filled = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        const uint64_t truth = (i < nodes ? dealt / nodes : 0) + (i == 0 ? bytes - dealt : 0);
+        assert_true(on[i] <= truth + bytes / 40 / nodes && on[i] + bytes / 40 / nodes >= truth);
+    }
+}
+
+static void estimates_are_right_for_pages_that_take_turns(void **state) {
+    (void)state;
+    struct shmt_topo *topo = open_topo("numa:8 core:1 pu:1", NULL);
+    unsigned char *at = mmap(NULL, 256 * MIB, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(at != MAP_FAILED);
+    for (uint32_t nodes = 1; nodes <= 8; nodes++) {
+        expect_estimate(topo, at, nodes, 100);
+        expect_estimate(topo, at, nodes, 61);
+    }
+    munmap(at, 256 * MIB);
+    shmt_topo_close(topo);
+}
+
 static void refusals_of_the_kernel_are_told(void **state) {
     (void)state;
     struct shmt_topo *topo = open_topo(NULL, NULL);
@@ -368,6 +407,7 @@ int main(void) {
         cmocka_unit_test(a_thread_is_bound_to_its_group_or_node),
         cmocka_unit_test(memory_lies_where_the_kernel_says),
         cmocka_unit_test(a_large_range_is_estimated_from_samples),
+        cmocka_unit_test(estimates_are_right_for_pages_that_take_turns),
         cmocka_unit_test(refusals_of_the_kernel_are_told),
     };
     alarm(120);

@@ -7,10 +7,10 @@
 
 #include "base/atomic.h"
 #include "base/checked.h"
-#include "base/random.h"
 #include "topo/topo_priv.h"
 
 #define SAMPLES   4096u
+#define STRETCH   64u /* pages; so many nodes can take turns */
 #define AT_A_TIME 512u
 
 static int bind_area(const struct shmt_topo *topo, void *at, uint64_t bytes, enum shmt_memory_policy policy,
@@ -60,12 +60,13 @@ static uint32_t index_of(const struct shmt_topo *topo, int node) {
     return i;
 }
 
-/* The page that look number `i` is at: one of its share of all pages, chosen by hash, because a fixed stride would see one node
- * only of pages that are dealt out in turn. */
+/* The page that look number `i` of `looks` is at. Of more pages than looks, stretches of neighbours are looked at, evenly
+ * spread: pages that are dealt out to the nodes in turn are seen in their true shares then, which single ones at a fixed
+ * stride, or at random, would not show. */
 static uint64_t sample(uint64_t i, uint64_t pages, uint64_t looks) {
-    const uint64_t from = (uint64_t)((unsigned __int128)i * pages / looks);
-    const uint64_t to = (uint64_t)((unsigned __int128)(i + 1) * pages / looks);
-    return from + shmt_below(shmt_hash64(i, pages, 0, 0), to - from);
+    if (looks == pages) return i;
+    const uint64_t stretches = looks / STRETCH;
+    return (uint64_t)((unsigned __int128)(i / STRETCH) * (pages - STRETCH) / (stretches - 1)) + i % STRETCH;
 }
 
 int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes, uint64_t page_bytes, uint64_t *bytes_on_node,

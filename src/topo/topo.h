@@ -102,8 +102,8 @@ int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes
 int shmt_topo_may_place(const struct shmt_topo *topo, const uint32_t *node, uint32_t n_nodes, struct shmt_error *e);
 
 /* Where the pages of this range are: bytes_on_node (shmt_topo_all_nodes) by the index of shmt_topo_node. Each page looked at
- * is read once, so it must be there or may come to be. Exact for up to 4096 pages, else an estimate from 4096 of them,
- * evenly spread. Errors: _SYSTEM where the kernel does not tell. */
+ * is read once, so it must be there or may come to be. Exact for up to 4096 pages, else an estimate from 4096 of them, in 64
+ * evenly spread stretches. Errors: _SYSTEM where the kernel does not tell. */
 int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes, uint64_t page_bytes, uint64_t *bytes_on_node,
                     struct shmt_error *e);
 
