@@ -41,18 +41,19 @@ static void expect_on(const struct look *look, const char *what, const void *at,
           (unsigned long long)n, node);
 }
 
-/* On each node that workers are on, as many pages as on the others. */
+/* On each node that workers are on, as many pages as on the others; of very many pages the kernel is asked about some only. */
 static void expect_spread(const struct look *look, const char *what, const void *at, uint64_t bytes, uint64_t page) {
     uint64_t on[MOST_NODES], used = 0, spread = 0;
     const uint64_t n = pages_on(look, at, bytes, page, on);
     const struct shmt_placement *p = &look->store->spec.placement;
+    const uint64_t each = n / p->n_nodes, play = n > 4096 ? each / 50 : 2;
     for (uint32_t k = 0; k < p->n_nodes; k++) {
         const uint64_t there = on[index_of(look, (int32_t)p->node[k])];
         used += there;
-        spread += there + 1 >= n / p->n_nodes && there <= n / p->n_nodes + 2;
+        spread += there + play >= each && there <= each + play;
     }
-    check(used == n && spread == p->n_nodes, "%s: %llu pages, spread evenly over %u nodes", what, (unsigned long long)n,
-          p->n_nodes);
+    check(used + p->n_nodes > n && spread == p->n_nodes, "%s: %llu pages, spread evenly over %u nodes", what,
+          (unsigned long long)n, p->n_nodes);
 }
 
 /* Nobody has said where these pages shall be. */
