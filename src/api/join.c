@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "api/guest_data.h"
+#include "api/probe.h"
 #include "api/progress.h"
 #include "api/store_priv.h"
 #include "api/workers.h"
@@ -128,6 +129,17 @@ static int make_crew(struct stay *stay) {
                              &store->error);
 }
 
+/* Without its libraries a guest would fail in the middle of the run. */
+static int find_libraries(struct stay *stay) {
+    struct shmtrain_store *store = stay->store;
+    const char *theirs = store->visit.manifest->blas;
+    const int rc = store->job.model ? shmt_probe_libraries(store, store->job.model, &stay->crew) : 0;
+    if (rc == 0 && store->job.model && strcmp(store->blas, theirs) != 0)
+        shmt_log(&store->log, "the run of store %s has %s and this program has %s: sums may differ in their last bits",
+                 store->visit.name, theirs, store->blas);
+    return rc;
+}
+
 static int make_abort_word(struct stay *stay) {
     void *page = mmap(NULL, sizeof *stay->abort, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return shmt_fail_errno(&stay->store->error, "no memory to join store %s", stay->store->visit.name);
@@ -207,6 +219,7 @@ static int prepare(struct stay *stay, shmtrain_worker *worker, void *arg) {
     int rc = check_run(store, worker);
     if (rc == 0 && !worker) rc = shmt_guest_data_open(&stay->data, store);
     if (rc == 0) rc = make_crew(stay);
+    if (rc == 0) rc = find_libraries(stay);
     if (rc == 0) rc = make_abort_word(stay);
     if (rc == 0) rc = take_seats(stay);
     if (rc < 0) return rc;

@@ -84,9 +84,9 @@ int shmt_lease_decide(struct shmtrain_store *store, uint64_t train_bytes, uint64
     shmt_named_room(&left, &size);
     if (!shmt_add_u64(train_bytes, valid_bytes, &data_bytes)) data_bytes = UINT64_MAX;
     lease->shares = shmt_add_u64(data_bytes, need.total_bytes + HEADERS_BYTES, &bytes) && bytes <= left;
-    if (lease->shares) return 0;
+    if (lease->shares || need.total_bytes > left) return 0; /* nor will the store, which is an error */
     shmt_bytes_text(data_bytes, text[0], sizeof text[0]);
-    shmt_bytes_text(left > need.total_bytes ? left - need.total_bytes : 0, text[1], sizeof text[1]);
+    shmt_bytes_text(left - need.total_bytes, text[1], sizeof text[1]);
     shmt_log(&store->log,
              "the data (%s) does not fit into /dev/shm (%s free): it stays private, so nobody can join as a worker; observers "
              "can",

@@ -8,9 +8,11 @@
 #include "api/manifest_priv.h"
 
 /* Other programs read it: a field more, less or elsewhere is another version. */
-_Static_assert(sizeof(struct shmt_manifest) == 10120 && offsetof(struct shmt_manifest, table) == 4600 &&
-                   offsetof(struct shmt_manifest, train) == 9248,
+_Static_assert(sizeof(struct shmt_manifest) == 10128 && offsetof(struct shmt_manifest, table) == 4608 &&
+                   offsetof(struct shmt_manifest, train) == 9256,
                "the layout of version 1");
+_Static_assert(sizeof(struct shmt_spec) == 5056,
+               "its new words belong into the manifest, too: here, in manifest.h and manifest_check.c");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
 
 void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *out) {
@@ -33,6 +35,7 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .count_lost = spec->count_lost,
         .l2_shares = spec->l2_shares,
         .spin_ns = spec->spin_ns,
+        .spin_seats = spec->spin_seats,
         .rule = spec->rule.kind,
         .rate_kind = (uint32_t)spec->rate.kind,
         .l1 = spec->rule.l1,
@@ -54,6 +57,7 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .place_parts = p->parts,
         .place_n_nodes = p->n_nodes,
         .place_page_bytes = p->page_bytes,
+        .place_transparent = p->transparent,
         .n_tables = spec->n_tables,
     };
     memcpy(out->place_node, p->node, sizeof out->place_node);
@@ -121,6 +125,7 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
         .count_lost = m->count_lost != 0,
         .l2_shares = m->l2_shares != 0,
         .spin_ns = m->spin_ns,
+        .spin_seats = m->spin_seats,
         .board_bytes = m->board_bytes,
         .head_bytes = sizeof(struct shmt_head),
         .placement = {.policy = m->place_policy,
@@ -128,7 +133,8 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
                       .strategy = m->place_strategy,
                       .parts = m->place_parts,
                       .n_nodes = m->place_n_nodes,
-                      .page_bytes = m->place_page_bytes},
+                      .page_bytes = m->place_page_bytes,
+                      .transparent = m->place_transparent},
     };
     memcpy(out->placement.node, m->place_node, sizeof m->place_node);
     memcpy(out->placement.seat_node, m->place_seat_node, sizeof m->place_seat_node);

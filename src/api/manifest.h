@@ -50,7 +50,7 @@ struct shmt_manifest {
     /* the spec */
     uint32_t n_seats, n_guests, n_workers, epochs;
     uint64_t n_examples, max_steps, steps_before, staleness, seed;
-    uint32_t write, batch, n_chunks, item, shuffle, count_lost, l2_shares, spin_ns;
+    uint32_t write, batch, n_chunks, item, shuffle, count_lost, l2_shares, spin_ns, spin_seats, place_transparent;
     uint32_t rule, rate_kind;
     float l1, l2, momentum, beta2, epsilon, beta;
     float rate_base, rate_power;

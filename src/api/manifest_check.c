@@ -60,7 +60,8 @@ static bool has_places(const struct shmt_manifest *m) {
     if (nodes > SHMT_MAX_NODES || m->n_seats > SHMT_MAX_SEATS || m->place_parts > MOST_PARTS) return false;
     for (uint32_t seat = 0; seat < m->n_seats; seat++)
         if (m->place_seat_node[seat] >= nodes) return false;
-    return m->place_policy <= SHMT_PLACE_BIND && is_switch(m->place_private_local) && m->place_strategy <= SHMT_SHARDS_GREEDY &&
+    return m->place_policy <= SHMT_PLACE_BIND && is_switch(m->place_private_local) && is_switch(m->place_transparent) &&
+           m->place_strategy <= SHMT_SHARDS_GREEDY &&
            (m->place_page_bytes == 0 || m->place_page_bytes == 4096 || m->place_page_bytes == SHMT_HUGE_BYTES);
 }
 
@@ -116,6 +117,10 @@ static bool has_model(const struct shmt_manifest *m) {
     if (own) return m->n_valid == 0 && !m->train.shared && !m->valid.shared;
     if (m->train.n_labels != m->n_classes) return false;
     if (!m->train.shared) return !m->valid.shared;
+    /* Models read both sets alike, and the parameters have the columns of the first. */
+    if (m->valid.shared && (m->valid.n_features != m->train.n_features ||
+                            (m->valid.dense_off == SHMT_NOWHERE) != (m->train.dense_off == SHMT_NOWHERE)))
+        return false;
     if (split) return !m->valid.shared && m->train.n_examples == m->n_examples + m->n_valid;
     return m->train.n_examples == m->n_examples && (m->valid.shared ? m->valid.n_examples == m->n_valid : m->n_valid == 0);
 }

@@ -101,7 +101,8 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .count_lost = c->count_lost != 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
-    out->spin_ns = crew->n_workers * crew->n_threads <= shmt_topo_cpus(crew->topo) ? SPIN_NS : 0;
+    out->spin_ns = SPIN_NS;
+    out->spin_seats = (uint32_t)((uint64_t)shmt_topo_cpus(crew->topo) * crew->n_seats / (crew->n_workers * crew->n_threads));
     for (uint32_t t = 0; t < store->n_tables; t++) {
         out->table[t] = store->table[t].table;
         out->l2_rows[t] = store->table[t].l2_rows;

@@ -77,6 +77,18 @@ static struct shmtrain_data data_of(const struct shmt_manifest *m) {
                                   .best_loss = NAN};
 }
 
+/* Whether the tables are the model's for such data, so that it may read them: it trusts their shapes. */
+static bool has_tables_of(const struct shmtrain_store *store, const struct shmtrain_model *model,
+                          const struct shmtrain_data *data) {
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    const uint32_t n = model->tables(data, &store->job.settings, shape);
+    bool same = n == store->spec.n_tables;
+    for (uint32_t t = 0; same && t < n; t++)
+        same = strcmp(shape[t].name, store->spec.table[t].name) == 0 && shape[t].rows == store->spec.table[t].rows &&
+               shape[t].width == store->spec.table[t].width;
+    return same;
+}
+
 static void take_job(struct shmtrain_store *store) {
     const struct shmt_manifest *m = store->visit.manifest;
     const struct shmtrain_data data = data_of(m);
@@ -86,8 +98,10 @@ static void take_job(struct shmtrain_store *store) {
     job->model = m->model[0] ? shmt_store_model_named(store, m->model) : NULL; /* observers need not have it */
     job->settings = (struct shmtrain_settings){
         .bias = m->bias, .group = m->group, .threads = 1, .n_classes = m->n_classes, .classes = data.classes};
+    store->blas[0] = '\0';
     store->trained = (struct shmt_trained){0};
-    if (job->model) shmt_trained_make(job->model, &data, m->first_feature, m->bias, &store->trained);
+    if (job->model && has_tables_of(store, job->model, &data))
+        shmt_trained_make(job->model, &data, m->first_feature, m->bias, &store->trained);
 }
 
 static void take_report(struct shmtrain_store *store) {
@@ -108,7 +122,7 @@ static void take_report(struct shmtrain_store *store) {
     r->valid.nonzeros = m->valid.nonzeros;
     r->best_loss = m->valid.best_loss;
     r->numa_nodes = m->numa_nodes;
-    r->blas = m->blas;
+    r->blas = m->blas; /* the run's, whatever this program has */
     r->load_seconds = m->load_seconds;
 }
 

@@ -57,7 +57,8 @@ struct shmt_spec {
     struct shmt_table_spec table[SHMT_MAX_TABLES];
     uint64_t l2_rows[SHMT_MAX_TABLES]; /* rows below this are regularised: all, or all but a bias row at the end */
     bool l2_shares;                    /* room for one l2 share per row (live modes; see span.h) */
-    uint32_t spin_ns;                  /* how long waiters spin before they sleep */
+    uint32_t spin_ns;                  /* how long waiters spin before they sleep, ... */
+    uint32_t spin_seats;               /* ... as long as no more seats than that take part: it would be others' processors */
     uint64_t board_bytes;              /* shared memory for whoever drives the run (evaluation) */
     uint64_t head_bytes;               /* likewise, for whoever gives the store a name: what those who join need to know */
     struct shmt_placement placement;

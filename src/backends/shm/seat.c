@@ -20,6 +20,8 @@ void shmt_shm_count_present(struct shmt_shm_seat *p) {
         if (seat < p->seat.rank) p->seat.index++;
         p->seat.n_present++;
     }
+    const struct shmt_spec *spec = &p->store->spec;
+    p->meeting.watch.spin_ns = p->clocks.watch.spin_ns = p->seat.n_present <= spec->spin_seats ? spec->spin_ns : 0;
 }
 
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {

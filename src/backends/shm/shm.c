@@ -143,8 +143,7 @@ static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const
                                .self = rank,
                                .watch = {.abort = &store->control->abort,
                                          .member = member,
-                                         .member_stride = sizeof *store->slot / sizeof(uint32_t),
-                                         .spin_ns = store->spec.spin_ns}};
+                                         .member_stride = sizeof *store->slot / sizeof(uint32_t)}};
 }
 
 /* What this worker will use goes into its page table now, not fault by fault in its first epoch. */
@@ -177,9 +176,9 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.life = life;
     p->seat.counters = &p->slot->counters;
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
-    shmt_shm_count_present(p);
     p->meeting = gates_of(store, rank, &store->slot[0].alive);
     p->clocks = gates_of(store, rank, &store->slot[0].working);
+    shmt_shm_count_present(p);
     populate(p);
     const int rc = shmt_shm_is_live(store) ? shmt_shm_live_enter(p) : shmt_shm_aggregate_enter(p);
     if (rc < 0) {

@@ -62,7 +62,8 @@ static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t 
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 
-/* Who takes part in this epoch: sets seat.index and seat.n_present; behind a meeting, before the epoch's first claim. */
+/* Who takes part in this epoch: sets seat.index and seat.n_present, and whether waiting spins; behind a meeting, before the
+ * epoch's first claim. */
 void shmt_shm_count_present(struct shmt_shm_seat *p);
 
 /* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me. */

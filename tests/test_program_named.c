@@ -1,0 +1,227 @@
+/* Stores with a name, the real program from outside, where it gets rough: programs that are killed, a /dev/shm that is too small,
+ * and sums that must not depend on who was there. Plain use of the commands is in test_program_shared.c. */
+#include "run_program.h"
+
+#include <errno.h>
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+
+#define DATA "builtin:sparse:examples=20000,valid=500,features=400,nonzeros=12"
+
+static char g_name[64]; /* of the test that runs */
+
+static int make_name(void **state) {
+    static int n;
+    (void)state;
+    snprintf(g_name, sizeof g_name, "test_program_named-%d-%d", getpid(), n++);
+    return 0;
+}
+
+static int end_all(void **state) {
+    RUN("rm", "--force", g_name); /* whatever the test has left */
+    return program_end_all(state);
+}
+
+static void send(struct program *p, int number) { assert_int_equal(kill(p->pid, number), 0); }
+
+static struct program *start_run(const char *mode, const char *data) {
+    struct program *run = START("--mode", mode, "-w", "2", "-e", "1000000", "--guests", "2", "--name", g_name, data);
+    program_wait_for_epoch(run);
+    return run;
+}
+
+/* Until it has shown an epoch that it was there for: its validation is behind a percentage. */
+static void wait_for_work(struct program *guest) { program_wait_for(guest, OUT, " %  0."); }
+
+static void end_run(struct program *run) {
+    send(run, SIGTERM);
+    program_finish(run);
+    program_assert_status(run, 143);
+}
+
+static void assert_error(const struct program *p, const char *words) {
+    if (!strstr(p->text[ERR], words)) fail_msg("\"%s\" is not in:\n%s", words, p->text[ERR]);
+}
+
+/* The files of this store, and of no other, as one text. */
+static const char *files(void) {
+    static char text[512];
+    char prefix[128];
+    const struct dirent *entry;
+    DIR *folder = opendir("/dev/shm");
+    assert_non_null(folder);
+    snprintf(prefix, sizeof prefix, "shmtrain-%ju-%s", (uintmax_t)geteuid(), g_name);
+    text[0] = '\0';
+    for (int part = 0; part < 3; part++) {
+        static const char *const SUFFIX[] = {"", ".data", ".valid"};
+        rewinddir(folder);
+        while ((entry = readdir(folder))) {
+            const size_t n = strlen(prefix);
+            if (strncmp(entry->d_name, prefix, n) != 0 || strcmp(entry->d_name + n, SUFFIX[part]) != 0) continue;
+            strcat(text, part ? SUFFIX[part] : "store");
+            strcat(text, " ");
+        }
+    }
+    closedir(folder);
+    return text;
+}
+
+/* ---- deaths ---- */
+
+static void a_killed_run_leaves_what_rm_removes_and_ends_who_joined(void **state) {
+    static const char *const MODES[] = {"async", "sync"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct program *run = start_run(MODES[i], DATA);
+        assert_string_equal(files(), "store .data .valid ");
+        struct program *guest = START("join", "-w", "2", g_name), *watch = START("watch", g_name);
+        wait_for_work(guest);
+        program_wait_for_epoch(watch);
+        send(run, SIGKILL);
+        program_finish(run);
+        program_finish(guest);
+        program_finish(watch);
+        program_assert_status(guest, 1);
+        program_assert_status(watch, 1);
+        assert_error(guest, "has died: process ");
+        assert_error(watch, "has died: process ");
+        assert_string_equal(files(), "store .data .valid ");
+        program_assert_refused(RUN("join", "-w", "1", g_name), 1, "has died");
+        program_assert_refused(RUN("--name", g_name, DATA), 2, "of a run that has ended: shmtrain rm ");
+        program_assert_status(RUN("rm", g_name), 0);
+        assert_string_equal(files(), "");
+    }
+}
+
+static void a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life(void **state) {
+    (void)state;
+    struct program *run = start_run("async", DATA), *guest = START("join", "-w", "2", g_name);
+    wait_for_work(guest);
+    send(guest, SIGKILL);
+    program_finish(guest);
+    program_wait_for(run, ERR, "joined by name) died");
+    end_run(run);
+    assert_string_equal(files(), "store ");
+    program_assert_status(RUN("rm", g_name), 0);
+
+    run = start_run("sync", DATA);
+    guest = START("join", "-w", "1", g_name);
+    wait_for_work(guest);
+    send(guest, SIGKILL);
+    program_finish(guest);
+    program_finish(run);
+    program_assert_status(run, 1);
+    assert_error(run, "joined by name) died or gave up while training");
+    assert_string_equal(files(), "store ");
+}
+
+static void a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence(void **state) {
+    (void)state;
+    struct program *run = start_run("async", DATA), *guest = START("join", "-w", "1", g_name);
+    wait_for_work(guest);
+    assert_int_equal(kill(program_worker(run, 1), SIGKILL), 0);
+    program_finish(run);
+    program_finish(guest);
+    program_assert_status(run, 1);
+    program_assert_status(guest, 1);
+    assert_error(run, "worker 1 (process ");
+    assert_error(guest, "has failed: worker 1 (process ");
+    assert_string_equal(files(), "store ");
+}
+
+static void a_killed_worker_of_a_guest_ends_that_guest_alone(void **state) {
+    (void)state;
+    struct program *run = start_run("async", DATA), *guest = START("join", "-w", "2", g_name);
+    wait_for_work(guest);
+    assert_int_equal(kill(program_worker(guest, 1), SIGKILL), 0);
+    program_finish(guest);
+    program_assert_status(guest, 1);
+    assert_error(guest, "worker 1 (process ");
+    program_wait_for(run, ERR, "joined by name) died");
+    struct program *next = START("join", "-w", "2", g_name); /* the places are free again */
+    wait_for_work(next);
+    end_run(run);
+    program_finish(next);
+    program_assert_status(next, 0);
+}
+
+static void nothing_stays_of_a_run_that_does_not_begin(void **state) {
+    (void)state;
+    program_assert_refused(RUN("--name", g_name, "no-such-file"), 1, "no-such-file");
+    assert_string_equal(files(), "");
+    program_assert_refused(RUN("--name", "a/b", DATA), 2, "the store's name");
+    program_assert_refused(RUN("--name", g_name, "--backend", "plain", "-w", "1", DATA), 2, "nobody can join");
+    assert_string_equal(files(), "");
+}
+
+/* ---- the same bits ---- */
+
+static void sync_gives_the_same_bits_with_and_without_guests(void **state) {
+    char alone[17];
+    (void)state;
+    HASH(alone, "--mode", "sync", "-w", "2", "-e", "150", DATA);
+    struct program *run = START("--json", "-q", "--mode", "sync", "-w", "1", "-e", "150", "--name", g_name, DATA);
+    struct program *guest = NULL;
+    do guest = RUN("join", "-w", "2", "-t", "2", g_name); /* until its data is loaded */
+    while (guest->status == 2 && !strstr(guest->text[ERR], "is over"));
+    program_assert_status(guest, 0);
+    program_finish(run);
+    program_assert_status(run, 0);
+    json_t *o = program_json(run);
+    assert_string_equal(json_string_value(json_object_get(o, "parameters_xxh64")), alone);
+    json_decref(o);
+}
+
+/* ---- a small /dev/shm ---- */
+
+/* From here on, this test and its programs see a /dev/shm of their own. False: not allowed. */
+static bool shrink(const char *size) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, size) != 0) {
+        print_message("no /dev/shm of one's own (%s): skipped\n", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static void a_small_dev_shm_is_said_and_done_with(void **state) {
+    (void)state;
+    if (!shrink("size=8m")) skip();
+    /* room for the store, not for 20,000 * 12 numbers beside it */
+    struct program *run = START("-w", "1", "-e", "20000", "--valid", "none", "--name", g_name,
+                                "builtin:sparse:examples=100000,features=400,nonzeros=12");
+    program_wait_for_epoch(run);
+    assert_error(run, "does not fit into /dev/shm (");
+    assert_error(run, "nobody can join as a worker; observers can");
+    assert_string_equal(files(), "store ");
+    program_assert_refused(RUN("join", "-w", "1", g_name), 2, "keeps its data private");
+    struct program *watch = START("watch", g_name);
+    program_wait_for_epoch(watch);
+    end_run(run);
+    program_finish(watch);
+    program_assert_status(watch, 0);
+    program_assert_status(RUN("rm", g_name), 0);
+    /* no room for the store itself */
+    run = RUN("-w", "1", "-e", "1", "--name", g_name, "builtin:sparse:examples=1000,features=4000000");
+    program_assert_status(run, 1);
+    assert_error(run, "/dev/shm has 8.0 MiB");
+    assert_error(run, "train without --name");
+    assert_string_equal(files(), "");
+    assert_int_equal(umount("/dev/shm"), 0);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_name, end_all)
+    const struct CMUnitTest tests[] = {
+        TEST(a_killed_run_leaves_what_rm_removes_and_ends_who_joined),
+        TEST(a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life),
+        TEST(a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence),
+        TEST(a_killed_worker_of_a_guest_ends_that_guest_alone),
+        TEST(nothing_stays_of_a_run_that_does_not_begin),
+        TEST(sync_gives_the_same_bits_with_and_without_guests),
+        TEST(a_small_dev_shm_is_said_and_done_with),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
