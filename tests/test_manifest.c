@@ -1,8 +1,8 @@
 /* Stores with a name that somebody has damaged, on purpose or not: each is refused in one sentence, or harmless.
  *
- * A run is made in a process of its own, and its files are copied while it goes on. Then the copies are damaged: single fields of
- * the manifest, with the sum over it as it was or made right again; any bytes; the files' lengths; the arrays of the data. Whatever
- * the library still takes is read to its end. */
+ * A run is made in a process of its own, and its files are copied while it goes on. Then the copies are damaged: single fields
+ * of the manifest, with the sum over it as it was or made right again; any bytes; the files' lengths; the arrays of the data.
+ * Whatever the library still takes is read to its end. */
 #include "api_help.h"
 
 #include <fcntl.h>
@@ -360,6 +360,10 @@ static void what_is_wrong_is_said(void **state) {
     m.epochs++;
     put_manifest(fd[STORE], &m, true);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "what it says of itself needs");
+    m = manifest;
+    m.valid.n_features = m.train.n_features + 1000; /* whose ids the parameters have not */
+    put_manifest(fd[STORE], &m, true);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its model or its data are none");
     assert_int_equal(ftruncate(fd[STORE], 0), 0);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "is not ready");
     assert_int_equal(ftruncate(fd[STORE], 1 << 20), 0);
@@ -368,6 +372,29 @@ static void what_is_wrong_is_said(void **state) {
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
     assert_int_equal(ftruncate(fd[STORE], 100), 0);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
+    shmtrain_store_destroy(store);
+    take_away(fd);
+}
+
+/* The model would read beyond the end of its table. */
+static void a_model_is_not_evaluated_on_tables_that_are_not_its_own(void **state) {
+    const struct shmtrain_evaluation *evaluation;
+    struct shmtrain_store *store;
+    struct shmt_manifest m;
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(0));
+    put(fd);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_set(store, "workers", "1"));
+    WELL(store, shmtrain_store_observe(store, COPY));
+    WELL(store, shmtrain_store_evaluate(store, "builtin:sparse:examples=500,features=300", &evaluation));
+    m = manifest;
+    m.train.n_features = m.valid.n_features = 1 << 30;
+    put_manifest(fd[STORE], &m, true);
+    WELL(store, shmtrain_store_observe(store, COPY)); /* parameters can be read all the same */
+    refused(store, shmtrain_store_evaluate(store, "builtin:sparse:examples=500,features=4000000", &evaluation),
+            SHMTRAIN_E_USAGE, "there is no model");
     shmtrain_store_destroy(store);
     take_away(fd);
 }
@@ -384,9 +411,13 @@ int main(void) {
     print_message("  seed %u\n", SEED);
 #define TEST(f) cmocka_unit_test_setup(f, deadline_and_clean)
     const struct CMUnitTest tests[] = {
-        TEST(a_copy_is_as_good_as_the_store_itself), TEST(a_spoilt_manifest_is_refused_or_harmless),
-        TEST(spoilt_bytes_of_the_store_do_no_harm),  TEST(a_store_of_another_length_is_refused),
-        TEST(spoilt_data_is_refused_or_harmless),    TEST(what_is_wrong_is_said),
+        TEST(a_copy_is_as_good_as_the_store_itself),
+        TEST(a_spoilt_manifest_is_refused_or_harmless),
+        TEST(spoilt_bytes_of_the_store_do_no_harm),
+        TEST(a_store_of_another_length_is_refused),
+        TEST(spoilt_data_is_refused_or_harmless),
+        TEST(what_is_wrong_is_said),
+        TEST(a_model_is_not_evaluated_on_tables_that_are_not_its_own),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int file = 0; file < N_FILES; file++) free(content[file]);
