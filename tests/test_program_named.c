@@ -1,5 +1,5 @@
-/* Stores with a name, the real program from outside, where it gets rough: programs that are killed, a /dev/shm that is too small,
- * and sums that must not depend on who was there. Plain use of the commands is in test_program_shared.c. */
+/* Stores with a name, the real program from outside, where it gets rough: programs that are killed, a /dev/shm that is too
+ * small, and sums that must not depend on who was there. Plain use of the commands is in test_program_shared.c. */
 #include "run_program.h"
 
 #include <errno.h>

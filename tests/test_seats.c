@@ -1,5 +1,5 @@
-/* Seats for guests in the shm backend, all in threads: who comes and goes between two epochs, who dies, and what that does to the
- * sums. (tests/test_guests.c has them as processes.)
+/* Seats for guests in the shm backend, all in threads: who comes and goes between two epochs, who dies, and what that does to
+ * the sums. (tests/test_guests.c has them as processes.)
  *
  * The chief directs: at the end of each epoch it starts guests and waits until they have reserved
  * their seats, or asks some to leave; so it is certain who takes part in which epoch. */

@@ -1,9 +1,9 @@
 /* Joining a run by name, as workers: see <shmtrain/store.h>.
  *
  * A guest has a team of its own, whose workers sit on places that the run keeps free. Its abort word is its own, too: whoever
- * fails here ends this team, not the run. The run is told by the marks (segment/named.h): the guest holds one for each seat, from
- * before it takes the seat until after it has left, and a seat without a mark is mourned by who made the store. In the live
- * modes the others go on then; in `aggregate` a gradient is missing and the run fails, as if a worker of its own had died.
+ * fails here ends this team, not the run. The run is told by the marks (segment/named.h): the guest holds one for each seat,
+ * from before it takes the seat until after it has left, and a seat without a mark is mourned by who made the store. In the
+ * live modes the others go on then; in `aggregate` a gradient is missing and the run fails, as if a worker of its own had died.
  *
  * The other way round the guest looks at the mark of the run, ten times a second: when that is gone without a word, the run has
  * died, and the guest ends. */
@@ -102,8 +102,8 @@ static void drop_marks(const struct shmtrain_store *store) {
 
 /* ---- the crew ---- */
 
-/* As many workers as asked for, or as there are cores and places. Places on the machine are planned as if all seats of the run were
- * taken, so guests do not sit down on the cores of those who are there. */
+/* As many workers as asked for, or as there are cores and places. Places on the machine are planned as if all seats of the run
+ * were taken, so guests do not sit down on the cores of those who are there. */
 static int make_crew(struct stay *stay) {
     struct shmtrain_store *store = stay->store;
     const struct shmt_config *c = &store->config;
@@ -115,7 +115,7 @@ static int make_crew(struct stay *stay) {
     int rc = shmt_topo_open(&crew->topo, &store->error);
     if (rc < 0) return rc;
     const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store) / each);
-    crew->n_workers = (uint32_t)(c->workers ? c->workers : shmt_min_u64(shmt_topo_cores(crew->topo), most));
+    crew->n_workers = (uint32_t)(c->workers ? c->workers : shmt_max_u64(1, shmt_min_u64(shmt_topo_cores(crew->topo), most)));
     crew->n_threads = threads;
     crew->n_seats = crew->n_workers * each;
     crew->kind = strcmp(c->spawn, "threads") == 0 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES;

@@ -1,6 +1,6 @@
 /* A run's name, as its maker has it: from the reservation, before anything is loaded, to the end of the run. Called by whoever
- * makes runs (run.c, train.c, load.c); the other side, of those who join, is visit.h. Where a store has no name, all of this does
- * nothing.
+ * makes runs (run.c, train.c, load.c); the other side, of those who join, is visit.h. Where a store has no name, all of this
+ * does nothing.
  *
  *     begin -> [decide -> data files] -> home -> publish -> tick, tick, ... -> end
  *
@@ -28,8 +28,8 @@ struct shmt_lease {
     struct shmt_error lost; /* the run cannot go on without a guest that died */
 };
 
-/* Reserves the name that the options give, if any; from an earlier run of the same store, if it has it still. Errors: _USAGE (the
- * name, or it is there already: whose), _SYSTEM. */
+/* Reserves the name that the options give, if any; from an earlier run of the same store, if it has it still. Errors: _USAGE
+ * (the name, or it is there already: whose), _SYSTEM. */
 int shmt_lease_begin(struct shmtrain_store *store);
 
 /* When sizes are known: whether training and validation data of so many bytes go into files of their own, which take room in

@@ -2,8 +2,8 @@
  * behind the segment's header, so that it is found without knowing the layout).
  *
  * Written once by who makes the store, before it says that its run goes on; fixed-width words and offsets only. Whoever joins
- * copies it to private memory, checks the copy against everything that the code below relies on, and uses only the copy: neither
- * a damaged file, nor a foreign or an older one, nor one that changes meanwhile can do harm. */
+ * copies it to private memory, checks the copy against everything that the code below relies on, and uses only the copy:
+ * neither a damaged file, nor a foreign or an older one, nor one that changes meanwhile can do harm. */
 #ifndef SHMT_API_MANIFEST_H
 #define SHMT_API_MANIFEST_H
 
@@ -105,8 +105,8 @@ void shmt_manifest_seal(struct shmt_manifest *manifest);
 void shmt_manifest_spec(const struct shmt_manifest *manifest, struct shmt_spec *out);
 
 /* Reads the manifest of store `name` from its file into private memory, and checks everything: of this version; made by this
- * user; numbers in their ranges, texts with an end, a spec that a backend would take, and a file as large as its layout. *spec_out
- * may be NULL. Errors: _USAGE, in one sentence that names the store; _SYSTEM, _MEMORY. */
+ * user; numbers in their ranges, texts with an end, a spec that a backend would take, and a file as large as its layout.
+ * *spec_out may be NULL. Errors: _USAGE, in one sentence that names the store; _SYSTEM, _MEMORY. */
 int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e);
 
 /* What stands in the data's arrays, which models trust: where rows begin, columns below n_features, labels that are finite. */

@@ -174,7 +174,8 @@ static int fail_failed(const struct shmtrain_store *store, struct shmt_error *e)
 
 int shmt_visit_state(struct shmtrain_store *store, struct shmt_error *e) {
     const struct shmt_manifest *m = store->visit.manifest;
-    /* Looked at twice: who ends its run says so first, and drops the mark then. acquire: pairs with the release of who made it. */
+    /* Looked at twice: who ends its run says so first, and drops the mark then. acquire: pairs with the release of who made
+     * it. */
     for (int look = 0; look < 2; look++) {
         const uint32_t state = load_acquire(&head_of(store)->state);
         if (state == SHMT_STATE_OVER) return 0;

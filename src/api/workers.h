@@ -1,5 +1,5 @@
-/* The workers of a run as a team's bodies: each worker is a process or a thread, each of its training threads has a seat. Called
- * by whoever makes a run (run.c) or joins one (join.c). */
+/* The workers of a run as a team's bodies: each worker is a process or a thread, each of its training threads has a seat.
+ * Called by whoever makes a run (run.c) or joins one (join.c). */
 #ifndef SHMT_API_WORKERS_H
 #define SHMT_API_WORKERS_H
 

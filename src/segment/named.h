@@ -1,5 +1,5 @@
-/* Shared memory with a name: files in /dev/shm that other processes of the same user find. Called by api (stores with a name); a
- * segment is made in such a file, or attached from it, by its descriptor (segment.h).
+/* Shared memory with a name: files in /dev/shm that other processes of the same user find. Called by api (stores with a name);
+ * a segment is made in such a file, or attached from it, by its descriptor (segment.h).
  *
  *     /dev/shm/shmtrain-UID-NAME            the store
  *     /dev/shm/shmtrain-UID-NAME.data       its run's training data, .valid its validation data; gone when the run is over
@@ -40,8 +40,8 @@ enum shmt_named_how {
     SHMT_NAMED_WRITE, /* read and write */
 };
 
-/* Opens a file that is there. Waits up to a second for somebody who is just removing it. Errors: _USAGE (the name; there is none;
- * it is not ours, or not as we make them), _SYSTEM. */
+/* Opens a file that is there. Waits up to a second for somebody who is just removing it. Errors: _USAGE (the name; there is
+ * none; it is not ours, or not as we make them), _SYSTEM. */
 int shmt_named_open(const char *name, enum shmt_named_part part, enum shmt_named_how how, int *out, struct shmt_error *e);
 
 /* Whether `name` still stands for the file that is open as `fd`. */
