@@ -17,6 +17,8 @@
 
 #include "backends/shm/shm.h"
 #include "backends/shm/shm_priv.h"
+#include "backends/shm/shm.h"
+#include "backends/shm/shm_priv.h"
 #include "ps/session.h"
 
 enum { OWN = 2, GUESTS = 3, SEATS = OWN + GUESTS, EPOCHS = 9, EXAMPLES = 700, FLOATS = 5 };
@@ -300,6 +302,24 @@ static void a_seat_is_reserved_once_and_not_when_the_run_is_over(void **state) {
     OPS->destroy(store);
 }
 
+static void a_guest_does_not_believe_a_store_whose_own_workers_are_not_there(void **state) {
+    const struct shmt_spec spec = spec_of(SHMT_WRITE_AGGREGATE);
+    struct shmt_error e = {0};
+    struct shmt_store *store;
+    struct shmt_seat *seat;
+    (void)state;
+    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(OPS->reserve(store, 3, &e), 1);
+    assert_int_equal(OPS->enter(store, 3, 0, &seat, &e), 0);
+    store_relaxed(&store->slot[0].alive, 0); /* nobody else is there: all this is ours */
+    store_relaxed(&store->slot[1].alive, 0);
+    store_relaxed(&store->slot[3].alive, 1);
+    assert_int_equal(OPS->admit(seat), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(seat->error.text, "damaged: worker 0"));
+    OPS->leave(seat);
+    OPS->destroy(store);
+}
+
 /* What the application does. */
 static int mourned(struct play *play) {
     while (load_acquire(&play->dead) == 0) nap(); /* pairs with the release in `act` */
@@ -352,6 +372,7 @@ int main(void) {
         cmocka_unit_test(nobody_waits_for_the_clock_of_a_guest_that_has_left),
         cmocka_unit_test(nobody_waits_for_who_has_reserved_a_seat_and_is_not_there),
         cmocka_unit_test(a_seat_is_reserved_once_and_not_when_the_run_is_over),
+        cmocka_unit_test(a_guest_does_not_believe_a_store_whose_own_workers_are_not_there),
         cmocka_unit_test(the_living_go_on_without_a_dead_guest_and_its_piece_is_lost),
         cmocka_unit_test(a_gradient_of_a_dead_guest_is_missing_in_aggregate),
     };

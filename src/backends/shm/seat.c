@@ -24,10 +24,22 @@ void shmt_shm_count_present(struct shmt_shm_seat *p) {
     p->meeting.watch.spin_ns = p->clocks.watch.spin_ns = p->seat.n_present <= spec->spin_seats ? spec->spin_ns : 0;
 }
 
+/* The run's own workers are there as long as it goes on, and buffers are laid out for that: a store in which they are not was
+ * damaged, and a guest must not believe it. */
+static int check_present(struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    for (uint32_t seat = 0; seat < store->spec.n_seats - store->spec.n_guests; seat++)
+        if (!shmt_shm_is_present(store, seat))
+            return shmt_fail(&p->seat.error, SHMTRAIN_E_USAGE, "the store is damaged: worker %u of its run is not there", seat);
+    return 0;
+}
+
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {
     /* relaxed: published by the meeting */
     p->over = load_relaxed(&p->store->control->over) != 0 || !shmt_shm_is_present(p->store, p->seat.rank);
     if (p->over) return 0;
+    const int rc = check_present(p);
+    if (rc < 0) return rc;
     shmt_shm_count_present(p);
     /* Who takes part counts, not how many: one guest may have come for another. */
     if (p->store->spec.n_guests > 0 && !shmt_shm_is_live(p->store)) shmt_shm_aggregate_share(p);

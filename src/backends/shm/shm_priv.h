@@ -66,7 +66,7 @@ uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t sl
  * epoch's first claim. */
 void shmt_shm_count_present(struct shmt_shm_seat *p);
 
-/* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me. */
+/* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me; _USAGE: the store is damaged. */
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p);
 
 /* My next meeting point: publishes it and waits for all who live. 0, or _STOPPED. The wait counts into *wait_ns. */
