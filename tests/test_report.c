@@ -221,13 +221,16 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     char text[2048];
     (void)state;
     r.l1 = 0.001;
+    r.blas = "OpenBLAS 0.3.21 Zen";
     r.guests = 3;
     r.numa = "interleave";
     r.numa_nodes = 4;
     r.page_bytes = 2 << 20;
     r.lost_updates = 0.015;
     shmtrain_report_opening(&r, text, sizeof text);
-    assert_non_null(strstr(text, "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"));
+    assert_non_null(strstr(text, "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"
+                                 "            on OpenBLAS 0.3.21 Zen\n"
+                                 "mode        async: racy updates of 1024 examples, no waits\n"));
     assert_non_null(strstr(text, "workers     8, places for 3 more by name, shm backend\n"));
     assert_non_null(strstr(text, "memory      interleave over 4 NUMA nodes, pages of 2 MiB\n"));
     shmtrain_report_summary(&r, text, sizeof text);
@@ -270,6 +273,7 @@ static void no_line_is_wider_than_80_columns(void **state) {
                 r.updates = n;
                 r.guests = r.numa_nodes = (uint32_t)(n > 4096 ? 4096 : n);
                 r.numa = "interleave";
+                r.blas = name;
                 r.rate = r.l1 = r.l2 = r.lost_updates = r.best_loss = r.seconds = r.train_seconds = r.examples_per_second = x;
                 r.wait_fraction = 1;
                 shmtrain_report_heading(&r, text, sizeof text);

@@ -77,6 +77,8 @@ static void add_choices(char *out, size_t bytes, const struct shmtrain_report *r
         add(out, bytes, "one update per batch of %u examples, all wait for it\n", r->batch);
     else if (r->staleness == 0)
         add(out, bytes, "all meet after %u examples each\n", r->item); /* the mode's name says the rest */
+    else if (r->blas && r->blas[0] != '\0') /* a dense model's products are worth it for many examples only */
+        add(out, bytes, "%s updates of %u examples, no waits\n", r->write, r->item);
     else
         add(out, bytes, "%s updates after each example, nobody waits\n", r->write);
 }
@@ -102,6 +104,7 @@ static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) 
     add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
     if (r->l1 > 0) add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     add(out, bytes, "l2 %.4g\n", r->l2);
+    if (r->blas && r->blas[0] != '\0') add(out, bytes, "            on %.60s\n", r->blas);
 }
 
 /* Where it runs, as far as there is anything to say about it. */

@@ -24,7 +24,7 @@ static double sgd_rate(const struct shmt_rate_wish *w) {
         return c / (curvature_of(w) * fmax(square + bias, LEAST_SQUARE));
     }
     const bool bias_leads = bias && square < 0.5;
-    const double c = !is_batch(w) ? 0.25 : bias_leads ? 0.5 : 2;
+    const double c = !is_batch(w) ? 0.25 : bias_leads ? 0.5 : w->model->task == SHMTRAIN_CLASSES ? 3 : 2;
     return c / (curvature_of(w) * fmax(square, bias ? 1 : LEAST_SQUARE));
 }
 
@@ -32,7 +32,7 @@ static double sgd_rate(const struct shmt_rate_wish *w) {
 static double reach_of(const struct shmt_rate_wish *w) {
     static const struct {
         double live, batch;
-    } REACH[SHMT_N_RULES] = {[SHMT_RULE_ADAGRAD] = {2, 2}, [SHMT_RULE_FTRL] = {4, 8}, [SHMT_RULE_ADAM] = {0.03, 0.05}};
+    } REACH[SHMT_N_RULES] = {[SHMT_RULE_ADAGRAD] = {2, 4}, [SHMT_RULE_FTRL] = {4, 16}, [SHMT_RULE_ADAM] = {0.03, 0.1}};
     const double reach = is_batch(w) ? REACH[w->rule->kind].batch : REACH[w->rule->kind].live;
     return is_regression(w) ? reach / 4 : reach; /* the slopes of classifiers fade once they are right */
 }

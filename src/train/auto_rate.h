@@ -8,7 +8,7 @@
  * with many dense features. A bias is a feature of length 1: where the others are shorter, it sets the pace, and 2 makes it
  * jump to and fro. The slopes of squared errors grow without bound, so that a rate that is too large does not just oscillate:
  * batches take c = 1, and live groups, whose examples are all updated after one look, share c = 1/2 among them. Of n classes
- * each has a share of 1/n in the slopes on average, so their curvature is at most that.
+ * each has a share of 1/n in the slopes on average, so their curvature is at most that; they take c = 3.
  *
  * momentum. Steps add up to 1 / (1 - m) times their size, so the rate of sgd times (1 - m).
  *
