@@ -127,7 +127,7 @@ SHMTRAIN_API int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, u
 SHMTRAIN_API int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, const float *grad);
 
 /* ---- who I am ---- */
-SHMTRAIN_API uint32_t shmtrain_rank(const shmtrain_session *s); /* 0 .. workers - 1 */
+SHMTRAIN_API uint32_t shmtrain_rank(const shmtrain_session *s); /* 0 .. workers - 1; beyond: joined by name */
 SHMTRAIN_API uint32_t shmtrain_workers(const shmtrain_session *s);
 SHMTRAIN_API uint64_t shmtrain_global_step(const shmtrain_session *s);        /* the step of my current item */
 SHMTRAIN_API const char *shmtrain_session_message(const shmtrain_session *s); /* the sentence of the last failed call, or "" */

@@ -124,23 +124,28 @@ SHMTRAIN_API int shmtrain_store_step(struct shmtrain_store *store);
  *
  * With option `name`, the parameters of a run lie in /dev/shm under that name, and other processes of the same user may join
  * while the run goes on: as workers, on places that option `guests` keeps free, or as observers. The named store stays when the
- * run is over, until shmtrain_named_remove. Whoever joins uses a store of its own, made by shmtrain_store_create. */
+ * run is over, until shmtrain_named_remove; a further run of the same handle under the same name takes its place. Whoever joins
+ * uses a store of its own, made by shmtrain_store_create, whose tables and parameters are the named store's from then on: they
+ * can be read, saved and evaluated, not written. A further run of that handle goes on from them, for itself. */
 
-/* Joins a named store, to look only: _read, _look, _report and _table_at work from then on. Errors: _USAGE (no such store, not
- * ours, another version, damaged), _SYSTEM. */
+/* Joins a named store, to look only. shmtrain_store_look says how the run goes: _DIED when it has failed, or its maker has
+ * died. Errors: _USAGE (no such store, not ours, another version, damaged, not ready: its data is still being loaded), _MEMORY,
+ * _SYSTEM; the store is as it was then. */
 SHMTRAIN_API int shmtrain_store_observe(struct shmtrain_store *store, const char *name);
 
-/* Joins a named store as option `workers` workers, which begin at the next epoch; returns when the run is over or has been left
- * (shmtrain_store_stop). `worker` NULL: the run's own model and data. Errors: _USAGE (as above; no free place; the run needs a
- * worker function, or has ended), _DIED, _SYSTEM, and a worker's own. */
+/* Joins a named store as option `workers` workers (by default: as many as there are cores and free places), which begin at the
+ * next epoch; returns when the run is over or has been left (shmtrain_store_stop: at the end of the epoch). `worker` NULL: the
+ * run's own model and data. In the live modes the run goes on without guests that die or fail; in `aggregate` it fails. Errors:
+ * _USAGE (as above; no free place; the run needs a worker function, has ended, or keeps its data private), _DIED (the run has
+ * died or failed, or a worker of this program), _MEMORY, _SYSTEM, and a worker's own. */
 SHMTRAIN_API int shmtrain_store_join(struct shmtrain_store *store, const char *name, shmtrain_worker *worker, void *arg);
 
 /* A named store of this user. */
 struct shmtrain_named {
     char name[64];
-    char model[32]; /* "": own worker functions */
-    uint64_t bytes;
-    int64_t made_at; /* seconds since 1970 */
+    char model[32];  /* "": own worker functions */
+    uint64_t bytes;  /* with its data, while it runs */
+    int64_t made_at; /* seconds since 1970; 0: it says nothing of itself yet, or is not intact */
     int32_t pid;     /* of who made it */
     uint32_t in_use; /* 1: somebody has it open (told by a lock, not by the process number) */
     uint32_t intact; /* 0: no store of this version; it can be removed all the same */
