@@ -141,7 +141,8 @@ static void look(struct stage *s, int ms) {
     }
 }
 
-/* What was drawn may arrive after the news that the job has ended; so a job that has ended counts as silent only after a while. */
+/* What was drawn may arrive after the news that the job has ended; so a job that has ended counts as silent only after a
+ * while. */
 static void look_on(struct stage *s, double *until, const char *what) {
     const double time = now(), patience = s->ended ? LAST_WORDS_SECONDS : DEADLINE_SECONDS;
     if (*until == 0 || *until > time + patience) *until = time + patience;

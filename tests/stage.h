@@ -1,5 +1,5 @@
-/* A stage for programs that draw on a terminal: a pseudo-terminal with somebody who looks at it (terminal.h), and on it a job in
- * the foreground of a session of its own, under a leader that does what a shell does when a job stops. */
+/* A stage for programs that draw on a terminal: a pseudo-terminal with somebody who looks at it (terminal.h), and on it a
+ * job in the foreground of a session of its own, under a leader that does what a shell does when a job stops. */
 #ifndef SHMT_TESTS_STAGE_H
 #define SHMT_TESTS_STAGE_H
 

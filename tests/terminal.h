@@ -1,5 +1,5 @@
-/* A small terminal for tests of the live display: takes what a program writes, and knows what would be seen. It obeys the escape
- * sequences that the display uses, and fails the test at any other. Cells hold one character of UTF-8 each. */
+/* A small terminal for tests of the live display: takes what a program writes, and knows what would be seen. It obeys the
+ * escape sequences that the display uses, and fails the test at any other. Cells hold one character of UTF-8 each. */
 #ifndef SHMT_TESTS_TERMINAL_H
 #define SHMT_TESTS_TERMINAL_H
 
@@ -28,7 +28,8 @@ void terminal_init(struct terminal *t, unsigned columns, unsigned rows);
 void terminal_resize(struct terminal *t, unsigned columns, unsigned rows);
 void terminal_take(struct terminal *t, const char *bytes, size_t n);
 
-/* Row `row` without the blanks at its end, valid until the next call; the number of rows up to the last one that is not empty. */
+/* Row `row` without the blanks at its end, valid until the next call; the number of rows up to the last one that is not
+ * empty. */
 const char *terminal_line(const struct terminal *t, unsigned row);
 unsigned terminal_height(const struct terminal *t);
 

@@ -106,8 +106,8 @@ static void assert_clean(struct stage *s, const char *const *lines, unsigned n) 
     assert_int_equal(s->screen.column, 0);
 }
 
-/* Nothing of a frame before, which may have had more workers, is left below or beside: each of the workers' lines begins with the
- * rank of one that there is, and their heading ends differently in a crowd. */
+/* Nothing of a frame before, which may have had more workers, is left below or beside: each of the workers' lines begins
+ * with the rank of one that there is, and their heading ends differently in a crowd. */
 static void check_workers(const struct terminal *t) {
     unsigned n_workers = 0;
     for (unsigned row = t->row; row < terminal_height(t); row++) {

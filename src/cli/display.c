@@ -1,8 +1,8 @@
 /* The display's terminal: see display.h. What is drawn is decided in draw.c.
  *
- * A frame is one write: begin synchronized update, the lines (each erased to its end), erase what is below, cursor back up, end
- * of the update. A signal handler that prints finds the cursor at rest, unless the terminal was so slow that the write had to wait
- * in the middle: then the rest of the frame is dropped, and the next one comes a tenth of a second later. */
+ * A frame is one write: begin synchronized update, the lines (each erased to its end), erase what is below, cursor back up,
+ * end of the update. A signal handler that prints finds the cursor at rest, unless the terminal was so slow that the write
+ * had to wait in the middle: then the rest of the frame is dropped, and the next one comes a tenth of a second later. */
 #include "cli/display.h"
 
 #include <errno.h>
@@ -106,8 +106,8 @@ static void on_stop(int number) {
 
 /* ---- writing ---- */
 
-/* Writes all of it, or, with `may_drop`, as much as comes out before a handler prints. A terminal that is gone is left alone from
- * then on. */
+/* Writes all of it, or, with `may_drop`, as much as comes out before a handler prints. A terminal that is gone is left alone
+ * from then on. */
 static void write_all(struct display *d, const char *text, size_t bytes, bool may_drop) {
     interrupted = 0;
     while (bytes > 0 && !d->broken && !(may_drop && interrupted)) {

@@ -22,8 +22,8 @@ enum progress_kind {
 /* Whether `option` is one of auto, bar, plain and none. */
 bool display_knows(const char *option);
 
-/* What to show on a descriptor. option: as above; "" or NULL: the environment's SHMTRAIN_PROGRESS, or auto. A bar needs a terminal
- * that obeys escape sequences: elsewhere it is plain. quiet: none. */
+/* What to show on a descriptor. option: as above; "" or NULL: the environment's SHMTRAIN_PROGRESS, or auto. A bar needs a
+ * terminal that obeys escape sequences: elsewhere it is plain. quiet: none. */
 enum progress_kind display_choose(const char *option, bool quiet, int fd);
 
 /* `out` is for people; it stays the caller's, and open until display_close. Catches SIGTSTP where there is a bar. NULL: no

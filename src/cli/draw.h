@@ -1,5 +1,5 @@
-/* A run that goes on, as a few lines of text. Pure: the same state and screen give the same lines. Called by display.c many times
- * a second; what is seen on a terminal is decided here, how it gets there in display.c.
+/* A run that goes on, as a few lines of text. Pure: the same state and screen give the same lines. Called by display.c many
+ * times a second; what is seen on a terminal is decided here, how it gets there in display.c.
  *
  *     epoch  3/10  41 %  ━━━━ ━━━━ ━╸── ──── ──── ──── ──── ──── ──── ────  1 min 20 s left
  *     1.23 M examples/s   loss 0.31245   by epoch █▅▃▂▁ ↓ 0.01230
@@ -7,8 +7,8 @@
  *     0 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   154 k   1 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   151 k
  *     2 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁·   149 k   3 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁   158 k
  *
- * The bar is the whole run, one segment for each epoch. Workers that are too many for a bar each are summed up, and shown with one
- * character each. */
+ * The bar is the whole run, one segment for each epoch. Workers that are too many for a bar each are summed up, and shown
+ * with one character each. */
 #ifndef SHMTRAIN_CLI_DRAW_H
 #define SHMTRAIN_CLI_DRAW_H
 

@@ -1,5 +1,5 @@
-/* The workers' lines of the live display: what they do, all together and each. A grid with a bar for each worker where that fits;
- * else the least, the middle and the most of them, and each worker as one character. */
+/* The workers' lines of the live display: what they do, all together and each. A grid with a bar for each worker where that
+ * fits; else the least, the middle and the most of them, and each worker as one character. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* From what the library says of a run, ten times a second, to what is drawn: speeds and shares are smoothed, because in a tenth of
- * a second a worker may finish no work item, or two. Called by display.c. */
+/* From what the library says of a run, ten times a second, to what is drawn: speeds and shares are smoothed, because in a
+ * tenth of a second a worker may finish no work item, or two. Called by display.c. */
 #ifndef SHMTRAIN_CLI_FOLLOW_H
 #define SHMTRAIN_CLI_FOLLOW_H
 
@@ -21,8 +21,8 @@ struct follow {
 /* Begins without a state: state.epochs is 0. */
 void follow_init(struct follow *f);
 
-/* Takes a new look into account. With `pause` the time since the one before was spent stopped: speeds and shares stay as they were.
- * 0, or -1 when there is no memory; the state is the last one then. */
+/* Takes a new look into account. With `pause` the time since the one before was spent stopped: speeds and shares stay as
+ * they were. 0, or -1 when there is no memory; the state is the last one then. */
 int follow_update(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_progress *now, bool pause);
 
 void follow_fini(struct follow *f);

@@ -1,4 +1,5 @@
-/* shmtrain help TOPIC: short texts about what no single option says. One table; each text has at most 24 lines of 80 columns. */
+/* shmtrain help TOPIC: short texts about what no single option says. One table; each text has at most 24 lines of 80
+ * columns. */
 #ifndef SHMTRAIN_CLI_TOPICS_H
 #define SHMTRAIN_CLI_TOPICS_H
 
