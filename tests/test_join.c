@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -92,6 +93,7 @@ static struct shmtrain_store *make_store(const struct how *how) {
     WELL(store, shmtrain_store_set(store, "item", "16"));
     WELL(store, shmtrain_store_set(store, "guests", how->guests));
     WELL(store, shmtrain_store_set(store, "name", NAME));
+    if (how->data && strstr(how->data, "dense")) WELL(store, shmtrain_store_set(store, "model", "softmax"));
     return store;
 }
 
@@ -343,6 +345,20 @@ static void a_guest_stays_until_the_run_is_over(void **state) {
     assert_int_equal(tally->n_epochs, 40);
 }
 
+/* Whether guests have trained in the run that is over. */
+static bool guests_have_worked(void) {
+    struct shmtrain_store *store;
+    const struct shmtrain_progress *now;
+    uint64_t examples = 0;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_observe(store, NAME));
+    assert_int_equal(shmtrain_store_look(store, &now), 0);
+    for (uint32_t i = 0; i < now->n_workers; i++)
+        if (now->worker[i].joined) examples += now->worker[i].examples;
+    shmtrain_store_destroy(store);
+    return examples > 0;
+}
+
 static void training_a_model_with_guests_gives_the_same_bits(void **state) {
     uint64_t alone = 0;
     (void)state;
@@ -355,10 +371,72 @@ static void training_a_model_with_guests_gives_the_same_bits(void **state) {
         }
         assert_int_equal(wait_for(maker), 0);
         assert_int_equal(tally->n_epochs, 60);
-        if (with) assert_true(tally->xxh64 == alone);
+        if (with) assert_true(tally->xxh64 == alone && guests_have_worked());
         alone = tally->xxh64;
         end(NULL);
     }
+}
+
+static void softmax_with_guests_gives_the_same_bits(void **state) {
+    static const char DATA[] = "builtin:dense:examples=2000,features=30,classes=5";
+    uint64_t hash = 0;
+    (void)state;
+    for (int guests = 0; guests <= 1; guests++) {
+        const pid_t pid = fork();
+        if (pid == 0) run_as_maker(&(struct how){"sync", "processes", "2", guests ? "2" : "0", "60", DATA, 0});
+        if (guests) {
+            struct shmtrain_store *store = make_guest("processes", "2");
+            WELL(store, shmtrain_store_set(store, "threads", "2"));
+            int rc;
+            do rc = shmtrain_store_join(store, NAME, NULL, NULL);
+            while (rc == SHMTRAIN_E_USAGE && !strstr(shmtrain_store_message(store), "is over"));
+            if (rc < 0) fail_msg("%s", shmtrain_store_message(store));
+            shmtrain_store_destroy(store);
+        }
+        const int rc = wait_for(pid);
+        if (rc == SHMTRAIN_E_SYSTEM && strstr(tally->said, "OpenBLAS")) {
+            print_message("  %s: skipped\n", tally->said);
+            skip();
+        }
+        assert_int_equal(rc, 0);
+        if (guests) assert_true(tally->xxh64 == hash && guests_have_worked());
+        hash = tally->xxh64;
+        end(NULL);
+    }
+}
+
+static void what_is_observed_can_be_saved_and_evaluated(void **state) {
+    static const char DATA[] = "builtin:sparse:examples=3000,valid=500,features=300";
+    char path[] = "/tmp/test_join.XXXXXX";
+    const struct shmtrain_evaluation *there, *here;
+    const struct shmtrain_progress *now;
+    struct shmtrain_store *store;
+    (void)state;
+    const char *folder = getenv("TMPDIR");
+    char *file = path;
+    char other[512];
+    if (folder) {
+        snprintf(other, sizeof other, "%s/test_join.XXXXXX", folder);
+        file = other;
+    }
+    const int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    close(fd);
+    const pid_t maker = start_maker(&(struct how){"async", "processes", "1", "1", "5", DATA, 0});
+    assert_int_equal(wait_for(maker), 0);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_observe(store, NAME));
+    WELL(store, shmtrain_store_evaluate(store, DATA, &there));
+    const double loss = there->loss;
+    assert_true(loss > 0 && there->accuracy > 0.5);
+    WELL(store, shmtrain_store_save(store, file));
+    assert_int_equal(shmtrain_store_look(store, &now), 0); /* as before */
+    assert_true(shmtrain_store_report(store)->parameters_xxh64 == tally->xxh64);
+    WELL(store, shmtrain_store_load(store, file));
+    WELL(store, shmtrain_store_evaluate(store, DATA, &here));
+    assert_true(here->loss == loss);
+    shmtrain_store_destroy(store);
+    unlink(file);
 }
 
 /* ---- deaths and failures ---- */
@@ -484,6 +562,8 @@ int main(void) {
         TEST(in_live_modes_every_example_is_dealt_once_whoever_is_there),
         TEST(a_guest_stays_until_the_run_is_over),
         TEST(training_a_model_with_guests_gives_the_same_bits),
+        TEST(softmax_with_guests_gives_the_same_bits),
+        TEST(what_is_observed_can_be_saved_and_evaluated),
         TEST(in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on),
         TEST(in_sync_a_killed_guest_ends_the_run_with_a_sentence),
         TEST(a_killed_maker_ends_its_guests_with_a_sentence),
