@@ -238,12 +238,17 @@ static void a_killed_parent_leaves_no_process_while_loading_and_with_a_held_work
 
 /* ---- what is left ---- */
 
-/* Names in /dev/shm, of ours: other programs of the machine come and go meanwhile. */
+/* Names in /dev/shm, of ours: other programs of the machine come and go meanwhile, and so do stores that have a name
+ * (shmtrain-USER-NAME), which these runs have not. */
 static int count_in_dev_shm(void) {
     DIR *dir = opendir("/dev/shm");
     int n = 0;
     if (!dir) return 0;
-    for (struct dirent *entry; (entry = readdir(dir));) n += strstr(entry->d_name, "shmt") != NULL;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        int user, at = 0;
+        const int is_named = sscanf(entry->d_name, "shmtrain-%d-%n", &user, &at) == 1 && at > 0 && entry->d_name[at] != '\0';
+        n += strstr(entry->d_name, "shmt") != NULL && !is_named;
+    }
     closedir(dir);
     return n;
 }
