@@ -81,13 +81,14 @@ static int check_model(struct shmtrain_store *store, const struct shmtrain_data 
 
 static int split(struct shmt_guest_data *data, struct shmtrain_store *store) {
     const struct shmt_manifest *m = store->visit.manifest;
-    int rc = shmt_split_make(&data->split, m->seed, data->train.n_examples, m->share, &store->error);
-    if (rc == 0) rc = shmt_split_labels(&data->split, &data->train, &store->error);
-    if (rc == 0 && data->split.n_train != m->n_examples)
-        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is refused: it sets other examples aside", store->visit.name);
-    data->valid = data->train; /* the same arrays, but validation knows no weights */
-    data->valid.weight = NULL;
-    return rc;
+    struct shmt_error why = {0};
+    int rc = shmt_split_make(&data->split, m->seed, data->train.n_examples, m->share, &why);
+    if (rc == 0) rc = shmt_split_labels(&data->split, &data->train, &why);
+    if (rc == SHMTRAIN_E_MEMORY) return shmt_fail(&store->error, rc, "store %s: %s", store->visit.name, why.text);
+    if (rc < 0 || data->split.n_train != m->n_examples)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is refused: it sets other examples aside",
+                         store->visit.name);
+    return 0;
 }
 
 static void point_job(const struct shmt_guest_data *data, struct shmtrain_store *store) {
