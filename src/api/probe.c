@@ -11,7 +11,7 @@
 /* In memory that is shared with the worker that looks. */
 struct found {
     char blas[sizeof((struct shmtrain_store *)0)->blas];
-    uint32_t wants_openmp, openmp;
+    uint32_t wants_threads, shared, openmp;
 };
 
 static int look(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
@@ -20,24 +20,37 @@ static int look(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
     (void)team;
     const int rc = shmt_blas_open(e);
     snprintf(found->blas, sizeof found->blas, "%s", shmt_blas_name());
-    found->openmp = found->wants_openmp && shmt_parallel_open();
+    found->shared = shmt_blas_is_shared();
+    found->openmp = found->wants_threads && shmt_parallel_open();
     return rc;
+}
+
+/* Threads as workers load the libraries into this process; so does this thread, which may still be alone in it. */
+static int look_by_worker(struct shmtrain_store *store, const struct shmt_crew *crew, struct found *found) {
+    const struct shmt_team_spec spec = {.kind = crew->kind, .n = 1, .body = look, .arg = found, .what = "loading OpenBLAS"};
+    if (crew->kind == SHMT_TEAM_THREADS) return look(found, 0, NULL, &store->error);
+    return shmt_drive(store, &spec, &(struct shmt_driver){0});
+}
+
+static void lower_threads(const struct shmtrain_store *store, const struct found *found, struct shmt_crew *crew) {
+    const bool in_one_process = crew->n_threads > 1 || (crew->kind == SHMT_TEAM_THREADS && crew->n_workers > 1);
+    if (in_one_process && !found->shared)
+        shmt_log(&store->log, "this OpenBLAS lets one thread of a process multiply at a time: install libopenblas0-pthread");
+    if (crew->n_threads == 1 || (found->shared && found->openmp)) return;
+    if (!found->openmp)
+        shmt_log(&store->log, "each worker has 1 of %u threads, because there is no OpenMP: install libgomp1", crew->n_threads);
+    crew->n_threads = 1;
 }
 
 int shmt_probe_libraries(struct shmtrain_store *store, const struct shmtrain_model *model, struct shmt_crew *crew) {
     if (!shmt_model_uses_blas(model)) return 0;
     struct found *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (found == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to look for OpenBLAS");
-    found->wants_openmp = crew->n_threads > 1;
-    const struct shmt_team_spec spec = {.kind = crew->kind, .n = 1, .body = look, .arg = found, .what = "loading OpenBLAS"};
-    const int rc = shmt_drive(store, &spec, &(struct shmt_driver){0});
+    found->wants_threads = crew->n_threads > 1;
+    const int rc = look_by_worker(store, crew, found);
     if (rc == 0) {
         snprintf(store->blas, sizeof store->blas, "%s", found->blas);
-        if (found->wants_openmp && !found->openmp) {
-            shmt_log(&store->log, "each worker has 1 of %u threads, because there is no OpenMP: install libgomp1",
-                     crew->n_threads);
-            crew->n_threads = 1;
-        }
+        lower_threads(store, found, crew);
     }
     munmap(found, sizeof *found);
     return rc;

@@ -9,10 +9,13 @@
 
 #include "math/library.h"
 
-#ifndef SHMT_BLAS_SERIAL
-#    define SHMT_BLAS_SERIAL "" /* configure knows no place of the serial variant */
+#ifndef SHMT_BLAS_FOLDER
+#    define SHMT_BLAS_FOLDER "" /* where configure knows that a system like Debian has folders for variants */
 #endif
-#define ANY_VARIANT "libopenblas.so.0"
+
+/* Debian, Fedora, others; the last is Debian's again. */
+static const char *const LIBRARIES[] = {SHMT_BLAS_FOLDER "/openblas-pthread/libopenblas.so.0", "libopenblasp.so.0",
+                                        "libopenblas.so.0", SHMT_BLAS_FOLDER "/openblas-serial/libopenblas.so.0"};
 
 /* The C interface of BLAS; its numbers for "row-major", "as it is", "transposed". */
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
@@ -20,12 +23,16 @@ typedef void sgemm(int order, int transpose_a, int transpose_b, int m, int n, in
                    const float *b, int ldb, float beta, float *c, int ldc);
 typedef char *text(void);
 typedef void set_threads(int n);
+typedef int kind_of_threads(void); /* 0: the serial variant */
 
 /* Written once, under g_once. */
 static pthread_once_t g_once = PTHREAD_ONCE_INIT;
 static sgemm *g_sgemm;
 static char g_name[96];
+static bool g_serial;
 static struct shmt_error g_error;
+
+static pthread_mutex_t g_turn = PTHREAD_MUTEX_INITIALIZER; /* of threads, where the variant is serial */
 
 /* "OpenBLAS 0.3.21 NO_LAPACKE ... Zen MAX_THREADS=64": of the configuration the first two words, then the kernel's name. */
 static void name_library(void *library, const char *path) {
@@ -48,6 +55,7 @@ static bool try_library(const char *path) {
     static const struct shmt_library_setting ONE_THREAD = {"OPENBLAS_NUM_THREADS", "1", true};
     void *library = shmt_library_load(path, &ONE_THREAD);
     set_threads *threads = NULL;
+    kind_of_threads *kind = NULL;
     if (library) shmt_library_find(library, "cblas_sgemm", &g_sgemm);
     if (!g_sgemm) {
         const char *why = dlerror();
@@ -57,7 +65,9 @@ static bool try_library(const char *path) {
         return false;
     }
     shmt_library_find(library, "openblas_set_num_threads", &threads);
+    shmt_library_find(library, "openblas_get_parallel", &kind);
     if (threads) threads(1);
+    g_serial = kind && kind() == 0;
     name_library(library, path);
     return true;
 }
@@ -68,12 +78,11 @@ static void load(void) {
         (void)try_library(named);
         return;
     }
-    if (SHMT_BLAS_SERIAL[0] != '\0' && try_library(SHMT_BLAS_SERIAL)) return;
-    if (try_library(ANY_VARIANT)) return;
+    for (size_t i = 0; i < sizeof LIBRARIES / sizeof *LIBRARIES; i++)
+        if (try_library(LIBRARIES[i])) return;
     shmt_error_clear(&g_error);
-    shmt_fail(
-        &g_error, SHMTRAIN_E_SYSTEM,
-        "softmax needs OpenBLAS, which is not there: install libopenblas0-serial (Fedora: openblas-serial, Arch: openblas)");
+    shmt_fail(&g_error, SHMTRAIN_E_SYSTEM,
+              "softmax needs OpenBLAS, which is not there: install libopenblas0 (Fedora: openblas-threads, Arch: openblas)");
 }
 
 int shmt_blas_open(struct shmt_error *e) {
@@ -83,8 +92,11 @@ int shmt_blas_open(struct shmt_error *e) {
 }
 
 const char *shmt_blas_name(void) { return g_name; }
+bool shmt_blas_is_shared(void) { return !g_serial; }
 
 void shmt_sgemm(struct shmt_factor a, struct shmt_factor b, uint32_t k, float beta, struct shmt_matrix c) {
+    if (g_serial) pthread_mutex_lock(&g_turn);
     g_sgemm(ROW_MAJOR, a.transposed ? TRANSPOSED : AS_IT_IS, b.transposed ? TRANSPOSED : AS_IT_IS, (int)c.rows, (int)c.cols,
             (int)k, 1, a.at, (int)a.stride, b.at, (int)b.stride, beta, c.at, (int)c.stride);
+    if (g_serial) pthread_mutex_unlock(&g_turn);
 }
