@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <sys/mount.h>
 
-#define DATA "builtin:sparse:examples=20000,valid=500,features=400,nonzeros=12"
+/* Epochs long enough for whoever prints and reads a line about each. */
+#define DATA        "builtin:sparse:examples=400000,valid=500,features=400,nonzeros=12"
+#define LITTLE_DATA "builtin:sparse:examples=20000,valid=500,features=400,nonzeros=12"
 
 static char g_name[64]; /* of the test that runs */
 
@@ -161,8 +163,8 @@ static void nothing_stays_of_a_run_that_does_not_begin(void **state) {
 static void sync_gives_the_same_bits_with_and_without_guests(void **state) {
     char alone[17];
     (void)state;
-    HASH(alone, "--mode", "sync", "-w", "2", "-e", "150", DATA);
-    struct program *run = START("--json", "-q", "--mode", "sync", "-w", "1", "-e", "150", "--name", g_name, DATA);
+    HASH(alone, "--mode", "sync", "-w", "2", "-e", "150", LITTLE_DATA);
+    struct program *run = START("--json", "-q", "--mode", "sync", "-w", "1", "-e", "150", "--name", g_name, LITTLE_DATA);
     struct program *guest = NULL;
     do guest = RUN("join", "-w", "2", "-t", "2", g_name); /* until its data is loaded */
     while (guest->status == 2 && !strstr(guest->text[ERR], "is over"));

@@ -166,10 +166,12 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
 
 static void rouse(const struct shmt_workers *workers) { workers->store->ops->rouse(workers->store->job.store); }
 
+/* Deaths first: whoever listens to the epochs may take a long time. */
 static int tick(struct shmtrain_store *store) {
+    const int rc = shmt_lease_tick(store);
     shmt_report_progress(store);
     shmt_progress_tick(store);
-    return shmt_lease_tick(store);
+    return rc;
 }
 
 static void stop(struct shmtrain_store *store) { store->ops->stop(store->job.store); }
