@@ -315,6 +315,18 @@ static void the_hinge_pushes_inside_the_margin_only(void **state) {
     assert_true(t.loss == 5);
 }
 
+/* Not even the same value: the line would be taken from other cores. A weight of -0 would become 0 by subtracting 0 times -1. */
+static void beyond_the_margin_nothing_is_written(void **state) {
+    float w[4] = {5, 0, -0.0f};
+    struct training t = by_hand(&SHMT_MODEL_SVM, SHMT_WRITE_RACY, 1, 1);
+    struct shmtrain_data first = HAND;
+    (void)state;
+    first.n_examples = 1;
+    t.data = &first;
+    train(&t, w);
+    assert_true(w[0] == 5 && w[2] == 0 && signbit(w[2]) && t.loss == 0);
+}
+
 /* ---- optima ---- */
 
 static const struct {
@@ -602,6 +614,7 @@ int main(void) {
         TEST(l2_in_async_draws_what_an_example_touches),
         TEST(one_update_of_linear_regression_by_hand),
         TEST(the_hinge_pushes_inside_the_margin_only),
+        TEST(beyond_the_margin_nothing_is_written),
         TEST(the_optimum_is_liblinears),
         TEST(the_optimum_of_the_hinge_is_liblinears),
         TEST(the_optimum_of_linear_regression_solves_the_normal_equations),

@@ -64,9 +64,18 @@ SHMT_INLINE float shmt_dot_one(const struct shmt_span *span, const struct shmtra
     return x->bias ? dot + shmt_weight(span->weight + span->rows - 1, how) : dot;
 }
 
+/* A slope of 0, as the hinge has it beyond the margin, changes nothing where the rule has no motion of its own. */
+SHMT_INLINE bool shmt_is_idle(const struct shmt_span *span, struct shmt_how how) {
+    if (how.write == SHMT_WRITE_AGGREGATE) return true;
+    const bool moves = how.regularised || how.rule == SHMT_RULE_MOMENTUM || how.rule == SHMT_RULE_ADAM;
+    return !moves && !span->counted; /* updates that are counted are counted all */
+}
+
+/* Where nothing changes nothing is written, so that no line is taken away from other cores. */
 SHMT_INLINE void shmt_push_example(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, float slope,
                                    const struct shmt_update *u, struct shmt_how how) {
     const struct shmt_row row = shmt_row_at(x, k, how.values);
+    if (slope == 0 && shmt_is_idle(span, how)) return;
     if (how.write == SHMT_WRITE_AGGREGATE) {
         shmt_row_add(span, row, slope, how);
         if (x->bias) shmt_bias_add(span, slope);
