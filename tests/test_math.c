@@ -182,8 +182,8 @@ static void every_tile_is_visited_once_by_any_number_of_threads(void **state) {
 static void short_loops_wake_nobody(void **state) {
     (void)state;
     assert_int_equal(shmt_parallel_worth(8, 0), 1);
-    assert_int_equal(shmt_parallel_worth(8, 30e3), 1);
-    assert_int_equal(shmt_parallel_worth(8, 70e3), 3);
+    assert_int_equal(shmt_parallel_worth(8, 90e3), 1);
+    assert_int_equal(shmt_parallel_worth(8, 170e3), 3);
     assert_int_equal(shmt_parallel_worth(8, 1e9), 8);
     assert_int_equal(shmt_parallel_worth(1, 1e9), 1);
 }

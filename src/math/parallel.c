@@ -6,7 +6,7 @@
 #include "math/library.h"
 
 #define RUNTIME "libgomp.so.1"
-#define PAYS_NS 20000.0 /* work of each thread that a region pays for */
+#define PAYS_NS 50000.0 /* work of each thread that a region pays for */
 
 #if defined(__SANITIZE_THREAD__)
 #    define UNDER_TSAN 1
