@@ -228,9 +228,10 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     r.page_bytes = 2 << 20;
     r.lost_updates = 0.015;
     shmtrain_report_opening(&r, text, sizeof text);
-    assert_non_null(strstr(text, "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"
-                                 "            on OpenBLAS 0.3.21 Zen\n"
-                                 "mode        async: racy updates of 1024 examples, no waits\n"));
+    assert_non_null(strstr(text,
+                           "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"
+                           "            on OpenBLAS 0.3.21 Zen\n"
+                           "mode        async: racy updates of 1024 examples, no waits\n"));
     assert_non_null(strstr(text, "workers     8, places for 3 more by name, shm backend\n"));
     assert_non_null(strstr(text, "memory      interleave over 4 NUMA nodes, pages of 2 MiB\n"));
     shmtrain_report_summary(&r, text, sizeof text);

@@ -310,6 +310,25 @@ static void a_seat_is_reserved_once_and_not_when_the_run_is_over(void **state) {
     OPS->destroy(store);
 }
 
+static void a_seat_that_nobody_has_entered_is_given_back(void **state) {
+    const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
+    struct shmt_error e = {0};
+    struct shmt_store *store;
+    struct shmt_seat *seat;
+    (void)state;
+    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    OPS->unreserve(store, 2);
+    assert_int_equal(OPS->occupied(store, 2), 0);
+    OPS->unreserve(store, 2); /* nobody's */
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    assert_int_equal(OPS->enter(store, 2, 0, &seat, &e), 0);
+    OPS->unreserve(store, 2); /* not any more */
+    assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
+    OPS->leave(seat);
+    OPS->destroy(store);
+}
+
 static void a_guest_does_not_believe_a_store_whose_own_workers_are_not_there(void **state) {
     const struct shmt_spec spec = spec_of(SHMT_WRITE_AGGREGATE);
     struct shmt_error e = {0};
@@ -380,6 +399,7 @@ int main(void) {
         cmocka_unit_test(nobody_waits_for_the_clock_of_a_guest_that_has_left),
         cmocka_unit_test(nobody_waits_for_who_has_reserved_a_seat_and_is_not_there),
         cmocka_unit_test(a_seat_is_reserved_once_and_not_when_the_run_is_over),
+        cmocka_unit_test(a_seat_that_nobody_has_entered_is_given_back),
         cmocka_unit_test(a_guest_does_not_believe_a_store_whose_own_workers_are_not_there),
         cmocka_unit_test(the_living_go_on_without_a_dead_guest_and_its_piece_is_lost),
         cmocka_unit_test(a_gradient_of_a_dead_guest_is_missing_in_aggregate),

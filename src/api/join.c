@@ -94,10 +94,12 @@ static int take_seats(struct stay *stay) {
     return visit->n_seats == stay->crew.n_seats ? 0 : fail_full(stay, stay->crew.n_seats / stay->crew.n_workers);
 }
 
-/* Also of seats that were never sat on: then they are given back by who made the store. */
-static void drop_marks(const struct shmtrain_store *store) {
-    for (uint32_t i = 0; i < store->visit.n_seats; i++)
+/* Whoever sat on them has left or died; what nobody sat on is given back. */
+static void drop_seats(const struct shmtrain_store *store) {
+    for (uint32_t i = 0; i < store->visit.n_seats; i++) {
+        store->ops->unreserve(store->job.store, store->visit.seat[i]);
         shmt_mark_drop(shmt_visit_file(store), SHMT_MARK_GUEST(store->visit.seat[i]));
+    }
 }
 
 /* ---- the crew ---- */
@@ -237,7 +239,7 @@ static int join(struct shmtrain_store *store, const char *name, shmtrain_worker 
     rc = prepare(&stay, worker, arg);
     const bool has_run = rc == 0;
     if (has_run) rc = run(&stay);
-    drop_marks(store);
+    drop_seats(store);
     if (stay.abort) munmap(stay.abort, sizeof *stay.abort);
     shmt_guest_data_close(&stay.data);
     store->job.train = store->job.valid = NULL;

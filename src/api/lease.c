@@ -203,41 +203,43 @@ int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
 
 /* ---- guests that die ---- */
 
-static int lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
+static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     char whose[40] = "";
     _Atomic uint32_t *abort_word = store->ops->abort_word(store->job.store);
     /* Somebody else may have set it already. Release: as in the supervisor. */
     if (load_relaxed(abort_word) == 0) store_release(abort_word, rank + 1);
     store->ops->rouse(store->job.store);
     if (pid != UINT32_MAX) snprintf(whose, sizeof whose, "process %u, ", pid);
-    return shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED,
-                     "worker %u (%sjoined by name) died or gave up while training: a gradient of it is missing", rank, whose);
+    shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED,
+              "worker %u (%sjoined by name) died or gave up while training: a gradient of it is missing", rank, whose);
 }
 
-/* Guests hold their mark before they take the seat and drop it after they have left. So whoever has the seat first and no mark
- * then has died or left in between; the second look tells which. */
-static uint32_t has_died(struct shmtrain_store *store, uint32_t rank) {
-    uint32_t pid = 0;
-    for (int look = 0; look < 2; look++) {
-        pid = store->ops->occupied(store->job.store, rank);
-        if (pid == 0 || shmt_mark_is_held(store->lease.fd, SHMT_MARK_GUEST(rank))) return 0;
+/* The mark of the seat is ours: nobody who lives has it, and nobody takes it. */
+static void mourn(struct shmtrain_store *store, uint32_t rank) {
+    const uint32_t pid = store->ops->occupied(store->job.store, rank);
+    if (pid == 0) return; /* it has left meanwhile */
+    if (!store->ops->mourn(store->job.store, rank)) {
+        lose(store, rank, pid);
+        return;
     }
-    return pid;
+    store->ops->rouse(store->job.store);
+    if (pid == UINT32_MAX) return; /* mourned before, and counted in by the chief at the same moment */
+    shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others go on without it", rank, pid);
 }
 
+/* Guests hold their mark from before they take the seat until after they have left. */
 int shmt_lease_tick(struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     struct shmt_lease *lease = &store->lease;
-    if (!lease->held || lease->lost.status != 0) return lease->lost.status;
-    for (uint32_t rank = spec->n_seats - spec->n_guests; rank < spec->n_seats; rank++) {
-        const uint32_t pid = has_died(store, rank);
-        if (pid == 0) continue;
-        if (!store->ops->mourn(store->job.store, rank)) return lose(store, rank, pid);
-        store->ops->rouse(store->job.store);
-        if (pid == UINT32_MAX) continue; /* mourned before, and counted in by the chief at the same moment */
-        shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others go on without it", rank, pid);
+    if (!lease->held) return 0;
+    for (uint32_t rank = spec->n_seats - spec->n_guests; rank < spec->n_seats && lease->lost.status == 0; rank++) {
+        struct shmt_error ignored = {0}; /* where the system does not lock, nobody can tell: as if the guest were alive */
+        if (store->ops->occupied(store->job.store, rank) == 0) continue;
+        if (shmt_mark_hold(lease->fd, SHMT_MARK_GUEST(rank), &ignored) != 1) continue;
+        mourn(store, rank);
+        shmt_mark_drop(lease->fd, SHMT_MARK_GUEST(rank));
     }
-    return 0;
+    return lease->lost.status;
 }
 
 /* ---- the end ---- */

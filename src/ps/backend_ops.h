@@ -88,7 +88,7 @@ struct shmt_backend_ops {
     void (*leave)(struct shmt_seat *seat);
 
     /* Guests (SHMT_CAP_JOIN; else NULL). `reserve` takes guest's seat `rank` for this process: 1, or 0 when it is not free;
-     * _USAGE when the run is over. After `enter`, `admit` waits until the chief lets the guest in, which it does between two
+     * _USAGE when the run is over. `unreserve` gives it back, by the same process, if nobody has entered. After `enter`, `admit` waits until the chief lets the guest in, which it does between two
      * epochs: 1: go on with `claim`; 0: the run has ended meanwhile. `part` asks to be let go at the end of the epoch: `turn`
      * (or `admit`) returns 0 then, for the guest alone; signal-safe.
      *
@@ -96,6 +96,7 @@ struct shmt_backend_ops {
      * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is missing. To be
      * called until the seat is not occupied. */
     int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
+    void (*unreserve)(struct shmt_store *store, uint32_t rank);
     int (*admit)(struct shmt_seat *seat);
     void (*part)(struct shmt_store *store, uint32_t rank);
     uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);

@@ -1,5 +1,5 @@
 /* Guests: seats that processes of the same user take by name while the run goes on. Called through the backend's entries by
- * whoever joins (reserve, admit, part), by the application that made the store (mourn), and by the chief at the end of an
+ * whoever joins (reserve, unreserve, admit, part), by the application that made the store (mourn), and by the chief at the end of an
  * epoch (admit_all).
  *
  * A guest reserves a free seat by a compare-and-swap of its `guest` word from 0 to its process id and a mark that it is on its way;
@@ -31,6 +31,12 @@ int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error 
     if (load_relaxed(&slot->alive) || !lock_acquire(&slot->guest, &nobody, (uint32_t)getpid() | ON_ITS_WAY)) return 0;
     store_relaxed(&slot->parting, 0); /* the chief looks at it when the guest has entered, which publishes it */
     return 1;
+}
+
+void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank) {
+    uint32_t mine = (uint32_t)getpid() | ON_ITS_WAY;
+    /* a lock word as in `reserve`; nothing was written under it that whoever takes it next could miss */
+    (void)lock_acquire(&store->slot[rank].guest, &mine, 0);
 }
 
 void shmt_shm_come(struct shmt_shm_seat *p) {

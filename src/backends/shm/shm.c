@@ -137,13 +137,12 @@ int shmt_shm_fd(const struct shmt_store *store) { return store->segment.fd; }
 /* ---- seats ---- */
 
 static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const _Atomic uint32_t *member) {
-    return (struct shmt_gates){.gate = &store->slot[0].gate,
-                               .stride_bytes = sizeof *store->slot,
-                               .n = store->spec.n_seats,
-                               .self = rank,
-                               .watch = {.abort = &store->control->abort,
-                                         .member = member,
-                                         .member_stride = sizeof *store->slot / sizeof(uint32_t)}};
+    return (struct shmt_gates){
+        .gate = &store->slot[0].gate,
+        .stride_bytes = sizeof *store->slot,
+        .n = store->spec.n_seats,
+        .self = rank,
+        .watch = {.abort = &store->control->abort, .member = member, .member_stride = sizeof *store->slot / sizeof(uint32_t)}};
 }
 
 /* What this worker will use goes into its page table now, not fault by fault in its first epoch. */
@@ -397,6 +396,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .read = read_rows,
     .write = write_rows,
     .reserve = shmt_shm_reserve,
+    .unreserve = shmt_shm_unreserve,
     .admit = shmt_shm_admit,
     .part = shmt_shm_part,
     .occupied = shmt_shm_occupied,

@@ -87,6 +87,7 @@ void shmt_shm_live_align(struct shmt_shm_seat *p); /* at the end of an epoch: al
 
 /* guests.c: see the entries of the same names in ps/backend_ops.h. */
 int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
+void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank);
 int shmt_shm_admit(struct shmt_seat *seat);
 void shmt_shm_part(struct shmt_store *store, uint32_t rank);
 uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank);
