@@ -36,7 +36,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     int rc = shmtrain_store_create(&store);
-    if (rc == 0) rc = shmtrain_store_observe(store, argv[1]);
+    if (rc == 0)
+        while ((rc = shmtrain_store_observe(store, argv[1])) == SHMTRAIN_E_AGAIN) usleep(100000); /* it is loading its data */
     if (rc == 0) {
         while ((rc = shmtrain_store_look(store, &now)) == 1) {
             if (now->epoch > 0) say_progress(now);

@@ -25,11 +25,12 @@ static void every_status_has_its_name(void **state) {
     assert_string_equal(shmtrain_status_name(SHMTRAIN_E_DIED), "SHMTRAIN_E_DIED");
     assert_string_equal(shmtrain_status_name(SHMTRAIN_E_STOPPED), "SHMTRAIN_E_STOPPED");
     assert_string_equal(shmtrain_status_name(SHMTRAIN_E_NUMBERS), "SHMTRAIN_E_NUMBERS");
+    assert_string_equal(shmtrain_status_name(SHMTRAIN_E_AGAIN), "SHMTRAIN_E_AGAIN");
 }
 
 static void numbers_that_are_no_status_get_a_name_too(void **state) {
     (void)state;
-    const int strangers[] = {1, 1000, INT32_MAX, SHMTRAIN_E_NUMBERS - 1, -1000, INT32_MIN};
+    const int strangers[] = {1, 1000, INT32_MAX, SHMTRAIN_E_AGAIN - 1, -1000, INT32_MIN};
     for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
         assert_string_equal(shmtrain_status_name(strangers[i]), "not a status of shmtrain");
 }

@@ -365,9 +365,11 @@ static void what_is_wrong_is_said(void **state) {
     put_manifest(fd[STORE], &m, true);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its model or its data are none");
     assert_int_equal(ftruncate(fd[STORE], 0), 0);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "is not ready");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_AGAIN, "is not ready");
     assert_int_equal(ftruncate(fd[STORE], 1 << 20), 0);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "is not ready");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_AGAIN, "is not ready");
+    shmt_mark_drop(fd[STORE], SHMT_MARK_RUN);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "has died before it began");
     assert_int_equal(pwrite(fd[STORE], "foreign", 8, SHMT_SEGMENT_HEADER_BYTES + offsetof(struct shmt_head, manifest)), 8);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
     assert_int_equal(ftruncate(fd[STORE], 100), 0);

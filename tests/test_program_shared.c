@@ -1,9 +1,12 @@
 /* The real program from outside: what is shared with other programs by name, and the plan of the machine. */
 #include "run_program.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 
-#define DATA "builtin:sparse:examples=3000,valid=500,features=400,nonzeros=12"
+#define LARGE_DATA "builtin:sparse:examples=100000,valid=500,features=400,nonzeros=12"
+#define DATA       "builtin:sparse:examples=3000,valid=500,features=400,nonzeros=12"
 
 static char g_name[64]; /* of the test that runs */
 
@@ -156,6 +159,40 @@ static void who_joins_works_until_the_end_or_leaves(void **state) {
     assert_says(stays, hash);
 }
 
+static void who_is_early_waits_until_the_run_is_prepared(void **state) {
+    (void)state;
+    struct program *run = START("-w", "1", "-e", "1000000", "--guests", "1", "--name", g_name, LARGE_DATA);
+    while (!listed()) continue; /* the name is there before the data is */
+    struct program *watch = START("watch", g_name), *join = START("join", "-w", "1", g_name);
+    program_wait_for(watch, OUT, "\nepoch");
+    program_wait_for(join, OUT, "\nepoch");
+    end_run(run);
+    program_finish(watch);
+    program_finish(join);
+    program_assert_status(watch, 0);
+    program_assert_status(join, 0);
+}
+
+static void who_waits_can_be_interrupted_and_sees_a_run_that_never_begins(void **state) {
+    char file[128];
+    (void)state;
+    snprintf(file, sizeof file, "/shmtrain-%ju-%s", (uintmax_t)geteuid(), g_name);
+    const int fd = shm_open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct flock mark = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 40, .l_len = 1}; /* as its maker does */
+    assert_true(fd >= 0 && fcntl(fd, F_OFD_SETLK, &mark) == 0);
+    struct program *watch = START("watch", g_name), *join = START("join", g_name);
+    program_wait_for(watch, ERR, "is still being prepared\n");
+    program_wait_for(join, ERR, "is still being prepared\n");
+    send(join, SIGINT);
+    program_finish(join);
+    program_assert_status(join, 130);
+    close(fd); /* its maker has died */
+    program_finish(watch);
+    program_assert_status(watch, 2);
+    assert_non_null(strstr(watch->text[ERR], "has died before it began"));
+}
+
 /* ---- the plan ---- */
 
 static int be_large(void) { return setenv("HWLOC_SYNTHETIC", "numa:4 core:16 pu:2", 1); }
@@ -185,6 +222,8 @@ int main(void) {
         TEST(who_watches_may_go_at_any_time),
         TEST(who_watches_sees_the_end),
         TEST(who_joins_works_until_the_end_or_leaves),
+        TEST(who_is_early_waits_until_the_run_is_prepared),
+        TEST(who_waits_can_be_interrupted_and_sees_a_run_that_never_begins),
         TEST(topo_plans_for_machines_that_one_does_not_have),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

@@ -65,6 +65,8 @@ int shmt_lease_begin(struct shmtrain_store *store) {
     if (rc == 0) return fail_taken(store, name);
     snprintf(lease->name, sizeof lease->name, "%s", name);
     lease->open = lease->held = true;
+    rc = shmt_mark_hold(lease->fd, SHMT_MARK_RUN, &store->error);
+    if (rc < 0) return rc;
     /* Whoever had the name before is gone; data that it left behind is nobody's. */
     for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++)
         (void)shmt_named_unlink(name, (enum shmt_named_part)part, NULL);
@@ -179,9 +181,9 @@ static void describe_model(const struct shmtrain_store *store, struct shmt_manif
     if (lease->share == 0) describe(job->valid, lease->shares ? lease->valid : NULL, &out->valid);
 }
 
-int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
+void shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
     struct shmt_lease *lease = &store->lease;
-    if (!lease->held) return 0;
+    if (!lease->held) return;
     lease->made = true;
     struct shmt_head *head = head_of(store);
     struct shmt_manifest *m = &head->manifest; /* nobody else reads it yet */
@@ -194,11 +196,8 @@ int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
     describe_report(store, m);
     describe_model(store, m);
     shmt_manifest_seal(m);
-    const int rc = shmt_mark_hold(store->lease.fd, SHMT_MARK_RUN, &store->error);
-    if (rc < 0) return rc;
-    /* release: the manifest is whole, and the mark is held; pairs with the acquire in visit.c (and with a read of the file) */
+    /* release: the manifest is whole; pairs with the acquire in visit.c (and with a read of the file) */
     store_release(&head->state, SHMT_STATE_RUNS);
-    return 0;
 }
 
 /* ---- guests that die ---- */

@@ -43,7 +43,7 @@ int shmt_lease_data_file(struct shmtrain_store *store, enum shmt_named_part part
 int shmt_lease_home(struct shmtrain_store *store, struct shmt_home *out);
 
 /* The store is made: says what it is, and that its run goes on. */
-int shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads);
+void shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads);
 
 /* While it runs: guests that have died are mourned. A negative status: the run cannot go on without one; the workers were told
  * so, and the sentence is in lease.lost. */

@@ -7,12 +7,14 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/manifest_priv.h"
 #include "backends/shm/shm.h"
 #include "consistency/chunks.h"
 #include "math/finite.h"
+#include "segment/named.h"
 #include "segment/segment.h"
 #include "train/board.h"
 
@@ -199,6 +201,18 @@ static bool is_unwritten(const struct shmt_manifest *m, uint32_t state, size_t n
     return n == sizeof *m && state == SHMT_STATE_MAKING && (m->magic == 0 || m->magic == SHMT_MANIFEST_MAGIC);
 }
 
+/* Twice: its maker takes the mark a moment after it has made the file. */
+static int fail_unwritten(int fd, const char *name, struct shmt_error *e) {
+    const struct timespec moment = {.tv_nsec = 5000000};
+    for (int look = 0; look < 2; look++) {
+        if (shmt_mark_is_held(fd, SHMT_MARK_RUN))
+            return shmt_fail(e, SHMTRAIN_E_AGAIN, "store %s is not ready: its run is still being prepared", name);
+        if (look == 0) (void)nanosleep(&moment, NULL);
+    }
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "the run of store %s has died before it began: shmtrain rm %s removes it", name,
+                     name);
+}
+
 int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e) {
     const uint64_t head = SHMT_SEGMENT_HEADER_BYTES;
     struct shmt_spec spec;
@@ -210,9 +224,7 @@ int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, stru
     int rc = read_all(fd, &state, sizeof state, head + offsetof(struct shmt_head, state), &n, name, e);
     if (rc == 0) rc = read_all(fd, out, sizeof *out, head + offsetof(struct shmt_head, manifest), &n, name, e);
     if (rc < 0) return rc;
-    if (is_unwritten(out, state, n, (uint64_t)file.st_size))
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "store %s is not ready: its run is still being prepared, or ended before it began", name);
+    if (is_unwritten(out, state, n, (uint64_t)file.st_size)) return fail_unwritten(fd, name, e);
     if (n < sizeof *out) out->magic = 0;
     return check(fd, out, name, spec_out ? spec_out : &spec, e);
 }

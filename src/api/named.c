@@ -33,14 +33,11 @@ static void look_at(const char *name, struct shmt_manifest *m, struct shmtrain_n
     snprintf(out->name, sizeof out->name, "%s", name);
     if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) < 0) return;
     out->bytes = bytes_of_parts(name, fd);
-    out->intact = shmt_manifest_read(fd, name, m, NULL, NULL) == 0;
+    const int rc = shmt_manifest_read(fd, name, m, NULL, NULL);
     out->in_use = shmt_named_in_use(fd);
-    const bool loading = out->in_use && bytes_of(fd) == 0;
+    out->intact = rc == 0 || rc == SHMTRAIN_E_AGAIN; /* it says nothing of itself yet */
     close(fd);
-    if (!out->intact) {
-        out->intact = loading; /* it says nothing of itself yet */
-        return;
-    }
+    if (rc < 0) return;
     snprintf(out->model, sizeof out->model, "%.31s", m->model);
     out->made_at = m->made_at;
     out->pid = m->pid;

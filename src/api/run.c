@@ -179,8 +179,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
     if (rc < 0) return rc;
     note_idle_workers(store);
     shmt_report_begin(store, crew);
-    rc = shmt_lease_publish(store, crew->n_threads);
-    if (rc < 0) return rc;
+    shmt_lease_publish(store, crew->n_threads);
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
     const struct shmt_workers workers = {
         .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};

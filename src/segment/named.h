@@ -24,7 +24,7 @@
 enum shmt_named_part { SHMT_NAMED_STORE, SHMT_NAMED_DATA, SHMT_NAMED_VALID, SHMT_NAMED_PARTS };
 
 /* A mark's number; any below 2^32. */
-#define SHMT_MARK_RUN         ((uint64_t)0)                    /* held by who made the store while its run goes on */
+#define SHMT_MARK_RUN         ((uint64_t)0)                    /* held by who makes the store, until its run is over */
 #define SHMT_MARK_GUEST(rank) ((uint64_t)1 + (uint64_t)(rank)) /* held by the guest that has this seat */
 
 /* Letters, digits, '.', '_' and '-', 1 to 63, not ending like a part. Errors: _USAGE. */
