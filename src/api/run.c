@@ -145,7 +145,7 @@ static void note_idle_workers(const struct shmtrain_store *store) {
 
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
     struct shmt_home home = {.topo = crew->topo, .log = &store->log, .page_bytes_out = &store->report.page_bytes};
-    struct shmt_store *made;
+    struct shmt_store *made = NULL;
     if (shmt_store_has_state_for(store, &store->spec)) store->spec.steps_before = store->kept.steps;
     int rc = shmt_lease_home(store, &home);
     if (rc == 0) rc = store->ops->create(&store->spec, &home, &made, &store->error);
