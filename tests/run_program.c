@@ -215,6 +215,14 @@ char program_state(pid_t pid) {
 
 /* ---- what it said ---- */
 
+void program_assert_all_refused(const struct refusal *refusal, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const char *argv[8] = {"shmtrain"};
+        memcpy(argv + 1, refusal[i].argument, sizeof refusal[i].argument);
+        program_assert_refused(program_run(NULL, argv), refusal[i].status, refusal[i].words);
+    }
+}
+
 void program_assert_status(struct program *p, int status) {
     if (p->status == status) return;
     char what[64];

@@ -68,6 +68,14 @@ char program_state(pid_t pid); /* as in /proc: R, S, T, ...; '-': there is no su
 
 /* One line on stderr that begins with "shmtrain: " and holds `words`, nothing on stdout, this exit status. */
 void program_assert_refused(struct program *p, int status, const char *words);
+struct refusal {
+    int status;
+    const char *words; /* that the line must hold */
+    const char *argument[6];
+};
+void program_assert_all_refused(const struct refusal *refusal, size_t n);
+#define ASSERT_ALL_REFUSED(list) program_assert_all_refused(list, sizeof(list) / sizeof *(list))
+
 void program_assert_status(struct program *p, int status); /* shows stderr when it is another one */
 
 /* The one JSON object on stdout. The caller's: json_decref. */

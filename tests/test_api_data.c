@@ -1,6 +1,7 @@
 /* What models get to see of the data: layout, classes, weights, through the whole of loading. A model of the test's own looks,
  * in a worker that is a thread, and keeps copies; and it is no model of anything. */
 #include "api_help.h"
+#include "folder_help.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -97,38 +98,12 @@ static struct shmtrain_store *make_looking(const struct shmtrain_model *model, c
 
 /* ---- files ---- */
 
-static char g_folder[4096];
-
-static int make_folder(void **state) {
-    const char *base = getenv("TMPDIR");
-    (void)state;
-    alarm(300);
-    snprintf(g_folder, sizeof g_folder, "%s/shmtrain-api-data-XXXXXX", base ? base : "/tmp");
-    return mkdtemp(g_folder) && chdir(g_folder) == 0 ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    static const char *const names[] = {"train.svm", "valid.svm", "w.txt", "images", "labels"};
-    (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(names[i]);
-    return chdir("/") == 0 && rmdir(g_folder) == 0 ? 0 : -1;
-}
-
-static void write_bytes(const char *path, const void *bytes, size_t n) {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    assert_int_equal(fclose(f), 0);
-}
-
 /* A gzip file of one stored block, up to where its checksum would stand. */
 static void write_gz(const char *path, const unsigned char *bytes, uint8_t n) {
     unsigned char gz[300] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, n, 0, (unsigned char)~n, 0xff};
     memcpy(gz + 15, bytes, n);
     write_bytes(path, gz, 15 + (size_t)n + 8);
 }
-
-static void write_text(const char *path, const char *text) { write_bytes(path, text, strlen(text)); }
 
 /* ---- layout and classes ---- */
 
@@ -407,5 +382,6 @@ int main(void) {
         cmocka_unit_test(weights_of_classes_need_classes),
         cmocka_unit_test(a_weight_of_two_is_an_example_twice),
     };
+    alarm(300);
     return cmocka_run_group_tests_name("data through the api", tests, make_folder, remove_folder);
 }

@@ -1,5 +1,6 @@
 /* Models after training: saved, loaded, evaluated and predicted with, through the library. */
 #include "api_help.h"
+#include "folder_help.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -10,29 +11,6 @@
 #include "train/model_file.h"
 
 /* ---- a folder with data ---- */
-
-static char g_folder[4000];
-static const char *const FILES[] = {"train.svm", "valid.svm", "model", "data"};
-
-static int make_folder(void **state) {
-    const char *base = getenv("TMPDIR");
-    (void)state;
-    snprintf(g_folder, sizeof g_folder, "%s/shmtrain-model-XXXXXX", base ? base : "/tmp");
-    return mkdtemp(g_folder) && chdir(g_folder) == 0 ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) unlink(FILES[i]);
-    return chdir("/") == 0 && rmdir(g_folder) == 0 ? 0 : -1;
-}
-
-static void write_text(const char *path, const char *text) {
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
 
 /* n examples whose label is the sign of feature 2, with noise; features 1 to 40. */
 static void write_data(const char *path, uint64_t seed, uint64_t n) {

@@ -1,5 +1,6 @@
 /* Training models on data through the library: own models, validation sets of every kind, the split, L2 shares, saving. */
 #include "api_help.h"
+#include "folder_help.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,29 +13,6 @@
 /* ---- a folder with data ---- */
 
 enum { N = 300 };
-static char g_folder[4000];
-static const char *const FILES[] = {"train.svm", "valid.svm", "model"};
-
-static int make_folder(void **state) {
-    const char *base = getenv("TMPDIR");
-    (void)state;
-    snprintf(g_folder, sizeof g_folder, "%s/shmtrain-train-XXXXXX", base ? base : "/tmp");
-    return mkdtemp(g_folder) && chdir(g_folder) == 0 ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) unlink(FILES[i]);
-    return chdir("/") == 0 && rmdir(g_folder) == 0 ? 0 : -1;
-}
-
-static void write_text(const char *path, const char *text) {
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
 /* N examples whose label is the sign of feature 2, with noise; features 1 to 40, four each. `strange`: also ids that nobody has
  * seen. */
 static void write_data(const char *path, uint64_t seed, bool strange) {

@@ -200,20 +200,6 @@ static void an_unknown_kind_of_progress_is_refused(void **state) {
 
 /* ---- refusals ---- */
 
-struct refusal {
-    int status;
-    const char *words, *argument[6];
-};
-
-static void assert_all_refused(const struct refusal *refusal, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        const char *argv[8] = {"shmtrain"};
-        memcpy(argv + 1, refusal[i].argument, sizeof refusal[i].argument);
-        program_assert_refused(program_run(NULL, argv), refusal[i].status, refusal[i].words);
-    }
-}
-#define ASSERT_ALL_REFUSED(list) assert_all_refused(list, sizeof(list) / sizeof *(list))
-
 static void mistyped_words_are_answered_with_the_nearest_one(void **state) {
     (void)state;
     const struct refusal list[] = {

@@ -16,21 +16,6 @@
 #    define SANITIZED 0
 #endif
 
-struct refusal {
-    int status;
-    const char *words; /* that the line must hold */
-    const char *argument[6];
-};
-
-static void assert_all_refused(const struct refusal *refusal, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        const char *argv[8] = {"shmtrain"};
-        memcpy(argv + 1, refusal[i].argument, sizeof refusal[i].argument);
-        program_assert_refused(program_run(NULL, argv), refusal[i].status, refusal[i].words);
-    }
-}
-#define ASSERT_ALL_REFUSED(list) assert_all_refused(list, sizeof(list) / sizeof *(list))
-
 /* ---- usage ---- */
 
 static void wrong_usage_is_refused_with_what_is_right(void **state) {

@@ -1,5 +1,6 @@
 /* shmtrain ls and rm: stores with a name. */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,34 +49,27 @@ static void print_lines(const struct shmtrain_named *store, int n) {
     }
 }
 
-/* A model's name may hold anything. */
-static void print_json_text(const char *text) {
-    putchar('"');
-    for (; *text; text++)
-        if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
-        else if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
-            putchar('?');
-        else
-            putchar(*text);
-    putchar('"');
+static json_t *json_of(const struct shmtrain_named *s) {
+    json_t *o = json_object(), *model = json_string(s->model); /* NULL: its name is not UTF-8 */
+    json_object_set_new(o, "name", json_string(s->name));
+    json_object_set_new(o, "model", model ? model : json_string("?"));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)s->bytes));
+    json_object_set_new(o, "made_at", json_integer(s->made_at));
+    json_object_set_new(o, "pid", json_integer(s->pid));
+    json_object_set_new(o, "in_use", json_boolean(s->in_use));
+    json_object_set_new(o, "intact", json_boolean(s->intact));
+    json_object_set_new(o, "workers", json_integer(s->workers));
+    json_object_set_new(o, "guests", json_integer(s->guests));
+    return o;
 }
 
-static const char *truth(uint32_t x) { return x ? "true" : "false"; }
-
 static void print_json(const struct shmtrain_named *store, int n) {
-    printf("{\"stores\":[");
-    for (int i = 0; i < n; i++) {
-        const struct shmtrain_named *s = &store[i];
-        printf("%s{\"name\":", i > 0 ? "," : "");
-        print_json_text(s->name);
-        printf(",\"model\":");
-        print_json_text(s->model);
-        printf(",\"bytes\":%" PRIu64 ",\"made_at\":%" PRId64 ",\"pid\":%" PRId32 ",\"in_use\":%s,\"intact\":%s", s->bytes,
-               s->made_at, s->pid, truth(s->in_use), truth(s->intact));
-        printf(",\"workers\":%" PRIu32 ",\"guests\":%" PRIu32 "}", s->workers, s->guests);
-    }
-    printf("]}\n");
+    json_t *list = json_array(), *o = json_object();
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_of(&store[i]));
+    json_object_set_new(o, "stores", list);
+    json_dumpf(o, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(o);
 }
 
 int ls_run(struct shmtrain_store *store, const struct arguments *a) {

@@ -2,19 +2,17 @@
 #include <shmtrain/report.h>
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/words_priv.h"
-
 #include "base/plain.h"
+#include "report/json_priv.h"
+#include "report/words_priv.h"
 
 #define MOST_OF_MATRIX 10 /* classes: more do not fit 80 columns */
 #define MOST_MISTAKES  10 /* kinds of them that are listed instead */
-#define FLAGS          (JSON_COMPACT | JSON_REAL_PRECISION(12))
 
 /* ---- lines ---- */
 
@@ -92,8 +90,6 @@ char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
 
 /* ---- JSON ---- */
 
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
 /* Classes as short as they were written: the shortest of 6 to 9 digits that is the same float. */
 static json_t *label_of(float label) {
     char text[32] = "";
@@ -127,15 +123,11 @@ char *shmtrain_evaluation_json(const struct shmtrain_evaluation *e) {
     json_object_set_new(o, "model", json_string(e->model));
     json_object_set_new(o, "examples", json_integer((json_int_t)e->examples));
     json_object_set_new(o, "loss_name", json_string(e->loss_name));
-    json_object_set_new(o, "loss", number(e->loss));
-    json_object_set_new(o, "accuracy", number(e->accuracy));
-    json_object_set_new(o, "auc", number(e->auc));
-    json_object_set_new(o, "root_mean_square_error", number(e->root_mean_square_error));
+    json_object_set_new(o, "loss", shmt_json_number(e->loss));
+    json_object_set_new(o, "accuracy", shmt_json_number(e->accuracy));
+    json_object_set_new(o, "auc", shmt_json_number(e->auc));
+    json_object_set_new(o, "root_mean_square_error", shmt_json_number(e->root_mean_square_error));
     json_object_set_new(o, "classes", e->n_classes > 0 ? classes_of(e) : json_null());
     json_object_set_new(o, "confusion", e->n_classes > 0 ? confusion_of(e) : json_null());
-    char *text = json_dumps(o, FLAGS), *line = NULL;
-    json_decref(o);
-    if (text && asprintf(&line, "%s\n", text) < 0) line = NULL;
-    free(text);
-    return line;
+    return shmt_json_line(o);
 }
