@@ -119,9 +119,9 @@ static int visit(struct errand *errand, const char *name) {
     struct shmtrain_store *store;
     int rc = SHMTRAIN_E_USAGE;
     if (shmtrain_store_create(&store) != 0 || shmtrain_store_set(store, "workers", "1") != 0) return 1;
-    for (int i = 0; i < 500 && rc == SHMTRAIN_E_USAGE; i++) {
+    for (int i = 0; i < 500 && (rc == SHMTRAIN_E_USAGE || rc == SHMTRAIN_E_AGAIN); i++) {
+        if (i > 0) (void)nanosleep(&nap, NULL);
         rc = shmtrain_store_join(store, name, see, errand);
-        if (rc == SHMTRAIN_E_USAGE) (void)nanosleep(&nap, NULL);
     }
     if (rc != 0) printf("# joining: %s\n", shmtrain_store_message(store));
     fflush(stdout);
