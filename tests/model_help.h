@@ -21,6 +21,19 @@ struct training {
     double loss;             /* out: the reported losses of the last epoch, summed */
 };
 
+/* An epoch of sync in one batch of all examples, at a constant rate: one step down the objective's own gradient. */
+static struct training full_batches(const struct shmtrain_model *model, const struct shmtrain_data *data, uint32_t bias,
+                                    float rate, float l2) {
+    return (struct training){.model = model,
+                             .data = data,
+                             .write = SHMT_WRITE_AGGREGATE,
+                             .with = {.bias = bias, .group = 64},
+                             .batch = (uint32_t)data->n_examples,
+                             .epochs = 1,
+                             .rate = {.base = rate, .kind = SHMT_RATE_CONSTANT},
+                             .l2 = l2};
+}
+
 static struct shmtrain_settings settings_of(const struct training *t) {
     struct shmtrain_settings with = t->with;
     if (!with.classes) {

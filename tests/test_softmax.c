@@ -75,14 +75,9 @@ static float *make_weights(uint64_t n) {
 }
 
 static struct training of_all(const struct shmtrain_data *data, uint32_t bias, float rate, float l2) {
-    return (struct training){.model = &SHMT_MODEL_SOFTMAX,
-                             .data = data,
-                             .write = SHMT_WRITE_AGGREGATE,
-                             .with = {.bias = bias, .group = 64, .threads = 1},
-                             .batch = (uint32_t)data->n_examples,
-                             .epochs = 1,
-                             .rate = {.base = rate, .kind = SHMT_RATE_CONSTANT},
-                             .l2 = l2};
+    struct training t = full_batches(&SHMT_MODEL_SOFTMAX, data, bias, rate, l2);
+    t.with.threads = 1;
+    return t;
 }
 
 /* The objective as it stands above softmax.c, in doubles, by libm. w: the weights, then the bias. */
