@@ -1,186 +1,8 @@
-/* Stores with a name: who observes one, who joins as a worker, and what happens when somebody dies. Makers run in processes of
- * their own; what all of them count together stands in memory that they share with the test. */
-#include "api_help.h"
+/* Stores with a name: who observes one, and who joins as a worker; what they do leaves sums and bits as they are. Deaths and
+ * refusals: test_join_deaths.c. */
+#include "join_help.h"
 
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-
-#define EXAMPLES 640
-#define BATCH    64
-#define FOREVER  "1000000"
-
-static char NAME[64];
-
-/* Shared by all processes of a test. */
-struct tally {
-    _Atomic uint64_t examples[64];     /* done, by rank */
-    _Atomic uint32_t times[EXAMPLES];  /* how often each example was dealt */
-    _Atomic uint32_t fail_rank, holds; /* rank + 1 that fails next; how long an item takes, in microseconds */
-    char said[512];                    /* by the maker, at its end */
-    double examples_of_last_epoch;
-    uint64_t xxh64;
-    uint32_t n_epochs, n_notes;
-    char note[256];
-};
-static struct tally *tally;
-
-static int begin(void **state) {
-    (void)state;
-    alarm(120);
-    memset(tally, 0, sizeof *tally);
-    return 0;
-}
-
-static int end(void **state) {
-    char message[512];
-    (void)state;
-    (void)shmtrain_named_remove(NAME, 1, message, sizeof message);
-    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
-    return 0;
-}
-
-static void nap(long us) {
-    const struct timespec pause = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-    (void)nanosleep(&pause, NULL);
-}
-
-/* Each batch (sync) adds 1 to row 0, exactly; each item counts its examples. */
-static int work(shmtrain_session *s, void *arg) {
-    struct shmtrain_work w;
-    uint32_t order[EXAMPLES];
-    int rc;
-    (void)arg;
-    while ((rc = shmtrain_next(s, &w)) == 1) {
-        const float grad = -(float)w.n;
-        nap((long)tally->holds);
-        if (tally->fail_rank == shmtrain_rank(s) + 1) return SHMTRAIN_E_DATA;
-        if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
-        for (uint64_t i = 0; i < w.n; i++) atomic_fetch_add(&tally->times[order[i]], 1);
-        atomic_fetch_add(&tally->examples[shmtrain_rank(s)], w.n);
-        if ((rc = shmtrain_push(s, 0, 0, 1, &grad)) < 0 || (rc = shmtrain_report(s, (double)w.n)) < 0) return rc;
-        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
-    }
-    return rc;
-}
-
-/* ---- the maker, in a process of its own ---- */
-
-static struct shmtrain_store *the_store;
-static void stop(int signal) {
-    (void)signal;
-    shmtrain_store_stop(the_store);
-}
-
-static void keep_note(void *arg, const char *line) {
-    (void)arg;
-    snprintf(tally->note, sizeof tally->note, "%s", line);
-    tally->n_notes++;
-}
-
-struct how {
-    const char *mode, *spawn, *workers, *guests, *epochs, *data; /* data NULL: own worker function */
-    uint32_t holds;
-};
-
-static struct shmtrain_store *make_store(const struct how *how) {
-    struct shmtrain_store *store = make(how->spawn, how->workers, how->epochs, EXAMPLES);
-    WELL(store, shmtrain_store_set(store, "mode", how->mode));
-    WELL(store, shmtrain_store_set(store, "item", "16"));
-    WELL(store, shmtrain_store_set(store, "guests", how->guests));
-    WELL(store, shmtrain_store_set(store, "name", NAME));
-    if (how->data && strstr(how->data, "dense")) WELL(store, shmtrain_store_set(store, "model", "softmax"));
-    return store;
-}
-
-static void run_as_maker(const struct how *how) {
-    the_store = make_store(how);
-    shmtrain_store_listen(the_store, &(const struct shmtrain_listener){.note = keep_note});
-    signal(SIGTERM, stop);
-    const int rc = how->data ? shmtrain_store_train(the_store, how->data) : shmtrain_store_run(the_store, work, NULL);
-    const struct shmtrain_report *r = shmtrain_store_report(the_store);
-    snprintf(tally->said, sizeof tally->said, "%s", shmtrain_store_message(the_store));
-    tally->xxh64 = r->parameters_xxh64;
-    tally->n_epochs = r->n_epochs;
-    if (r->n_epochs) tally->examples_of_last_epoch = (double)r->epoch[r->n_epochs - 1].examples;
-    shmtrain_store_destroy(the_store);
-    _exit(-rc);
-}
-
-/* Returns when its run goes on. */
-static pid_t start_maker(const struct how *how) {
-    struct shmtrain_store *store;
-    const struct shmtrain_progress *now;
-    const pid_t pid = fork();
-    tally->holds = how->holds;
-    if (pid == 0) run_as_maker(how);
-    assert_int_equal(shmtrain_store_create(&store), 0);
-    while (shmtrain_store_observe(store, NAME) < 0 || shmtrain_store_look(store, &now) == 1) {
-        const struct shmtrain_report *r = shmtrain_store_report(store);
-        if (r->mode[0] && r->n_epochs > 0) break;
-        nap(2000);
-    }
-    shmtrain_store_destroy(store);
-    return pid;
-}
-
-static int wait_for(pid_t pid) {
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? -WEXITSTATUS(status) : -1000 - WTERMSIG(status);
-}
-
-static int stop_maker(pid_t pid) {
-    assert_int_equal(kill(pid, SIGTERM), 0);
-    return wait_for(pid);
-}
-
-/* ---- guests ---- */
-
-/* Stops after so many epochs that it has seen; *arg counts down. */
-static void count_down(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch) {
-    int *left = arg;
-    (void)so_far;
-    (void)epoch;
-    if (--*left == 0) shmtrain_store_stop(the_store);
-}
-
-static struct shmtrain_store *make_guest(const char *spawn, const char *workers) {
-    struct shmtrain_store *store;
-    assert_int_equal(shmtrain_store_create(&store), 0);
-    WELL(store, shmtrain_store_set(store, "spawn", spawn));
-    WELL(store, shmtrain_store_set(store, "workers", workers));
-    return store;
-}
-
-/* Joins for some epochs, and leaves. */
-static void join_for(const char *spawn, const char *workers, int epochs, shmtrain_worker *worker) {
-    int left = epochs;
-    struct shmtrain_store *store = make_guest(spawn, workers);
-    the_store = store;
-    shmtrain_store_listen(store, &(const struct shmtrain_listener){.arg = &left, .epoch = count_down});
-    WELL(store, shmtrain_store_join(store, NAME, worker, NULL));
-    shmtrain_store_destroy(store);
-}
-
-static pid_t start_guest(const char *spawn, const char *workers) {
-    const pid_t pid = fork();
-    if (pid > 0) return pid;
-    struct shmtrain_store *store = make_guest(spawn, workers);
-    const int rc = shmtrain_store_join(store, NAME, work, NULL);
-    if (rc < 0) snprintf(tally->said, sizeof tally->said, "%s", shmtrain_store_message(store));
-    shmtrain_store_destroy(store);
-    _exit(-rc);
-}
-
-static void wait_for_work_of(uint32_t rank) {
-    const uint64_t before = tally->examples[rank];
-    while (tally->examples[rank] == before) nap(1000);
-}
 
 /* ---- observing ---- */
 
@@ -229,71 +51,25 @@ static void an_observer_sees_the_run_and_what_it_leaves(void **state) {
     shmtrain_store_destroy(store);
 }
 
-static void named(struct shmtrain_named *out) {
-    struct shmtrain_named *all;
-    const int n = shmtrain_named_list(&all);
-    int found = 0;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(all[i].name, NAME) != 0) continue;
-        *out = all[i];
-        found++;
-    }
-    free(all);
-    assert_int_equal(found, 1);
-}
-
-static void a_killed_maker_leaves_a_store_that_is_not_in_use(void **state) {
-    char message[512] = "";
-    struct shmtrain_named found;
-    struct shmtrain_store *store;
-    const struct shmtrain_progress *now;
-    (void)state;
-    const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "3", FOREVER, NULL, 100});
-    named(&found);
-    assert_true(found.in_use && found.intact && found.workers == 2 && found.guests == 3 && found.pid == maker);
-    assert_true(found.bytes > 4096 && found.made_at > 1700000000 && found.model[0] == '\0');
-    assert_int_equal(shmtrain_named_remove(NAME, 0, message, sizeof message), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(message, "is in use"));
-    assert_int_equal(shmtrain_store_create(&store), 0);
-    WELL(store, shmtrain_store_observe(store, NAME));
-    assert_int_equal(kill(maker, SIGKILL), 0);
-    wait_for(maker);
-    int rc;
-    while ((rc = shmtrain_store_look(store, &now)) == 1) nap(1000);
-    refused(store, rc, SHMTRAIN_E_DIED, "has died");
-    assert_true(read_one(store, 0) > 0);
-    shmtrain_store_destroy(store);
-    named(&found);
-    assert_true(!found.in_use && found.intact);
-    assert_int_equal(shmtrain_named_remove(NAME, 0, message, sizeof message), 0);
-    assert_int_equal(shmtrain_store_create(&store), 0);
-    refused(store, shmtrain_store_observe(store, NAME), SHMTRAIN_E_USAGE, "there is no store");
-    shmtrain_store_destroy(store);
-}
-
-static void a_name_that_is_taken_is_refused_and_renewed_by_its_own_store(void **state) {
-    struct shmtrain_named found;
-    (void)state;
-    tally->holds = 0;
-    struct shmtrain_store *first = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
-    struct shmtrain_store *second = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
-    WELL(first, shmtrain_store_run(first, work, NULL));
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "is there already, in use, made by process");
-    WELL(first, shmtrain_store_run(first, work, NULL));
-    assert_true(read_one(first, 0) == 2.0f * EXAMPLES / BATCH);
-    shmtrain_store_destroy(first);
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "of a run that has ended");
-    WELL(second, shmtrain_store_set(second, "name", "a/b"));
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "no letter, digit");
-    WELL(second, shmtrain_store_set(second, "name", NAME));
-    WELL(second, shmtrain_store_set(second, "backend", "plain"));
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "backend plain");
-    shmtrain_store_destroy(second);
-    named(&found);
-    assert_true(!found.in_use && found.intact);
-}
-
 /* ---- working ---- */
+
+/* Stops after so many epochs that it has seen; *arg counts down. */
+static void count_down(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch) {
+    int *left = arg;
+    (void)so_far;
+    (void)epoch;
+    if (--*left == 0) shmtrain_store_stop(the_store);
+}
+
+/* Joins for some epochs, and leaves. */
+static void join_for(const char *spawn, const char *workers, int epochs, shmtrain_worker *worker) {
+    int left = epochs;
+    struct shmtrain_store *store = make_guest(spawn, workers);
+    the_store = store;
+    shmtrain_store_listen(store, &(const struct shmtrain_listener){.arg = &left, .epoch = count_down});
+    WELL(store, shmtrain_store_join(store, NAME, worker, NULL));
+    shmtrain_store_destroy(store);
+}
 
 static void guests_work_and_leave_and_the_sums_stay_exact(void **state) {
     (void)state;
@@ -450,137 +226,16 @@ static void what_is_observed_can_be_saved_and_evaluated(void **state) {
     unlink(file);
 }
 
-/* ---- deaths and failures ---- */
-
-static void in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on(void **state) {
-    (void)state;
-    const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "2", FOREVER, NULL, 500});
-    for (int i = 0; i < 2; i++) {
-        const pid_t guest = start_guest("processes", "2");
-        wait_for_work_of(2);
-        wait_for_work_of(3);
-        assert_int_equal(kill(guest, SIGKILL), 0);
-        wait_for(guest);
-        wait_for_work_of(0);
-        while (tally->n_notes < 2 * (uint32_t)(i + 1)) nap(1000);
-        assert_non_null(strstr(tally->note, "joined by name) died"));
-    }
-    wait_for_work_of(0);
-    wait_for_work_of(1);
-    assert_int_equal(stop_maker(maker), 0);
-    assert_true(tally->n_epochs > 2);
-}
-
-static void in_sync_a_killed_guest_ends_the_run_with_a_sentence(void **state) {
-    char process[80];
-    (void)state;
-    const pid_t maker = start_maker(&(struct how){"sync", "processes", "2", "2", FOREVER, NULL, 500});
-    const pid_t guest = start_guest("processes", "1");
-    wait_for_work_of(2);
-    assert_int_equal(kill(guest, SIGKILL), 0);
-    wait_for(guest);
-    assert_int_equal(wait_for(maker), SHMTRAIN_E_DIED);
-    snprintf(process, sizeof process, "worker 2 (process %d, joined by name)", guest);
-    assert_non_null(strstr(tally->said, process));
-}
-
-static void a_killed_maker_ends_its_guests_with_a_sentence(void **state) {
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        const pid_t maker = start_maker(&(struct how){i ? "sync" : "async", "processes", "2", "2", FOREVER, NULL, 500});
-        const pid_t guest = start_guest(SPAWNS[i], "2");
-        wait_for_work_of(2);
-        assert_int_equal(kill(maker, SIGKILL), 0);
-        wait_for(maker);
-        assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);
-        assert_non_null(strstr(tally->said, "has died"));
-        end(NULL);
-        begin(NULL);
-    }
-}
-
-static void a_failed_run_ends_its_guests_with_its_sentence(void **state) {
-    (void)state;
-    const pid_t maker = start_maker(&(struct how){"sync", "processes", "2", "2", FOREVER, NULL, 500});
-    const pid_t guest = start_guest("threads", "1");
-    wait_for_work_of(2);
-    tally->fail_rank = 1;
-    assert_int_equal(wait_for(maker), SHMTRAIN_E_DATA);
-    assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);
-    assert_non_null(strstr(tally->said, "has failed: "));
-}
-
-static void a_guest_that_fails_ends_with_its_own_status(void **state) {
-    (void)state;
-    for (int sync = 0; sync <= 1; sync++)
-        for (int i = 0; i < 2; i++) {
-            const pid_t maker = start_maker(&(struct how){sync ? "sync" : "async", "processes", "2", "2", FOREVER, NULL, 500});
-            const pid_t guest = start_guest(SPAWNS[i], "2");
-            wait_for_work_of(2);
-            wait_for_work_of(3);
-            tally->fail_rank = 4;
-            assert_int_equal(wait_for(guest), SHMTRAIN_E_DATA);
-            if (sync) {
-                assert_int_equal(wait_for(maker), SHMTRAIN_E_DIED);
-            } else {
-                wait_for_work_of(0);
-                wait_for_work_of(1);
-                assert_int_equal(stop_maker(maker), 0);
-            }
-            end(NULL);
-            begin(NULL);
-        }
-}
-
-/* ---- refusals ---- */
-
-static void what_cannot_be_joined_is_refused(void **state) {
-    struct shmtrain_store *store = make_guest("processes", "3");
-    (void)state;
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "there is no store");
-    pid_t maker = start_maker(&(struct how){"async", "processes", "1", "2", FOREVER, NULL, 200});
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE,
-            "places for 2 workers, not for 3: take -w 2");
-    WELL(store, shmtrain_store_set(store, "workers", "1"));
-    refused(store, shmtrain_store_join(store, NAME, NULL, NULL), SHMTRAIN_E_USAGE, "own functions");
-    const pid_t guest = start_guest("processes", "2");
-    wait_for_work_of(2);
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "no free place");
-    assert_int_equal(stop_maker(maker), 0);
-    assert_int_equal(wait_for(guest), 0);
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "is over");
-    end(NULL);
-    maker = start_maker(&(struct how){"async", "processes", "1", "0", FOREVER, NULL, 200});
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "--guests");
-    assert_int_equal(stop_maker(maker), 0);
-    end(NULL);
-    maker = start_maker(&(struct how){"async", "processes", "1", "1", FOREVER, "builtin:sparse:examples=4000", 0});
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "without a worker function");
-    assert_int_equal(stop_maker(maker), 0);
-    shmtrain_store_destroy(store);
-}
-
 int main(void) {
-    snprintf(NAME, sizeof NAME, "test_join-%d", (int)getpid());
-    tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(tally != MAP_FAILED);
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(an_observer_sees_the_run_and_what_it_leaves),
-        TEST(a_killed_maker_leaves_a_store_that_is_not_in_use),
-        TEST(a_name_that_is_taken_is_refused_and_renewed_by_its_own_store),
         TEST(guests_work_and_leave_and_the_sums_stay_exact),
         TEST(in_live_modes_every_example_is_dealt_once_whoever_is_there),
         TEST(a_guest_stays_until_the_run_is_over),
         TEST(training_a_model_with_guests_gives_the_same_bits),
         TEST(softmax_with_guests_gives_the_same_bits),
         TEST(what_is_observed_can_be_saved_and_evaluated),
-        TEST(in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on),
-        TEST(in_sync_a_killed_guest_ends_the_run_with_a_sentence),
-        TEST(a_killed_maker_ends_its_guests_with_a_sentence),
-        TEST(a_failed_run_ends_its_guests_with_its_sentence),
-        TEST(a_guest_that_fails_ends_with_its_own_status),
-        TEST(what_cannot_be_joined_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, share_tally, NULL);
 }

@@ -1,0 +1,199 @@
+/* Stores with a name: what happens when somebody dies or fails, what is left then, and what is refused. Everything else that
+ * observers and guests do: test_join.c. */
+#include "join_help.h"
+
+static void wait_for_work_of(uint32_t rank) {
+    const uint64_t before = tally->examples[rank];
+    while (tally->examples[rank] == before) nap(1000);
+}
+
+/* ---- deaths and failures ---- */
+
+static void in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on(void **state) {
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "2", FOREVER, NULL, 500});
+    for (int i = 0; i < 2; i++) {
+        const pid_t guest = start_guest("processes", "2");
+        wait_for_work_of(2);
+        wait_for_work_of(3);
+        assert_int_equal(kill(guest, SIGKILL), 0);
+        wait_for(guest);
+        wait_for_work_of(0);
+        while (tally->n_notes < 2 * (uint32_t)(i + 1)) nap(1000);
+        assert_non_null(strstr(tally->note, "joined by name) died"));
+    }
+    wait_for_work_of(0);
+    wait_for_work_of(1);
+    assert_int_equal(stop_maker(maker), 0);
+    assert_true(tally->n_epochs > 2);
+}
+
+static void in_sync_a_killed_guest_ends_the_run_with_a_sentence(void **state) {
+    char process[80];
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"sync", "processes", "2", "2", FOREVER, NULL, 500});
+    const pid_t guest = start_guest("processes", "1");
+    wait_for_work_of(2);
+    assert_int_equal(kill(guest, SIGKILL), 0);
+    wait_for(guest);
+    assert_int_equal(wait_for(maker), SHMTRAIN_E_DIED);
+    snprintf(process, sizeof process, "worker 2 (process %d, joined by name)", guest);
+    assert_non_null(strstr(tally->said, process));
+}
+
+static void a_killed_maker_ends_its_guests_with_a_sentence(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const pid_t maker = start_maker(&(struct how){i ? "sync" : "async", "processes", "2", "2", FOREVER, NULL, 500});
+        const pid_t guest = start_guest(SPAWNS[i], "2");
+        wait_for_work_of(2);
+        assert_int_equal(kill(maker, SIGKILL), 0);
+        wait_for(maker);
+        assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);
+        assert_non_null(strstr(tally->said, "has died"));
+        end(NULL);
+        begin(NULL);
+    }
+}
+
+static void a_failed_run_ends_its_guests_with_its_sentence(void **state) {
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"sync", "processes", "2", "2", FOREVER, NULL, 500});
+    const pid_t guest = start_guest("threads", "1");
+    wait_for_work_of(2);
+    tally->fail_rank = 1;
+    assert_int_equal(wait_for(maker), SHMTRAIN_E_DATA);
+    assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);
+    assert_non_null(strstr(tally->said, "has failed: "));
+}
+
+static void a_guest_that_fails_ends_with_its_own_status(void **state) {
+    (void)state;
+    for (int sync = 0; sync <= 1; sync++)
+        for (int i = 0; i < 2; i++) {
+            const pid_t maker = start_maker(&(struct how){sync ? "sync" : "async", "processes", "2", "2", FOREVER, NULL, 500});
+            const pid_t guest = start_guest(SPAWNS[i], "2");
+            wait_for_work_of(2);
+            wait_for_work_of(3);
+            tally->fail_rank = 4;
+            assert_int_equal(wait_for(guest), SHMTRAIN_E_DATA);
+            if (sync) {
+                assert_int_equal(wait_for(maker), SHMTRAIN_E_DIED);
+            } else {
+                wait_for_work_of(0);
+                wait_for_work_of(1);
+                assert_int_equal(stop_maker(maker), 0);
+            }
+            end(NULL);
+            begin(NULL);
+        }
+}
+
+/* ---- what is left, and its name ---- */
+
+static void named(struct shmtrain_named *out) {
+    struct shmtrain_named *all;
+    const int n = shmtrain_named_list(&all);
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(all[i].name, NAME) != 0) continue;
+        *out = all[i];
+        found++;
+    }
+    free(all);
+    assert_int_equal(found, 1);
+}
+
+static void a_killed_maker_leaves_a_store_that_is_not_in_use(void **state) {
+    char message[512] = "";
+    struct shmtrain_named found;
+    struct shmtrain_store *store;
+    const struct shmtrain_progress *now;
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "3", FOREVER, NULL, 100});
+    named(&found);
+    assert_true(found.in_use && found.intact && found.workers == 2 && found.guests == 3 && found.pid == maker);
+    assert_true(found.bytes > 4096 && found.made_at > 1700000000 && found.model[0] == '\0');
+    assert_int_equal(shmtrain_named_remove(NAME, 0, message, sizeof message), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(message, "is in use"));
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_observe(store, NAME));
+    assert_int_equal(kill(maker, SIGKILL), 0);
+    wait_for(maker);
+    int rc;
+    while ((rc = shmtrain_store_look(store, &now)) == 1) nap(1000);
+    refused(store, rc, SHMTRAIN_E_DIED, "has died");
+    assert_true(read_one(store, 0) > 0);
+    shmtrain_store_destroy(store);
+    named(&found);
+    assert_true(!found.in_use && found.intact);
+    assert_int_equal(shmtrain_named_remove(NAME, 0, message, sizeof message), 0);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    refused(store, shmtrain_store_observe(store, NAME), SHMTRAIN_E_USAGE, "there is no store");
+    shmtrain_store_destroy(store);
+}
+
+static void a_name_that_is_taken_is_refused_and_renewed_by_its_own_store(void **state) {
+    struct shmtrain_named found;
+    (void)state;
+    tally->holds = 0;
+    struct shmtrain_store *first = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
+    struct shmtrain_store *second = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
+    WELL(first, shmtrain_store_run(first, work, NULL));
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "is there already, in use, made by process");
+    WELL(first, shmtrain_store_run(first, work, NULL));
+    assert_true(read_one(first, 0) == 2.0f * EXAMPLES / BATCH);
+    shmtrain_store_destroy(first);
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "of a run that has ended");
+    WELL(second, shmtrain_store_set(second, "name", "a/b"));
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "no letter, digit");
+    WELL(second, shmtrain_store_set(second, "name", NAME));
+    WELL(second, shmtrain_store_set(second, "backend", "plain"));
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "backend plain");
+    shmtrain_store_destroy(second);
+    named(&found);
+    assert_true(!found.in_use && found.intact);
+}
+
+/* ---- refusals ---- */
+
+static void what_cannot_be_joined_is_refused(void **state) {
+    struct shmtrain_store *store = make_guest("processes", "3");
+    (void)state;
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "there is no store");
+    pid_t maker = start_maker(&(struct how){"async", "processes", "1", "2", FOREVER, NULL, 200});
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE,
+            "places for 2 workers, not for 3: take -w 2");
+    WELL(store, shmtrain_store_set(store, "workers", "1"));
+    refused(store, shmtrain_store_join(store, NAME, NULL, NULL), SHMTRAIN_E_USAGE, "own functions");
+    const pid_t guest = start_guest("processes", "2");
+    wait_for_work_of(2);
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "no free place");
+    assert_int_equal(stop_maker(maker), 0);
+    assert_int_equal(wait_for(guest), 0);
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "is over");
+    end(NULL);
+    maker = start_maker(&(struct how){"async", "processes", "1", "0", FOREVER, NULL, 200});
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "--guests");
+    assert_int_equal(stop_maker(maker), 0);
+    end(NULL);
+    maker = start_maker(&(struct how){"async", "processes", "1", "1", FOREVER, "builtin:sparse:examples=4000", 0});
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "without a worker function");
+    assert_int_equal(stop_maker(maker), 0);
+    shmtrain_store_destroy(store);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on),
+        TEST(in_sync_a_killed_guest_ends_the_run_with_a_sentence),
+        TEST(a_killed_maker_ends_its_guests_with_a_sentence),
+        TEST(a_failed_run_ends_its_guests_with_its_sentence),
+        TEST(a_guest_that_fails_ends_with_its_own_status),
+        TEST(a_killed_maker_leaves_a_store_that_is_not_in_use),
+        TEST(a_name_that_is_taken_is_refused_and_renewed_by_its_own_store),
+        TEST(what_cannot_be_joined_is_refused),
+    };
+    return cmocka_run_group_tests(tests, share_tally, NULL);
+}
