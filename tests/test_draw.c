@@ -1,200 +1,10 @@
-/* cli: the live display's lines, for screens of all sizes. No terminal: what is drawn is pure. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+/* cli: what the live display's lines say of a run and of its workers. No terminal: what is drawn is pure. Screens of all sizes:
+ * test_draw_screens.c. */
+#include "draw_help.h"
 
-#include <cmocka.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "cli/draw.h"
 #include "cli/pen.h"
-
-#define MOST_LINES   64
-#define MOST_WORKERS 5000
-
-static int deadline(void **state) {
-    (void)state;
-    alarm(120);
-    return 0;
-}
-
-/* ---- frames ---- */
-
-static const double LOSSES[] = {0.5, 0.4, 0.35, 0.325};
-
-/* A run in the middle of its fifth epoch, all of whose workers do the same. */
-static struct draw_state middle(uint32_t n_workers) {
-    static struct draw_worker worker[MOST_WORKERS];
-    assert_true(n_workers <= MOST_WORKERS);
-    for (uint32_t i = 0; i < n_workers; i++)
-        worker[i] = (struct draw_worker){.rank = i, .examples_per_second = 150000, .compute = 0.75, .wait = 0.125};
-    return (struct draw_state){.epoch = 5,
-                               .epochs = 10,
-                               .share = 0.5,
-                               .examples_per_second = 1234567,
-                               .loss = 0.3125,
-                               .seconds_left = 80,
-                               .losses_before = LOSSES,
-                               .n_before = 4,
-                               .worker = worker,
-                               .n_workers = n_workers};
-}
-
-static const struct draw_screen ASCII_80 = {.columns = 80, .rows = 24};
-static const struct draw_screen BLOCKS_80 = {.columns = 80, .rows = 24, .blocks = true};
-
-/* What was drawn, cut into lines. */
-struct drawn {
-    char *text;
-    unsigned n;
-    const char *line[MOST_LINES];
-};
-
-static struct drawn draw(const struct draw_state *state, const struct draw_screen *screen) {
-    struct drawn d = {0};
-    size_t bytes;
-    FILE *out = open_memstream(&d.text, &bytes);
-    assert_non_null(out);
-    const unsigned n = draw_frame(state, screen, out);
-    fclose(out);
-    assert_true(bytes > 0 && d.text[bytes - 1] == '\n');
-    for (char *at = d.text, *end; (end = strchr(at, '\n')); at = end + 1) {
-        assert_true(d.n < MOST_LINES);
-        *end = '\0';
-        d.line[d.n++] = at;
-    }
-    assert_int_equal(d.n, n);
-    return d;
-}
-
-/* Characters that take a column: no escape sequences, no further bytes of UTF-8. */
-static unsigned width(const char *line) {
-    unsigned n = 0;
-    for (const char *at = line; *at; at++) {
-        if (*at == '\033')
-            while (*at != 'm') at++;
-        else
-            n += ((unsigned char)*at & 0xc0) != 0x80;
-    }
-    return n;
-}
-
-static unsigned count(const char *text, const char *what) {
-    unsigned n = 0;
-    for (; (text = strstr(text, what)); text += strlen(what)) n++;
-    return n;
-}
-
-static void assert_has(const char *line, const char *words) {
-    if (!strstr(line, words)) fail_msg("\"%s\" is not in \"%s\"", words, line);
-}
-
-/* ---- sizes ---- */
-
-static const unsigned WIDTHS[] = {1, 5, 12, 20, 40, 59, 60, 71, 72, 79, 80, 100, 139, 140, 199, 200, 400};
-static const unsigned HEIGHTS[] = {1, 2, 3, 4, 5, 6, 9, 12, 24, 50};
-static const uint32_t CROWDS[] = {0, 1, 2, 3, 8, 16, 33, 64, 300, MOST_WORKERS};
-#define EACH(i, list) (size_t i = 0; i < sizeof(list) / sizeof *(list); i++)
-
-static void assert_fits(const struct draw_state *state, const struct draw_screen *screen) {
-    const struct drawn d = draw(state, screen);
-    for (unsigned i = 0; i < d.n; i++)
-        if (width(d.line[i]) > screen->columns)
-            fail_msg("%u columns, %u workers: a line of %u: %s", screen->columns, state->n_workers, width(d.line[i]),
-                     d.line[i]);
-    if (d.n > 1 && d.n > screen->rows - 1) fail_msg("%u lines on a screen of %u", d.n, screen->rows);
-    if (d.n > 2 + screen->rows / 3) fail_msg("%u lines for %u workers on a screen of %u", d.n, state->n_workers, screen->rows);
-    free(d.text);
-}
-
-static void frames_fit_every_screen(void **state) {
-    (void)state;
-    for
-        EACH(w, WIDTHS)
-        for
-            EACH(h, HEIGHTS)
-            for
-                EACH(c, CROWDS)
-            for (unsigned look = 0; look < 4; look++) {
-                const struct draw_state s = middle(CROWDS[c]);
-                const struct draw_screen screen = {
-                    .columns = WIDTHS[w], .rows = HEIGHTS[h], .blocks = look & 1, .colours = look & 2};
-                assert_fits(&s, &screen);
-            }
-}
-
-static void the_strangest_numbers_fit(void **state) {
-    (void)state;
-    const double numbers[] = {NAN, INFINITY, -INFINITY, 0, -1, 1e-300, 999.4999, 999.5, 9.995e5, 1e15, 1e300};
-    for
-        EACH(w, WIDTHS)
-        for
-            EACH(i, numbers) {
-                const double x = numbers[i];
-                const struct draw_worker worker[2] = {{.rank = 4095, .examples_per_second = x, .compute = x, .wait = x},
-                                                      {.rank = 4096, .examples_per_second = 1, .compute = 1, .wait = x}};
-                const double losses[2] = {x, 1};
-                const struct draw_state s = {.epoch = 1000000,
-                                             .epochs = 1000000,
-                                             .share = x,
-                                             .examples_per_second = x,
-                                             .loss = x,
-                                             .seconds_left = x,
-                                             .losses_before = losses,
-                                             .n_before = 2,
-                                             .worker = worker,
-                                             .n_workers = 2};
-                const struct draw_screen screen = {.columns = WIDTHS[w], .rows = 24, .blocks = true};
-                char words[128];
-                assert_fits(&s, &screen);
-                draw_words(&s, words, sizeof words);
-                assert_in_range(strlen(words), 20, 96);
-            }
-}
-
-static void the_first_line_and_the_grid_fill_the_width(void **state) {
-    (void)state;
-    const unsigned widths[] = {40, 79, 80, 139};
-    for
-        EACH(w, widths) {
-            const struct draw_state s = middle(1);
-            const struct draw_screen screen = {.columns = widths[w], .rows = 24, .blocks = true, .colours = true};
-            const struct drawn d = draw(&s, &screen);
-            assert_int_equal(d.n, 4);
-            assert_int_equal(width(d.line[0]), widths[w]);
-            assert_int_equal(width(d.line[3]), widths[w]);
-            free(d.text);
-        }
-}
-
-static void wide_screens_have_speed_beside_the_bar(void **state) {
-    (void)state;
-    const struct draw_state s = middle(8);
-    const struct draw_screen screen = {.columns = 200, .rows = 50, .blocks = true};
-    const struct drawn d = draw(&s, &screen);
-    assert_int_equal(d.n, 4); /* bar and speed, heading, 2 times 4 workers */
-    assert_has(d.line[0], "epoch  5/10");
-    assert_has(d.line[0], "examples/s");
-    assert_in_range(width(d.line[0]), 160, 200);
-    assert_int_equal(width(d.line[2]), 197); /* 4 equal cells of 47, gaps of 3 */
-    free(d.text);
-}
-
-static void small_screens_have_fewer_lines(void **state) {
-    (void)state;
-    const unsigned rows[] = {1, 3, 4, 6, 24}, lines[] = {1, 1, 2, 4, 5};
-    for
-        EACH(i, rows) {
-            const struct draw_state s = middle(4);
-            const struct draw_screen screen = {.columns = 80, .rows = rows[i]};
-            const struct drawn d = draw(&s, &screen);
-            if (d.n != lines[i]) fail_msg("%u lines on %u rows", d.n, rows[i]);
-            free(d.text);
-        }
-}
 
 /* ---- contents ---- */
 
@@ -427,38 +237,7 @@ static void workers_that_joined_are_counted(void **state) {
     free(d.text);
 }
 
-/* ---- how it looks ---- */
-
-static void without_blocks_everything_is_ascii(void **state) {
-    (void)state;
-    for
-        EACH(c, CROWDS) {
-            const struct draw_state s = middle(CROWDS[c]);
-            const struct drawn d = draw(&s, &ASCII_80);
-            for (unsigned i = 0; i < d.n; i++)
-                for (const char *at = d.line[i]; *at; at++) assert_in_range((unsigned char)*at, ' ', '~');
-            free(d.text);
-        }
-}
-
-static void colours_end_before_their_line_does(void **state) {
-    (void)state;
-    const struct draw_state s = middle(64);
-    for
-        EACH(w, WIDTHS) {
-            const struct draw_screen screen = {.columns = WIDTHS[w], .rows = 24, .blocks = true, .colours = true};
-            const struct drawn d = draw(&s, &screen);
-            for (unsigned i = 0; i < d.n; i++) {
-                const unsigned ends = count(d.line[i], "\033[0m");
-                assert_int_equal(2 * ends, count(d.line[i], "\033["));
-                if (ends == 0) continue;
-                const char *last = d.line[i];
-                for (const char *at = last; (at = strstr(at, "\033[")); at++) last = at;
-                assert_memory_equal(last, "\033[0m", 4);
-            }
-            free(d.text);
-        }
-}
+/* ---- pieces ---- */
 
 static void short_numbers_have_six_columns(void **state) {
     (void)state;
@@ -499,11 +278,6 @@ static void words_say_the_same_in_one_line(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_fit_every_screen),
-        cmocka_unit_test(the_strangest_numbers_fit),
-        cmocka_unit_test(the_first_line_and_the_grid_fill_the_width),
-        cmocka_unit_test(wide_screens_have_speed_beside_the_bar),
-        cmocka_unit_test(small_screens_have_fewer_lines),
         cmocka_unit_test(ascii_lines_are_these),
         cmocka_unit_test(the_bar_has_a_segment_for_each_epoch),
         cmocka_unit_test(the_bar_is_empty_at_the_beginning_and_full_at_the_end),
@@ -517,8 +291,6 @@ int main(void) {
         cmocka_unit_test(few_workers_stand_in_a_grid),
         cmocka_unit_test(too_many_workers_are_summed_up_and_shown_as_one_character_each),
         cmocka_unit_test(workers_that_joined_are_counted),
-        cmocka_unit_test(without_blocks_everything_is_ascii),
-        cmocka_unit_test(colours_end_before_their_line_does),
         cmocka_unit_test(short_numbers_have_six_columns),
         cmocka_unit_test(a_pen_cuts_between_characters),
         cmocka_unit_test(words_say_the_same_in_one_line),
