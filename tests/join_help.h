@@ -1,5 +1,5 @@
-/* For tests of stores with a name: makers and guests in processes of their own. What all of them count together stands in memory
- * that they share with the test, which is the tally. */
+/* For tests of stores with a name: makers and guests in processes of their own. What all of them count together stands in the
+ * tally, in memory that they share with the test. */
 #ifndef TESTS_JOIN_HELP_H
 #define TESTS_JOIN_HELP_H
 

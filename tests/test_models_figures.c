@@ -113,7 +113,8 @@ static void the_hinge_pushes_inside_the_margin_only(void **state) {
     assert_true(t.loss == 5);
 }
 
-/* Not even the same value: the line would be taken from other cores. A weight of -0 would become 0 by subtracting 0 times -1. */
+/* Not even the same value: the line would be taken from other cores. A weight of -0 would become 0 by subtracting 0 times
+ * -1. */
 static void beyond_the_margin_nothing_is_written(void **state) {
     float w[4] = {5, 0, -0.0f};
     struct training t = by_hand(&SHMT_MODEL_SVM, SHMT_WRITE_RACY, 1, 1);
