@@ -158,6 +158,40 @@ static void fails_with(struct run *r, int status, const char *sentence) {
     r->job.ops->destroy(r->job.store);
 }
 
+/* ---- time ---- */
+
+static _Atomic int g_others_work; /* somebody else than the chief is in its first step */
+
+static int note_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                     double *loss_out) {
+    if (shmtrain_rank(s) != 0) store_relaxed(&g_others_work, 1);
+    return step(s, batch, with, loss_out);
+}
+
+/* The chief does not get a processor before the other one has worked for a while. */
+static int meet_late(struct shmt_seat *seat) {
+    const int rc = SHMT_BACKEND_SHM.meet(seat);
+    if (rc < 0 || seat->rank != 0 || load_relaxed(&g_others_work)) return rc;
+    while (!load_relaxed(&g_others_work)) usleep(1000);
+    usleep(50000);
+    return rc;
+}
+
+static void an_epoch_begins_with_the_first_worker_not_with_the_chief(void **state) {
+    struct run r;
+    struct shmtrain_epoch got[EPOCHS];
+    struct shmtrain_model model = KNOWN;
+    struct shmt_backend_ops ops = SHMT_BACKEND_SHM;
+    (void)state;
+    prepare(&r, 2, 0);
+    model.step = note_step;
+    ops.meet = meet_late;
+    r.job.model = &model;
+    r.job.ops = &ops;
+    run_well(&r, got);
+    assert_true(got[0].seconds >= 0.05); /* the chief slept as long while the epoch went on */
+}
+
 /* ---- evaluation ---- */
 
 /* Over pairs: how often the one with the larger label has the higher score; a tie counts one half. */
@@ -433,6 +467,7 @@ static void rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step(vo
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
+        TEST(an_epoch_begins_with_the_first_worker_not_with_the_chief),
         TEST(validation_is_right_and_has_the_same_bits_for_every_number_of_seats),
         TEST(without_validation_data_its_figures_are_not_there),
         TEST(a_model_that_does_not_classify_has_a_loss_only),

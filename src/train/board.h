@@ -15,11 +15,11 @@
 
 #define SHMT_VALID_CHUNK 1024 /* examples whose losses one worker adds up */
 
-/* Written by the chief, read by the application. */
+/* Written by the chief, but for the last word; read by the application. */
 struct shmt_board {
     _Atomic uint32_t epochs_done; /* release: that many records of epochs are complete */
     _Atomic uint32_t reserved;
-    _Atomic uint64_t first_step_ns; /* monotonic time at which all were ready for their first work item; 0: not yet */
+    _Atomic uint64_t first_step_ns; /* whoever goes on first when all are there: monotonic time of that; 0: not yet */
 };
 
 struct shmt_board_plan {

@@ -36,7 +36,7 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *
 /* Scores part `part` of n_parts of the job's `valid` examples: outputs, losses and right ones go to the board. Waits for nobody. */
 int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts);
 
-/* The end of an epoch, in every worker; `started_ns`: when the chief began it. */
+/* The end of an epoch, in every worker; `started_ns`: when it began, in the chief. */
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns);
 
 #endif
