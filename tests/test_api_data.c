@@ -225,6 +225,53 @@ static void an_idx_file_is_trained_on(void **state) {
     }
 }
 
+/* ---- files that must not be written ---- */
+
+static void what_is_read_is_no_place_for_output(void **state) {
+    static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 255};
+    static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 1, 1};
+    (void)state;
+    write_bytes("images", images, sizeof images);
+    write_bytes("labels", labels, sizeof labels);
+    write_text("train.svm", "1 1:1\n-1 1:1\n");
+    write_text("valid.svm", "1 1:1\n-1 1:1\n");
+    write_text("w.txt", "1\n1\n");
+    write_text("0.5", "1 1:1\n");
+    assert_int_equal(symlink("train.svm", "link"), 0);
+    const struct {
+        const char *data, *valid, *path, *sentence;
+    } cases[] = {
+        {"train.svm", "", "./train.svm",
+         "./train.svm is read as the data (train.svm), and would be replaced: name another file"},
+        {"link", "", "train.svm", "train.svm is read as the data (link), and"},
+        {"images", "", "images", "images is read as the data (images), and"},
+        {"images", "", "labels", "labels is read as the data (images), and"},
+        {"images,labels", "", "labels", "labels is read as the data (images,labels), and"},
+        {"images,labels", "", "images", "images is read as the data (images,labels), and"},
+        {"train.svm", "valid.svm", "valid.svm", "valid.svm is read as validation data (valid.svm), and"},
+        {"builtin:sparse", "valid.svm", "valid.svm", "valid.svm is read as validation data"},
+        {NULL, "images", "labels", "labels is read as validation data (images), and"},
+        {"train.svm", "", "w.txt", "w.txt is read as weights (w.txt), and"},
+        {"train.svm", "valid.svm", "new", NULL},
+        {"train.svm", "", "valid.svm", NULL},
+        {"train.svm", "0.5", "0.5", NULL}, /* a share, not this file */
+        {"train.svm", "none", "valid.svm", NULL},
+        {"missing", "missing", "valid.svm", NULL},
+        {"builtin:line", "", "/dev/null", NULL},
+    };
+    struct shmtrain_store *store = make_looking(&LOOKS, "none");
+    WELL(store, shmtrain_store_set(store, "weights", "w.txt"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        WELL(store, shmtrain_store_set(store, "valid", cases[i].valid));
+        const int rc = shmtrain_store_check_output(store, cases[i].data, cases[i].path);
+        if (cases[i].sentence)
+            refused(store, rc, SHMTRAIN_E_USAGE, cases[i].sentence);
+        else
+            WELL(store, rc);
+    }
+    shmtrain_store_destroy(store);
+}
+
 /* ---- weights ---- */
 
 static void weights_of_examples_and_classes_are_multiplied(void **state) {
@@ -374,6 +421,7 @@ int main(void) {
         cmocka_unit_test(sparse_data_that_is_too_wide_for_dense_rows_is_refused_before_memory_is_made),
         cmocka_unit_test(an_idx_file_that_announces_too_much_is_refused_before_it_is_unpacked),
         cmocka_unit_test(an_idx_file_is_trained_on),
+        cmocka_unit_test(what_is_read_is_no_place_for_output),
         cmocka_unit_test(weights_of_examples_and_classes_are_multiplied),
         cmocka_unit_test(balanced_weights_are_those_of_scikit_learn),
         cmocka_unit_test(what_is_set_aside_is_not_weighed),

@@ -176,6 +176,11 @@ SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */
 SHMTRAIN_API int shmtrain_store_save(struct shmtrain_store *store, const char *path);
 
+/* Whether a file may be written after (or while) the store trains on `data`, or scores it: _USAGE with a sentence when `path` is
+ * what is read there (the data, labels that are found by its name, what options `valid` and `weights` name), under whatever
+ * name. 0: it is another file, or none yet. NULL: no data but what options name. What cannot be read is no error here. */
+SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
+
 /* Reads a model file that shmtrain_store_save has written: its tables, parameters and model. Errors: _DATA (no model file,
  * damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
 SHMTRAIN_API int shmtrain_store_load(struct shmtrain_store *store, const char *path);

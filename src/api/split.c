@@ -3,9 +3,19 @@
 
 #include <stdlib.h>
 
+#include "base/plain.h"
 #include "base/random.h"
 
 #define PURPOSE 0x73706c6974 /* "split" */
+
+bool shmt_split_share(const char *valid, double *share_out) {
+    char *end;
+    SHMT_PLAIN_NUMBERS;
+    const double share = strtod(valid, &end);
+    if (end == valid || *end != '\0') return false;
+    *share_out = share;
+    return true;
+}
 
 static int is_valid(uint64_t seed, uint64_t example, double share) {
     return shmt_unit(shmt_hash64(seed, PURPOSE, example, 0)) < share;

@@ -4,6 +4,7 @@
 #define SHMT_API_SPLIT_H
 
 #include <shmtrain/data.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 
@@ -12,6 +13,9 @@ struct shmt_split {
     float *valid_label;                      /* (n_valid) */
     uint64_t n_train, n_valid;
 };
+
+/* Whether option `valid` means a share of the data, which is what reads as a number; other texts name a file, or nothing. */
+bool shmt_split_share(const char *valid, double *share_out);
 
 /* Errors: _MEMORY; _DATA when one of the two would be empty. */
 int shmt_split_make(struct shmt_split *split, uint64_t seed, uint64_t n_examples, double share, struct shmt_error *e);

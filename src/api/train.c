@@ -50,11 +50,6 @@ static uint32_t parts_of(const struct shmt_crew *crew) {
     return (uint32_t)shmt_min_u64(crew->n_workers, shmt_topo_cpus(crew->topo));
 }
 
-static double read_share(const char *text, char **end) {
-    SHMT_PLAIN_NUMBERS;
-    return strtod(text, end);
-}
-
 /* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its
  * own. */
 static int open_data(struct session *s) {
@@ -62,8 +57,7 @@ static int open_data(struct session *s) {
     const char *valid = store->config.valid;
     const uint32_t n_parts = parts_of(&s->crew);
     const bool dense = s->model->dense != 0;
-    char *end = NULL;
-    const double share = read_share(valid, &end);
+    double share;
     int rc = shmt_load_open(&s->train, store, s->source, false, n_parts, dense);
     if (rc < 0) return rc;
     s->train.weighted = shmt_weights_wanted(&store->config);
@@ -72,7 +66,7 @@ static int open_data(struct session *s) {
         return s->has_valid ? shmt_load_open(&s->valid, store, s->source, true, n_parts, dense) : 0;
     }
     if (strcmp(valid, "none") == 0) return 0;
-    if (*end != '\0') {
+    if (!shmt_split_share(valid, &share)) {
         s->has_valid = true;
         return shmt_load_open(&s->valid, store, valid, false, n_parts, dense);
     }

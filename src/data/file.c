@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int shmt_file_open(const char *path, struct shmt_file *out, struct shmt_error *e) {
@@ -28,6 +27,11 @@ int shmt_file_open(const char *path, struct shmt_file *out, struct shmt_error *e
     }
     out->bytes = (uint64_t)s.st_size;
     return 0;
+}
+
+bool shmt_file_is(const struct shmt_file *file, const struct stat *other) {
+    struct stat s;
+    return fstat(file->fd, &s) == 0 && s.st_dev == other->st_dev && s.st_ino == other->st_ino;
 }
 
 void shmt_file_close(struct shmt_file *file) {

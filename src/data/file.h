@@ -2,7 +2,9 @@
 #ifndef SHMT_DATA_FILE_H
 #define SHMT_DATA_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "data/show.h"
@@ -17,6 +19,9 @@ struct shmt_file {
  * an error only out->name is set, and fd is -1. Closed with shmt_file_close. */
 int shmt_file_open(const char *path, struct shmt_file *out, struct shmt_error *e);
 void shmt_file_close(struct shmt_file *file); /* fd below 0 is fine */
+
+/* Whether what is open is this file, under whatever name. */
+bool shmt_file_is(const struct shmt_file *file, const struct stat *other);
 
 /* The program that unpacks a file which begins with these n bytes; NULL when it does not look packed. */
 const char *shmt_file_unpacker(const void *beginning, uint64_t n);

@@ -143,6 +143,10 @@ static void idx_place(const struct shmt_source *source, uint64_t at, char *out, 
     snprintf(out, bytes, "%s example %llu", idx_of(source)->labels.file.name, (unsigned long long)at + 1);
 }
 
+static bool idx_reads(const struct shmt_source *source, const struct stat *file) {
+    return shmt_file_is(&idx_of(source)->images.file, file) || shmt_file_is(&idx_of(source)->labels.file, file);
+}
+
 static void idx_close(struct shmt_source *source) {
     struct idx *idx = (struct idx *)source;
     if (idx->memory) munmap(idx->memory, idx->memory_bytes);
@@ -155,6 +159,7 @@ static const struct shmt_source_ops OPS = {
     .is_generator = false,
     .count = idx_count,
     .fill = idx_fill,
+    .reads = idx_reads,
     .guess_bytes = idx_guess_bytes,
     .unpack = idx_unpack,
     .place = idx_place,

@@ -161,6 +161,10 @@ static void libsvm_place(const struct shmt_source *source, uint64_t at, char *ou
     }
 }
 
+static bool libsvm_reads(const struct shmt_source *source, const struct stat *file) {
+    return shmt_file_is(&libsvm_of(source)->file, file);
+}
+
 static void libsvm_close(struct shmt_source *source) {
     struct libsvm *svm = (struct libsvm *)source;
     if (svm->c_locale) freelocale(svm->c_locale);
@@ -172,6 +176,7 @@ static const struct shmt_source_ops OPS = {
     .is_generator = false,
     .count = libsvm_count,
     .fill = libsvm_fill,
+    .reads = libsvm_reads,
     .guess_bytes = libsvm_guess_bytes,
     .place = libsvm_place,
     .close = libsvm_close,

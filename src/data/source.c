@@ -40,6 +40,10 @@ void shmt_source_close(struct shmt_source *source) {
 
 bool shmt_source_is_generator(const struct shmt_source *source) { return source->ops->is_generator; }
 
+bool shmt_source_reads(const struct shmt_source *source, const struct stat *file) {
+    return source->ops->reads && source->ops->reads(source, file);
+}
+
 uint64_t shmt_source_guess_bytes(const struct shmt_source *source, bool dense) {
     return source->ops->guess_bytes(source, dense);
 }

@@ -14,6 +14,7 @@
 #include <shmtrain/data.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "data/labels.h"
@@ -73,6 +74,9 @@ int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt
 void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 
 bool shmt_source_is_generator(const struct shmt_source *source);
+
+/* Whether this file is one that the source reads: a generator reads none, IDX examples two. */
+bool shmt_source_reads(const struct shmt_source *source, const struct stat *file);
 
 /* A guess, before counting, of the bytes that the arrays will need in the sparse or the dense layout: from the file's size and
  * its beginning, or from the keys; and of the bytes that the source itself takes when it is unpacked, until it is closed. */

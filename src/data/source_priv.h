@@ -9,7 +9,7 @@
 
 /* count: *out is clear, out->error excepted nothing has to be set when the part is empty; returns the status of out->error.
  * fill: `first` and `first_nonzero` are where the part begins; the sums of parts[part] are what count found and must be found
- * again; both layouts. guess_bytes: as in source.h. place: the same; NULL where positions are example numbers. close: frees the
+ * again; both layouts. guess_bytes, reads: as in source.h; reads NULL: no file. place: the same; NULL where positions are example numbers. close: frees the
  * source. */
 struct shmt_source_ops {
     bool is_generator;
@@ -17,6 +17,7 @@ struct shmt_source_ops {
                  struct shmt_part *out);
     int (*fill)(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted, uint64_t first,
                 uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e);
+    bool (*reads)(const struct shmt_source *source, const struct stat *file);
     uint64_t (*guess_bytes)(const struct shmt_source *source, bool dense);
     int (*unpack)(const struct shmt_source *source, struct shmt_error *e); /* NULL: nothing to unpack */
     void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);

@@ -1,0 +1,51 @@
+/* Whether a file may be written beside what a store reads: see <shmtrain/store.h>. Called by applications before a run, so that
+ * a mistyped name does not cost them their data afterwards. */
+#include <shmtrain/store.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/split.h"
+#include "api/store_priv.h"
+#include "data/show.h"
+#include "data/source.h"
+
+/* What cannot be opened is not read either: the run will say why. */
+static bool source_reads(const char *name, const struct stat *file) {
+    struct shmt_source *source;
+    struct shmt_error ignored = {0};
+    if (shmt_source_open(name, 0, false, &source, &ignored) < 0) return false;
+    const bool reads = shmt_source_reads(source, file);
+    shmt_source_close(source);
+    return reads;
+}
+
+static bool valid_reads(const char *valid, const struct stat *file) {
+    double share;
+    if (valid[0] == '\0' || strcmp(valid, "none") == 0 || shmt_split_share(valid, &share)) return false;
+    return source_reads(valid, file);
+}
+
+static bool is_file(const char *path, const struct stat *file) {
+    struct stat s;
+    return stat(path, &s) == 0 && s.st_dev == file->st_dev && s.st_ino == file->st_ino;
+}
+
+static int refuse(const char *path, const char *as, const char *name, struct shmt_error *e) {
+    char path_shown[SHMT_NAME_SHOWN], name_shown[SHMT_NAME_SHOWN];
+    shmt_show_name(path, path_shown);
+    shmt_show_name(name, name_shown);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is read as %s (%s), and would be replaced: name another file", path_shown, as,
+                     name_shown);
+}
+
+int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path) {
+    const struct shmt_config *config = &store->config;
+    struct stat file;
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
+    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return 0; /* nothing is there, or nothing that is read */
+    if (data && source_reads(data, &file)) return refuse(path, "the data", data, &store->error);
+    if (valid_reads(config->valid, &file)) return refuse(path, "validation data", config->valid, &store->error);
+    if (config->weights[0] && is_file(config->weights, &file)) return refuse(path, "weights", config->weights, &store->error);
+    return 0;
+}
