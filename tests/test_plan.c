@@ -160,7 +160,7 @@ static void off_and_one_node_leave_everything_to_the_system(void **state) {
     const struct shmtrain_plan *plan = plan_on(store, BIG, SPARSE);
     assert_string_equal(plan->numa, "off");
     assert_int_equal(plan->n_parts, 1);
-    assert_int_equal(plan->part[0].node, -1);
+    assert_int_equal(plan->part[0].node, SHMTRAIN_PLAN_ANYWHERE);
     for (uint32_t i = 0; i < 4; i++) assert_int_equal(plan->node[i].need_bytes, 0); /* nobody knows */
     WELL(store, shmtrain_store_set(store, "numa", "bind"));
     plan = plan_on(store, "numa:1 core:16 pu:1", SPARSE);
@@ -397,9 +397,10 @@ static void a_run_that_cannot_fit_is_planned_all_the_same(void **state) {
 
 static void lines_are_at_most_80_columns_wide(void **state) {
     (void)state;
-    static const char *const MACHINE[] = {BIG, NULL, "numa:64(memory=1024GiB) core:8 pu:2"};
+    static const char *const MACHINE[] = {BIG, NULL, "numa:64(memory=1024GiB) core:8 pu:2"}, *const NUMA[] = {"auto", "off",
+                                                                                                              "bind"};
     for (size_t i = 0; i < 3; i++) {
-        struct shmtrain_store *store = store_with(OPTIONS("workers", "300", "numa", "bind"));
+        struct shmtrain_store *store = store_with(OPTIONS("workers", "300", "bind", "node", "numa", NUMA[i]));
         char *text = shmtrain_plan_text(plan_on(store, MACHINE[i], SPARSE));
         assert_non_null(text);
         for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
@@ -448,8 +449,60 @@ static void json_has_all_of_the_plan(void **state) {
     free(text);
     WELL(store, shmtrain_store_set(store, "numa", "auto"));
     text = shmtrain_plan_json(plan_on(store, BIG, SPARSE));
+    assert_non_null(strstr(text, "\"node\":\"all\",\"table\":\"weight\""));
+    assert_non_null(strstr(text, "\"data_local\":true"));
+    free(text);
+    WELL(store, shmtrain_store_set(store, "numa", "off"));
+    text = shmtrain_plan_json(plan_on(store, BIG, SPARSE));
     assert_non_null(strstr(text, "\"node\":null,\"table\":\"weight\""));
     free(text);
+    shmtrain_store_destroy(store);
+}
+
+/* What the text of a plan with these options says, or not. To be freed. */
+static char *text_on(const char *machine, const char *data, const char *const *option) {
+    struct shmtrain_store *store = store_with(option);
+    char *text = shmtrain_plan_text(plan_on(store, machine, data));
+    assert_non_null(text);
+    shmtrain_store_destroy(store);
+    return text;
+}
+
+static void the_text_shows_only_what_will_be(void **state) {
+    (void)state;
+    char *text = text_on(BIG, SPARSE, OPTIONS("workers", "8"));
+    assert_non_null(strstr(text, "over all nodes, data and gradients near their workers\n"));
+    assert_non_null(strstr(text, "worker  thread  node  core  processor\n"));
+    free(text);
+    text = text_on(BIG, SPARSE, OPTIONS("workers", "8", "numa", "interleave"));
+    assert_non_null(strstr(text, "over all nodes, data and gradients too\n"));
+    free(text);
+    text = text_on(BIG, SPARSE, OPTIONS("workers", "80")); /* to nodes: no core is a thread's own */
+    assert_non_null(strstr(text, "worker  thread  node\n"));
+    free(text);
+    text = text_on("core:2 pu:1", SPARSE, OPTIONS("workers", "8"));
+    assert_non_null(strstr(text, "bound to nothing: they go where the system puts them\n"));
+    assert_null(strstr(text, "worker  thread"));
+    free(text);
+    text = text_on(BIG, NULL, OPTIONS("workers", "8"));
+    assert_null(strstr(text, "this run"));
+    assert_non_null(strstr(text, "shmtrain topo DATA"));
+    free(text);
+    text = text_on(BIG, SPARSE, OPTIONS("backend", "plain"));
+    assert_non_null(strstr(text, "? this run's memory lies wherever the system puts it\n"));
+    free(text);
+}
+
+static void nothing_runs_on_a_machine_that_is_not_there(void **state) {
+    (void)state;
+    struct shmtrain_store *store = store_with(OPTIONS("workers", "1"));
+    setenv("HWLOC_SYNTHETIC", BIG, 1);
+    const int rc = shmtrain_store_train(store, SPARSE);
+    unsetenv("HWLOC_SYNTHETIC");
+    refused(store, rc, SHMTRAIN_E_USAGE, "HWLOC_SYNTHETIC describes another machine, for shmtrain topo only");
+    plan_on(store, BIG, SPARSE);
+    WELL(store, shmtrain_store_set(store, "epochs", "1"));
+    WELL(store, shmtrain_store_train(store, SPARSE));
     shmtrain_store_destroy(store);
 }
 
@@ -478,6 +531,8 @@ int main(void) {
         TEST(lines_are_at_most_80_columns_wide),
         TEST(names_cannot_command_a_terminal),
         TEST(json_has_all_of_the_plan),
+        TEST(the_text_shows_only_what_will_be),
+        TEST(nothing_runs_on_a_machine_that_is_not_there),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

@@ -255,6 +255,26 @@ static void opening_leaves_the_binding_and_starts_no_thread(void **state) {
     shmt_topo_close(topo);
 }
 
+/* hwloc passes over what it cannot read, and tells of this machine. */
+static void descriptions_that_are_none_are_refused(void **state) {
+    static const char *const DESCRIPTION[][2] = {{"HWLOC_SYNTHETIC", "nonsense"}, {"HWLOC_XMLFILE", "/no/such/file"}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct shmt_topo *topo;
+        struct shmt_error e = {0};
+        setenv(DESCRIPTION[i][0], DESCRIPTION[i][1], 1);
+        assert_string_equal(shmt_topo_variable(), DESCRIPTION[i][0]);
+        const int rc = shmt_topo_open(&topo, &e);
+        setenv(DESCRIPTION[i][0], "", 1);
+        assert_null(shmt_topo_variable());
+        shmt_topo_close(open_here());
+        unsetenv(DESCRIPTION[i][0]);
+        assert_int_equal(rc, SHMTRAIN_E_USAGE);
+        assert_non_null(strstr(e.text, DESCRIPTION[i][0]));
+        assert_non_null(strstr(e.text, DESCRIPTION[i][1]));
+    }
+}
+
 static void closing_nothing_is_harmless(void **state) {
     (void)state;
     shmt_topo_close(NULL);
@@ -462,6 +482,7 @@ int main(void) {
         cmocka_unit_test(a_worker_runs_where_it_is_bound_and_is_told_where_it_cannot),
         cmocka_unit_test(opening_leaves_the_binding_and_starts_no_thread),
         cmocka_unit_test(closing_nothing_is_harmless),
+        cmocka_unit_test(descriptions_that_are_none_are_refused),
         WITH_ROOT(a_v2_quota_limits_the_cores_rounded_up),
         WITH_ROOT(the_tightest_group_on_the_way_up_counts),
         WITH_ROOT(a_quota_below_one_processor_leaves_one_core),

@@ -24,15 +24,18 @@ struct shmtrain_plan_node {
 /* One training thread: thread `thread` of worker `worker`. */
 struct shmtrain_plan_worker {
     uint32_t worker, thread;
-    uint32_t cpu, core, node; /* where it goes; cpu is the operating system's number */
+    uint32_t cpu, core, node; /* where it goes, as far as it is bound; cpu is the operating system's number */
     uint32_t shared;          /* 1: another one is on the same processor */
 };
+
+/* In place of a node's number: over all nodes in turn, page by page; wherever the system puts it. */
+enum { SHMTRAIN_PLAN_ALL_NODES = -1, SHMTRAIN_PLAN_ANYWHERE = -2 };
 
 /* A shard: rows first .. first + n - 1 of a table. */
 struct shmtrain_plan_shard {
     char table[32];
     uint64_t first, n, bytes; /* bytes: with its share of optimizer state */
-    int32_t node;             /* -1: over all nodes in turn (interleaved), or wherever the system puts it */
+    int32_t node;             /* or SHMTRAIN_PLAN_ALL_NODES, _ANYWHERE */
 };
 
 /* Training examples first .. first + n - 1 (of the file), read by the workers of one node. */
@@ -44,6 +47,7 @@ struct shmtrain_plan_part {
 struct shmtrain_plan {
     const char *machine;   /* "this machine", or "HWLOC_SYNTHETIC" and the like */
     const char *numa;      /* the policy that the run would have: "off", "interleave", "bind" */
+    uint32_t data_local;   /* 1: data and gradients lie on the nodes of their workers; 0: as the parameters do */
     const char *bind;      /* "core", "node", "none" */
     const char *hugepages; /* "off", "2M", "transparent" */
     const char *data;      /* "" without data: then there are no shards and parts, and memory is not counted */

@@ -54,12 +54,26 @@ uint32_t shmt_crew_threads(const struct shmtrain_store *store, const struct shmt
     return threads;
 }
 
+/* Cores and nodes that are not there can be planned for, but not worked on. */
+static int check_machine(struct shmtrain_store *store, const struct shmt_topo *topo) {
+    const char *variable = shmt_topo_variable();
+    if (store->plans_only || shmt_topo_is_this_machine(topo)) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "%s describes another machine, for shmtrain topo only: nothing runs on it, so unset it",
+                     variable ? variable : "hwloc's environment");
+}
+
 int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating,
                    struct shmt_crew *out) {
     const struct shmt_config *c = &store->config;
     struct shmt_crew crew = {0};
     int rc = shmt_topo_open(&crew.topo, &store->error);
     if (rc < 0) return rc;
+    rc = check_machine(store, crew.topo);
+    if (rc < 0) {
+        shmt_crew_free(&crew);
+        return rc;
+    }
     crew.n_workers = c->workers ? (uint32_t)c->workers : ops->caps & SHMT_CAP_MANY ? shmt_topo_cores(crew.topo) : 1;
     crew.n_threads = shmt_crew_threads(store, ops, seating);
     const uint32_t seats_per_worker = seating == SHMT_SEAT_OF_THREAD ? crew.n_threads : 1;

@@ -67,10 +67,10 @@ static int plan_machine(struct shmtrain_store *store, struct shmt_plan_kept *kep
                                                        .node = place->node,
                                                        .shared = place->shared};
     }
-    plan->machine = shmt_topo_is_this_machine(crew->topo) ? "this machine"
-                    : getenv("HWLOC_SYNTHETIC")           ? "HWLOC_SYNTHETIC"
-                                                          : "HWLOC_XMLFILE";
+    const char *variable = shmt_topo_variable();
+    plan->machine = shmt_topo_is_this_machine(crew->topo) ? "this machine" : variable ? variable : "another machine";
     plan->numa = shmt_machine_numa_name(&m->placement);
+    plan->data_local = m->placement.private_local;
     plan->bind = shmt_machine_bind_name(m->bind);
     plan->hugepages = m->hugepages;
     plan->page_bytes = m->placement.page_bytes;
@@ -109,6 +109,11 @@ static void need(struct shmt_plan_kept *kept, const struct shmt_placement *p, in
     }
 }
 
+/* What lies on no node of its own. */
+static int32_t nowhere(const struct shmt_placement *p) {
+    return p->policy == SHMT_PLACE_OFF ? SHMTRAIN_PLAN_ANYWHERE : SHMTRAIN_PLAN_ALL_NODES;
+}
+
 /* Rows that begin within the floats from .. to - 1 of a table. */
 static void rows_of(const struct shmt_spec *spec, const struct shmt_flat *flat, const struct shmt_shard *shard,
                     struct shmtrain_plan_shard *out) {
@@ -140,7 +145,7 @@ static int plan_shards(struct shmtrain_store *store, struct shmt_plan_kept *kept
         const int bound = p->policy == SHMT_PLACE_BIND;
         rows_of(spec, &flat, &shard[i], out);
         out->bytes = (shard[i].to - shard[i].from) * words * sizeof(float);
-        out->node = bound ? (int32_t)p->node[shard[i].node] : -1;
+        out->node = bound ? (int32_t)p->node[shard[i].node] : nowhere(p);
         need(kept, p, bound ? (int32_t)shard[i].node : -1, out->bytes);
     }
     free(shard);
@@ -156,10 +161,11 @@ static int plan_parts(struct shmtrain_store *store, struct shmt_plan_kept *kept,
     kept->part = calloc(kept->plan.n_parts, sizeof *kept->part);
     for (uint32_t i = 0; kept->part && i < kept->plan.n_parts; i++) {
         const uint64_t bytes = shmt_load_stretch_bytes(prepared->train, &stretch[i]);
-        kept->part[i] = (struct shmtrain_plan_part){.first = stretch[i].from,
-                                                    .n = stretch[i].to - stretch[i].from,
-                                                    .bytes = bytes,
-                                                    .node = stretch[i].node < 0 ? -1 : (int32_t)p->node[stretch[i].node]};
+        kept->part[i] =
+            (struct shmtrain_plan_part){.first = stretch[i].from,
+                                        .n = stretch[i].to - stretch[i].from,
+                                        .bytes = bytes,
+                                        .node = stretch[i].node < 0 ? nowhere(p) : (int32_t)p->node[stretch[i].node]};
         need(kept, p, stretch[i].node, bytes);
     }
     free(stretch);
@@ -203,6 +209,7 @@ static int plan_run(struct shmtrain_store *store, const struct shmt_prepared *pr
     if (rc < 0) return rc;
     plan_available(kept, prepared->crew);
     kept->plan.numa = shmt_machine_numa_name(p);
+    kept->plan.data_local = p->policy != SHMT_PLACE_OFF && p->private_local;
     const enum shmt_pages pages = p->page_bytes != SHMT_HUGE_BYTES ? SHMT_PAGES_ORDINARY
                                   : p->transparent                 ? SHMT_PAGES_TRANSPARENT
                                                                    : SHMT_PAGES_2M;
@@ -233,6 +240,7 @@ static void borrow(const struct shmtrain_store *store, struct shmtrain_store *ou
     out->config = store->config;
     out->log = store->log;
     out->stop_fd = store->stop_fd;
+    out->plans_only = true;
     pthread_mutex_init(&out->lock, NULL);
     out->n_offered = store->n_offered;
     memcpy(out->offered, store->offered, sizeof out->offered);

@@ -78,6 +78,7 @@ struct shmtrain_store {
     bool has_run;
     struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */
     struct shmt_plan_kept *plan;              /* the last one; NULL: none */
+    bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */
     struct shmt_trained trained;              /* it outlives later runs that fail before they begin */
     struct shmtrain_evaluation evaluation;    /* the last one */
     uint64_t *confusion;                      /* what it points to */

@@ -102,7 +102,7 @@ static const struct topic TOPICS[] = {
 "  HWLOC_SYNTHETIC=\"numa:4 core:16 pu:2\" shmtrain topo -w 8     another machine\n"
 "\n"
 "--bind core   each thread on a core of its own, workers in turn over the nodes;\n"
-"              with more threads than cores, as node\n"
+"              with more threads than cores, as node; on a single node as none\n"
 "       node   each worker on the cores of its node\n"
 "       none   wherever the system puts them\n"
 "--numa interleave   parameters over all nodes that have workers, page by page\n"
@@ -195,7 +195,8 @@ static const struct topic TOPICS[] = {
 "    Whether live lines have characters beyond ASCII. Numbers are written with\n"
 "    points in every locale.\n"
 "HWLOC_SYNTHETIC, HWLOC_XMLFILE\n"
-"    Another machine, for shmtrain topo: plans are made for it.\n"
+"    Another machine, for shmtrain topo: plans are made for it. Nothing runs on\n"
+"    it: all that trains or predicts is refused while one of them is set.\n"
 },
 
 {"exit", "exit statuses, signals",

@@ -1,11 +1,14 @@
-/* A plan of the machine as one JSON object; names are those of <shmtrain/plan.h>. A node of -1 ("over all, or anywhere") is
- * null. */
+/* A plan of the machine as one JSON object; names are those of <shmtrain/plan.h>. In place of a node's number stands "all"
+ * (over all in turn), or null (wherever the system puts it). */
 #include <shmtrain/plan.h>
 
 #include "base/plain.h"
 #include "report/json_priv.h"
 
-static json_t *node_number(int32_t node) { return node < 0 ? json_null() : json_integer(node); }
+static json_t *node_number(int32_t node) {
+    if (node == SHMTRAIN_PLAN_ALL_NODES) return json_string("all");
+    return node < 0 ? json_null() : json_integer(node);
+}
 
 static json_t *nodes_of(const struct shmtrain_plan *plan) {
     json_t *list = json_array();
@@ -90,6 +93,7 @@ char *shmtrain_plan_json(const struct shmtrain_plan *plan) {
     json_object_set_new(o, "threads", shmt_json_whole(plan->n_threads));
     json_object_set_new(o, "bind", json_string(plan->bind));
     json_object_set_new(o, "numa", json_string(plan->numa));
+    json_object_set_new(o, "data_local", json_boolean(plan->data_local));
     json_object_set_new(o, "hugepages", json_string(plan->hugepages));
     json_object_set_new(o, "page_bytes", shmt_json_whole(plan->page_bytes));
     json_object_set_new(o, "nodes", nodes_of(plan));

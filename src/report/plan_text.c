@@ -61,11 +61,14 @@ static void add_machine(struct text *t, const struct shmtrain_plan *plan) {
     add(t, "workers     %" PRIu32, plan->n_workers);
     if (plan->n_threads > 1) add(t, " of %" PRIu32 " threads", plan->n_threads);
     if (strcmp(plan->bind, "none") == 0)
-        add(t, ", bound to nothing\n");
+        add(t, ", bound to nothing: they go where the system puts them\n");
     else
         add(t, ", bound to %ss\n", plan->bind);
     add(t, "memory      numa %s, hugepages %s, pages of %s\n", plan->numa, plan->hugepages,
         plan->page_bytes == 4096 ? "4 KiB" : "2 MiB");
+    if (strcmp(plan->numa, "interleave") == 0)
+        add(t, "            parameters over all nodes, data and gradients %s\n",
+            plan->data_local ? "near their workers" : "too");
 }
 
 static const char *or_unknown(uint64_t bytes, uint64_t memory_bytes, char out[16]) {
@@ -76,42 +79,50 @@ static const char *or_unknown(uint64_t bytes, uint64_t memory_bytes, char out[16
 /* A node whose need is above what is free is marked: the rest would go to other nodes. */
 static void add_nodes(struct text *t, const struct shmtrain_plan *plan) {
     char memory[16], available[16], need[16];
-    add(t, "\nnode  cores  processors      memory   available    2M pages    this run\n");
+    uint32_t n_unknown = 0;
+    add(t, "\nnode  cores  processors      memory   available    2M pages%s\n", plan->data[0] ? "    this run" : "");
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         const struct shmtrain_plan_node *node = &plan->node[i];
         const int known = node->need_bytes > 0 || strcmp(plan->numa, "off") != 0;
-        add(t, "%4" PRIu32 " %6" PRIu32 " %11" PRIu32 " %11s %11s %11" PRIu64 " %11s", node->node, node->cores, node->cpus,
+        add(t, "%4" PRIu32 " %6" PRIu32 " %11" PRIu32 " %11s %11s %11" PRIu64, node->node, node->cores, node->cpus,
             or_unknown(node->memory_bytes, node->memory_bytes, memory),
-            or_unknown(node->available_bytes, node->memory_bytes, available), node->huge_free,
-            plan->data[0] == '\0' ? ""
-            : known               ? bytes_text(node->need_bytes, need)
-                                  : "?");
+            or_unknown(node->available_bytes, node->memory_bytes, available), node->huge_free);
+        if (plan->data[0] != '\0') add(t, " %11s", known ? bytes_text(node->need_bytes, need) : "?");
+        n_unknown += plan->data[0] != '\0' && !known;
         if (!node->usable) add(t, " not usable");
         if (node->usable && node->memory_bytes > 0 && node->need_bytes > node->available_bytes) add(t, " too much");
         add(t, "\n");
     }
+    if (n_unknown > 0) add(t, "      ? this run's memory lies wherever the system puts it\n");
 }
 
 static void add_more(struct text *t, uint32_t n, const char *what) {
     if (n > MOST_LINES) add(t, "      and %" PRIu32 " more %s\n", n - MOST_LINES, what);
 }
 
+/* Only what threads are bound to: a node has all of its cores for them, and who is bound to nothing is nowhere. */
 static void add_places(struct text *t, const struct shmtrain_plan *plan) {
-    add(t, "\nworker  thread  node  core  processor\n");
+    const int to_cores = strcmp(plan->bind, "core") == 0;
+    uint32_t n_shared = 0;
+    if (strcmp(plan->bind, "none") == 0) return;
+    add(t, "\nworker  thread  node%s\n", to_cores ? "  core  processor" : "");
     for (uint32_t i = 0; i < plan->n_places && i < MOST_LINES; i++) {
         const struct shmtrain_plan_worker *place = &plan->place[i];
-        add(t, "%6" PRIu32 " %7" PRIu32 " %5" PRIu32 " %5" PRIu32 " %10" PRIu32 "%s\n", place->worker, place->thread,
-            place->node, place->core, place->cpu, place->shared ? "  shared" : "");
+        add(t, "%6" PRIu32 " %7" PRIu32 " %5" PRIu32, place->worker, place->thread, place->node);
+        if (to_cores) add(t, " %5" PRIu32 " %10" PRIu32 "%s", place->core, place->cpu, place->shared ? "  shared" : "");
+        add(t, "\n");
+        n_shared += to_cores && place->shared;
     }
+    if (n_shared > 0) add(t, "        shared: another thread has the same processor\n");
     add_more(t, plan->n_places, "threads");
 }
 
-/* Where a shard or part lies: what -1 means depends on the policy. */
-static const char *where(const struct shmtrain_plan *plan, int32_t node, char out[16]) {
+/* Where a shard or part lies. */
+static const char *where(int32_t node, char out[16]) {
     if (node >= 0)
         snprintf(out, 16, "%" PRId32, node);
     else
-        snprintf(out, 16, "%s", strcmp(plan->numa, "off") == 0 ? "any" : "all");
+        snprintf(out, 16, "%s", node == SHMTRAIN_PLAN_ALL_NODES ? "all" : "any");
     return out;
 }
 
@@ -121,14 +132,14 @@ static void add_shards(struct text *t, const struct shmtrain_plan *plan) {
     for (uint32_t i = 0; i < plan->n_shards && i < MOST_LINES; i++) {
         const struct shmtrain_plan_shard *shard = &plan->shard[i];
         add(t, "%5" PRIu32 "  %-26.26s %12" PRIu64 " %12" PRIu64 " %11s  %4s\n", i, shard->table, shard->first, shard->n,
-            bytes_text(shard->bytes, size), where(plan, shard->node, node));
+            bytes_text(shard->bytes, size), where(shard->node, node));
     }
     add_more(t, plan->n_shards, "shards");
     add(t, "\npart   of the data               first example     examples        size  node\n");
     for (uint32_t i = 0; i < plan->n_parts && i < MOST_LINES; i++) {
         const struct shmtrain_plan_part *part = &plan->part[i];
         add(t, "%5" PRIu32 " %40" PRIu64 " %12" PRIu64 " %11s  %4s\n", i, part->first, part->n, bytes_text(part->bytes, size),
-            where(plan, part->node, node));
+            where(part->node, node));
     }
     add_more(t, plan->n_parts, "parts");
 }
@@ -165,6 +176,10 @@ char *shmtrain_plan_text(const struct shmtrain_plan *plan) {
     }
     if (plan->data[0] == '\0') add(&t, "\n");
     add_available(&t, plan);
+    if (plan->data[0] == '\0')
+        add(&t,
+            "            what is needed depends on the data: shmtrain topo DATA (train without\n"
+            "            DATA takes builtin:sparse)\n");
     const int failed = ferror(t.file);
     if (fclose(t.file) == 0 && !failed) return out;
     free(out);

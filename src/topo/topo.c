@@ -108,15 +108,26 @@ static void apply_quota(struct shmt_topo *topo) {
     if (millis > 0) topo->cores = (uint32_t)shmt_min_u64(topo->cores, shmt_ceil_div(millis, 1000));
 }
 
+/* What hwloc cannot read it passes over, and tells of this machine. Where HWLOC_THISSYSTEM says that the description is this
+ * machine's, nobody can tell. */
+static int check_description(struct shmt_topo *topo, struct shmt_error *e) {
+    const char *same = getenv("HWLOC_THISSYSTEM"), *variable = shmt_topo_variable();
+    if (!variable || hwloc_topology_is_thissystem(topo->hwloc) == 0 || (same && strcmp(same, "0") != 0)) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s=%.60s: hwloc finds no description of a machine there", variable,
+                     getenv(variable));
+}
+
 /* `root` is NULL for /proc and /sys of this machine. */
 static int fill(struct shmt_topo *topo, const char *root, struct shmt_error *e) {
     if (load(topo->hwloc) != 0) return shmt_fail_errno(e, "hwloc cannot read the processors of this machine");
+    int rc = check_description(topo, e);
+    if (rc < 0) return rc;
     if (!root && hwloc_topology_is_thissystem(topo->hwloc)) root = "";
     if (root && !(topo->root = strdup(root)))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the topology of the machine");
     hwloc_bitmap_t usable = usable_set(topo->hwloc);
     if (!usable) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the set of usable processors");
-    int rc = make_seats(topo, usable, e);
+    rc = make_seats(topo, usable, e);
     hwloc_bitmap_free(usable);
     if (rc == 0) rc = shmt_topo_find_nodes(topo, e);
     if (rc == 0) apply_quota(topo);
@@ -153,6 +164,15 @@ void shmt_topo_close(struct shmt_topo *topo) {
 uint32_t shmt_topo_cpus(const struct shmt_topo *topo) { return topo->cpus; }
 uint32_t shmt_topo_cores(const struct shmt_topo *topo) { return topo->cores; }
 uint32_t shmt_topo_nodes(const struct shmt_topo *topo) { return topo->nodes; }
+
+const char *shmt_topo_variable(void) {
+    static const char *const VARIABLE[] = {"HWLOC_SYNTHETIC", "HWLOC_XMLFILE"};
+    for (size_t i = 0; i < sizeof VARIABLE / sizeof *VARIABLE; i++) {
+        const char *value = getenv(VARIABLE[i]);
+        if (value && value[0] != '\0') return VARIABLE[i];
+    }
+    return NULL;
+}
 
 int shmt_topo_is_this_machine(const struct shmt_topo *topo) { return hwloc_topology_is_thissystem(topo->hwloc) != 0; }
 

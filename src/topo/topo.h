@@ -35,7 +35,7 @@ enum shmt_memory_policy { SHMT_MEMORY_DEFAULT, SHMT_MEMORY_BIND, SHMT_MEMORY_INT
 
 /* Loads the topology, with the affinity mask that the calling thread has now: a millisecond or two. One per process that asks;
  * read-only afterwards, by any thread and also in forked children. Starts no thread, changes no binding. Errors: _SYSTEM,
- * _MEMORY. */
+ * _MEMORY, _USAGE (a variable of the environment shall describe another machine, and does not). */
 int shmt_topo_open(struct shmt_topo **out, struct shmt_error *e);
 
 /* The same for tests: control groups and the nodes' memory are those below the folder `root`, and count also for a machine that
@@ -53,6 +53,9 @@ uint32_t shmt_topo_nodes(const struct shmt_topo *topo); /* NUMA nodes that these
 
 /* 0: a machine that is not this one: binding is a game, and memory is not where it says. */
 int shmt_topo_is_this_machine(const struct shmt_topo *topo);
+
+/* The variable of the environment by which hwloc describes another machine ("HWLOC_SYNTHETIC"), or NULL. */
+const char *shmt_topo_variable(void);
 
 /* Bytes of the data or unified cache at `level` (1, 2, 3) of the first usable processor; 0 when unknown. */
 uint64_t shmt_topo_cache_bytes(const struct shmt_topo *topo, uint32_t level);
