@@ -181,6 +181,29 @@ static void data_without_features_needs_a_bias(void **state) {
     program_assert_status(RUN("-w", "2", "-q", "bare"), 0);
 }
 
+/* What is read, under whatever name, is not written over: the file that was meant stays as it is. */
+static void output_onto_what_is_read_is_refused(void **state) {
+    char text[16] = "";
+    (void)state;
+    write_lines("good", 0, "");
+    write_lines("valid", 0, "");
+    program_assert_status(RUN("-q", "-w", "1", "-e", "1", "-o", "model", "good"), 0);
+    assert_int_equal(symlink("good", "link-to-good"), 0);
+    const struct refusal list[] = {
+        {2, "--output good is read as the data (good), and would be replaced", {"-o", "good", "good"}},
+        {2, "--output ./good is read as the data (link-to-good)", {"-o", "./good", "link-to-good"}},
+        {2, "--output valid is read as validation data (valid)", {"good", "--valid", "valid", "-o", "valid"}},
+        {2, "--output good is read as the data (good)", {"predict", "-o", "good", "model", "good"}},
+        {2, "--output ./model is read as the model (model), and", {"predict", "-o", "./model", "model", "good"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+    FILE *f = fopen("good", "r");
+    assert_non_null(f);
+    assert_non_null(fgets(text, sizeof text, f));
+    fclose(f);
+    assert_string_equal(text, "1 2:1 11:0.5\n");
+}
+
 /* ---- memory ---- */
 
 static void more_than_the_machine_has_is_refused_with_the_figures(void **state) {
@@ -333,6 +356,7 @@ int main(void) {
         PROGRAM_TEST(what_a_terminal_would_obey_is_not_repeated),
         PROGRAM_TEST(labels_that_do_not_fit_are_named_with_their_line),
         PROGRAM_TEST(data_without_features_needs_a_bias),
+        PROGRAM_TEST(output_onto_what_is_read_is_refused),
         PROGRAM_TEST(more_than_the_machine_has_is_refused_with_the_figures),
         PROGRAM_TEST(a_limited_address_space_is_refused_with_the_figures),
         PROGRAM_TEST(a_batch_far_larger_than_the_data_takes_no_memory_of_its_size),

@@ -1,14 +1,15 @@
-/* Whether a file can be written: see output.h. */
+/* Files that are written: see output.h. */
 #include "cli/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- whether it can be written ---- */
 
 /* A link may lead to no file yet; what counts is where it leads. A circle of links is left as it is: saving refuses it. */
 static void follow_links(char place[PATH_MAX]) {
@@ -41,8 +42,106 @@ static int try_output(const char *path) {
     return access(folder, W_OK);
 }
 
-int output_check(const char *path) {
-    if (!path || try_output(path) == 0) return 0;
+static bool is_same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+int output_check(struct shmtrain_store *store, const char *path, const char *model, const char *data) {
+    if (!path) return 0;
+    if (model && is_same_file(path, model)) {
+        fprintf(stderr, "shmtrain: --output %s is read as the model (%s), and would be replaced: name another file\n", path,
+                model);
+        return 2;
+    }
+    if (shmtrain_store_check_output(store, data, path) < 0) {
+        fprintf(stderr, "shmtrain: --output %s\n", shmtrain_store_message(store));
+        return 2;
+    }
+    if (try_output(path) == 0) return 0;
     fprintf(stderr, "shmtrain: --output %s: %s; name a file in a folder that you may write to\n", path, strerror(errno));
     return 1;
+}
+
+/* ---- writing it ---- */
+
+/* The file that is not complete yet; the handler looks at it. */
+static char temporary[PATH_MAX];
+static volatile sig_atomic_t is_there;
+
+/* The name is ours alone: O_EXCL. */
+static int open_temporary(const struct output *out) {
+    struct stat old;
+    const char *slash = strrchr(out->place, '/');
+    const int folder = slash ? (int)(slash - out->place) + 1 : 0;
+    int fd = -1;
+    for (int i = 0; i < 100 && fd < 0; i++) {
+        if (snprintf(temporary, PATH_MAX, "%.*s.shmtrain-%ld-%d.tmp", folder, out->place, (long)getpid(), i) >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) return -1;
+    }
+    if (fd < 0) return -1;
+    is_there = 1;
+    if (stat(out->place, &old) == 0) (void)fchmod(fd, old.st_mode & 0777);
+    return fd;
+}
+
+/* Leaves errno as it is. */
+static void discard(void) {
+    const int saved = errno;
+    if (is_there) unlink(temporary);
+    is_there = 0;
+    errno = saved;
+}
+
+int output_open(struct output *out, const char *path) {
+    struct stat there;
+    *out = (struct output){.path = path};
+    if (!path) {
+        out->file = stdout;
+        return 0;
+    }
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        out->file = fopen(path, "we");
+        return out->file ? 0 : -1;
+    }
+    if (snprintf(out->place, sizeof out->place, "%s", path) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    follow_links(out->place);
+    const int fd = open_temporary(out);
+    if (fd < 0) return -1;
+    out->file = fdopen(fd, "w");
+    if (out->file) return 0;
+    close(fd);
+    discard();
+    return -1;
+}
+
+int output_close(struct output *out, bool complete) {
+    FILE *file = out->file;
+    const bool is_new = out->path && out->place[0] != '\0';
+    out->file = NULL;
+    if (!file || !out->path) return 0;
+    int rc = ferror(file) ? -1 : fflush(file);
+    if (rc == 0 && is_new && complete) rc = fsync(fileno(file));
+    const int saved = errno; /* of what failed first */
+    if (fclose(file) != 0 && rc == 0)
+        rc = -1;
+    else
+        errno = saved;
+    if (!is_new) return rc;
+    if (rc == 0 && complete) rc = rename(temporary, out->place);
+    if (rc != 0 || !complete) discard();
+    is_there = 0;
+    return rc;
+}
+
+void output_discard_in_handler(void) {
+    if (is_there) unlink(temporary);
 }

@@ -30,11 +30,12 @@ int eval_run(struct shmtrain_store *store, const struct arguments *a) {
     return talk_exit_status(talk_close_output());
 }
 
-/* Predictions on their way into a file. */
+/* Predictions on their way. */
 struct lines {
     const char *path; /* NULL: stdout */
-    FILE *out;        /* NULL: nothing has been written yet */
-    int outputs;      /* to be written, too */
+    struct output out;
+    int outputs; /* to be written, too */
+    int why;     /* errno of what failed first; 0: nothing did */
 };
 
 /* As short as it can be written without becoming another number. */
@@ -47,37 +48,42 @@ static void write_number(FILE *out, float x) {
     fputs(text, out);
 }
 
-/* The file is opened when there is something to write: what it held before stays when something fails. */
+/* The file is opened when there is something to write. */
 static int write_line(void *arg, uint64_t example, float label, const float *output, uint32_t n) {
     struct lines *lines = arg;
     (void)example;
-    if (!lines->out) lines->out = lines->path ? fopen(lines->path, "w") : stdout;
-    if (!lines->out) return 1;
-    write_number(lines->out, label);
-    for (uint32_t i = 0; lines->outputs && i < n; i++) {
-        putc(' ', lines->out);
-        write_number(lines->out, output[i]);
+    if (!lines->out.file && output_open(&lines->out, lines->path) < 0) {
+        lines->why = errno;
+        return 1;
     }
-    putc('\n', lines->out);
-    return ferror(lines->out) ? 1 : 0; /* a full disk: no use going on */
+    FILE *out = lines->out.file;
+    write_number(out, label);
+    for (uint32_t i = 0; lines->outputs && i < n; i++) {
+        putc(' ', out);
+        write_number(out, output[i]);
+    }
+    putc('\n', out);
+    if (ferror(out)) lines->why = errno; /* a full disk: no use going on */
+    return lines->why != 0 ? 1 : 0;
 }
 
 /* The exit status. */
 static int close_lines(struct lines *lines) {
     if (!lines->path) return talk_close_output();
-    const int failed = !lines->out || ferror(lines->out);
-    if (lines->out && fclose(lines->out) == 0 && !failed) return 0;
-    fprintf(stderr, "shmtrain: cannot write the predictions to %s: %s\n", lines->path, strerror(errno));
+    if (output_close(&lines->out, lines->why == 0) < 0 && lines->why == 0) lines->why = errno;
+    if (lines->why == 0) return 0;
+    fprintf(stderr, "shmtrain: cannot write the predictions to %s: %s\n", lines->path, strerror(lines->why));
     return 1;
 }
 
 int predict_run(struct shmtrain_store *store, const struct arguments *a) {
     struct lines lines = {.path = a->output, .outputs = a->scores || a->probabilities};
     if (a->scores && a->probabilities) return talk_refuse("take --scores or --probabilities, not both");
-    int status = output_check(a->output);
+    int status = output_check(store, a->output, a->operand[0], a->operand[1]);
     if (status == 0) status = load(store, a);
     if (status != 0) return status;
     const int rc = shmtrain_store_predict(store, a->operand[1], a->probabilities, write_line, &lines);
-    if (rc < 0) return talk_fail(store, rc);
-    return talk_exit_status(close_lines(&lines));
+    if (rc >= 0) return talk_exit_status(close_lines(&lines));
+    (void)output_close(&lines.out, false);
+    return talk_fail(store, rc);
 }

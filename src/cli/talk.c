@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/display.h"
+#include "cli/output.h"
 
 static struct shmtrain_store *volatile running;
 static volatile sig_atomic_t caught;
@@ -14,7 +15,10 @@ static volatile sig_atomic_t caught;
 static void on_signal(int number) {
     static const char LINE[] = "shmtrain: stopping; once more stops at once\n";
     display_clear_in_handler();
-    if (caught) _exit(128 + number);
+    if (caught) {
+        output_discard_in_handler();
+        _exit(128 + number);
+    }
     caught = number;
     if (!running) return;
     shmtrain_store_stop(running);

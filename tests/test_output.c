@@ -1,0 +1,126 @@
+/* cli: a file that is written is whole or as it was before, also on a full disk and when a signal ends the program. */
+#include "folder_help.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "cli/output.h"
+
+static void assert_holds(const char *path, const char *text) {
+    char found[64] = "";
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_true(fread(found, 1, sizeof found - 1, f) > 0 || text[0] == '\0');
+    fclose(f);
+    assert_string_equal(found, text);
+}
+
+/* Nothing of ours beside the files that the test made. */
+static void assert_nothing_is_left(void) {
+    const struct dirent *entry;
+    DIR *folder = opendir(".");
+    assert_non_null(folder);
+    while ((entry = readdir(folder)))
+        if (strstr(entry->d_name, ".tmp")) fail_msg("%s is left", entry->d_name);
+    closedir(folder);
+}
+
+static void what_is_complete_takes_the_place(void **state) {
+    struct output out;
+    struct stat there;
+    (void)state;
+    write_text("out", "before");
+    assert_int_equal(chmod("out", 0640), 0);
+    assert_int_equal(symlink("out", "link"), 0);
+    assert_int_equal(output_open(&out, "link"), 0);
+    fputs("after", out.file);
+    assert_int_equal(fflush(out.file), 0);
+    assert_holds("out", "before");
+    assert_int_equal(output_close(&out, true), 0);
+    assert_holds("out", "after");
+    assert_true(lstat("link", &there) == 0 && S_ISLNK(there.st_mode));
+    assert_true(stat("out", &there) == 0 && (there.st_mode & 0777) == 0640);
+    assert_int_equal(output_open(&out, "new"), 0);
+    assert_int_equal(output_close(&out, true), 0);
+    assert_holds("new", "");
+    assert_nothing_is_left();
+}
+
+static void what_is_not_complete_leaves_nothing(void **state) {
+    struct output out;
+    (void)state;
+    write_text("out", "before");
+    assert_int_equal(output_open(&out, "out"), 0);
+    fputs("half", out.file);
+    assert_int_equal(output_close(&out, false), 0);
+    assert_holds("out", "before");
+    assert_nothing_is_left();
+    assert_int_equal(output_open(&out, "none/out"), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
+/* A limit on the size of files is as good as a full disk. */
+static void a_full_disk_leaves_the_file_as_it_was(void **state) {
+    struct output out;
+    struct rlimit before, small;
+    (void)state;
+    write_text("out", "before");
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){4000, before.rlim_max};
+    assert_int_equal(output_open(&out, "out"), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (int i = 0; i < 1000; i++) fputs("many words ", out.file);
+    const int rc = output_close(&out, true), why = errno;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(rc, -1);
+    assert_int_equal(why, EFBIG);
+    assert_holds("out", "before");
+    assert_nothing_is_left();
+}
+
+static void a_handler_takes_away_what_is_not_complete(void **state) {
+    struct output out;
+    int status;
+    (void)state;
+    write_text("out", "before");
+    output_discard_in_handler(); /* nothing is there: harmless */
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (output_open(&out, "out") != 0) _exit(1);
+        fputs("half", out.file);
+        output_discard_in_handler();
+        _exit(fflush(out.file) == 0 ? 0 : 2);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_holds("out", "before");
+    assert_nothing_is_left();
+}
+
+static void a_device_is_written_to_as_it_is(void **state) {
+    struct output out;
+    struct stat there;
+    (void)state;
+    assert_int_equal(output_open(&out, "/dev/null"), 0);
+    fputs("anything", out.file);
+    assert_int_equal(output_close(&out, true), 0);
+    assert_true(stat("/dev/null", &there) == 0 && S_ISCHR(there.st_mode));
+    assert_int_equal(output_open(&out, "/dev/full"), 0);
+    fputs("anything", out.file);
+    assert_int_equal(output_close(&out, true), -1);
+    assert_int_equal(errno, ENOSPC);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_complete_takes_the_place),      cmocka_unit_test(what_is_not_complete_leaves_nothing),
+        cmocka_unit_test(a_full_disk_leaves_the_file_as_it_was), cmocka_unit_test(a_handler_takes_away_what_is_not_complete),
+        cmocka_unit_test(a_device_is_written_to_as_it_is),
+    };
+    alarm(60);
+    return cmocka_run_group_tests_name("output", tests, make_folder, remove_folder);
+}
