@@ -112,7 +112,7 @@ static void a_killed_maker_leaves_a_store_that_is_not_in_use(void **state) {
     (void)state;
     const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "3", FOREVER, NULL, 100});
     named(&found);
-    assert_true(found.in_use && found.intact && found.workers == 2 && found.guests == 3 && found.pid == maker);
+    assert_true(found.in_use && found.intact && !found.died && found.workers == 2 && found.guests == 3 && found.pid == maker);
     assert_true(found.bytes > 4096 && found.made_at > 1700000000 && found.model[0] == '\0');
     assert_int_equal(shmtrain_named_remove(NAME, 0, message, sizeof message), SHMTRAIN_E_USAGE);
     assert_non_null(strstr(message, "is in use"));
@@ -126,7 +126,7 @@ static void a_killed_maker_leaves_a_store_that_is_not_in_use(void **state) {
     assert_true(read_one(store, 0) > 0);
     shmtrain_store_destroy(store);
     named(&found);
-    assert_true(!found.in_use && found.intact);
+    assert_true(!found.in_use && found.intact && found.died);
     assert_int_equal(shmtrain_named_remove(NAME, 0, message, sizeof message), 0);
     assert_int_equal(shmtrain_store_create(&store), 0);
     refused(store, shmtrain_store_observe(store, NAME), SHMTRAIN_E_USAGE, "there is no store");
@@ -140,7 +140,8 @@ static void a_name_that_is_taken_is_refused_and_renewed_by_its_own_store(void **
     struct shmtrain_store *first = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
     struct shmtrain_store *second = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
     WELL(first, shmtrain_store_run(first, work, NULL));
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "is there already, in use, made by process");
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "in use, made by process ");
+    assert_null(strstr(shmtrain_store_message(second), "shmtrain rm")); /* which would be refused */
     WELL(first, shmtrain_store_run(first, work, NULL));
     assert_true(read_one(first, 0) == 2.0f * EXAMPLES / BATCH);
     shmtrain_store_destroy(first);
@@ -152,7 +153,7 @@ static void a_name_that_is_taken_is_refused_and_renewed_by_its_own_store(void **
     refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "backend plain");
     shmtrain_store_destroy(second);
     named(&found);
-    assert_true(!found.in_use && found.intact);
+    assert_true(!found.in_use && found.intact && !found.died);
 }
 
 /* ---- refusals ---- */

@@ -369,13 +369,39 @@ static void what_is_wrong_is_said(void **state) {
     assert_int_equal(ftruncate(fd[STORE], 1 << 20), 0);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_AGAIN, "is not ready");
     shmt_mark_drop(fd[STORE], SHMT_MARK_RUN);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "has died before it began");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_DIED, "has died before it began");
     assert_int_equal(pwrite(fd[STORE], "foreign", 8, SHMT_SEGMENT_HEADER_BYTES + offsetof(struct shmt_head, manifest)), 8);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
     assert_int_equal(ftruncate(fd[STORE], 100), 0);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
     shmtrain_store_destroy(store);
     take_away(fd);
+}
+
+/* What is listed as a store can be observed, and what cannot is listed as damaged. */
+static void the_list_calls_damaged_what_observers_refuse(void **state) {
+    struct shmtrain_named *all = NULL;
+    struct shmtrain_store *store;
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(0));
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    for (int damaged = 0; damaged <= 1; damaged++) {
+        put(fd);
+        if (damaged) assert_int_equal(pwrite(fd[STORE], "overwritten", 8, 0), 8); /* the segment's own header */
+        const int n = shmtrain_named_list(&all);
+        int found = 0;
+        for (int i = 0; i < n; i++) {
+            if (strcmp(all[i].name, COPY) != 0) continue;
+            found++;
+            assert_int_equal(all[i].intact, !damaged);
+        }
+        assert_int_equal(found, 1);
+        free(all);
+        assert_int_equal(shmtrain_store_observe(store, COPY) == 0, !damaged);
+        take_away(fd);
+    }
+    shmtrain_store_destroy(store);
 }
 
 /* The model would read beyond the end of its table. */
@@ -413,13 +439,10 @@ int main(void) {
     print_message("  seed %u\n", SEED);
 #define TEST(f) cmocka_unit_test_setup(f, deadline_and_clean)
     const struct CMUnitTest tests[] = {
-        TEST(a_copy_is_as_good_as_the_store_itself),
-        TEST(a_spoilt_manifest_is_refused_or_harmless),
-        TEST(spoilt_bytes_of_the_store_do_no_harm),
-        TEST(a_store_of_another_length_is_refused),
-        TEST(spoilt_data_is_refused_or_harmless),
-        TEST(what_is_wrong_is_said),
-        TEST(a_model_is_not_evaluated_on_tables_that_are_not_its_own),
+        TEST(a_copy_is_as_good_as_the_store_itself),        TEST(a_spoilt_manifest_is_refused_or_harmless),
+        TEST(spoilt_bytes_of_the_store_do_no_harm),         TEST(a_store_of_another_length_is_refused),
+        TEST(spoilt_data_is_refused_or_harmless),           TEST(what_is_wrong_is_said),
+        TEST(the_list_calls_damaged_what_observers_refuse), TEST(a_model_is_not_evaluated_on_tables_that_are_not_its_own),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int file = 0; file < N_FILES; file++) free(content[file]);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/mount.h>
 
 /* Epochs long enough for whoever prints and reads a line about each. */
@@ -92,9 +93,29 @@ static void a_killed_run_leaves_what_rm_removes_and_ends_who_joined(void **state
         assert_string_equal(files(), "store .data .valid ");
         program_assert_refused(RUN("join", "-w", "1", g_name), 1, "has died");
         program_assert_refused(RUN("--name", g_name, DATA), 2, "of a run that has ended: shmtrain rm ");
+        struct program *list = RUN("ls");
+        program_assert_status(list, 0);
+        assert_non_null(strstr(list->text[OUT], " died\n"));
         program_assert_status(RUN("rm", g_name), 0);
         assert_string_equal(files(), "");
     }
+}
+
+/* Advice that helps: rm would refuse a store in use, and cannot remove what is no file. */
+static void a_name_that_is_taken_is_refused_with_what_helps(void **state) {
+    (void)state;
+    struct program *run = start_run("async", DATA);
+    struct program *other = RUN("--name", g_name, DATA);
+    program_assert_refused(other, 2, "in use, made by process ");
+    assert_null(strstr(other->text[ERR], "shmtrain rm"));
+    end_run(run);
+    program_assert_status(RUN("rm", g_name), 0);
+    char path[160];
+    snprintf(path, sizeof path, "/dev/shm/shmtrain-%ju-%s", (uintmax_t)geteuid(), g_name);
+    assert_int_equal(mkdir(path, 0700), 0);
+    other = RUN("--name", g_name, DATA);
+    assert_int_equal(rmdir(path), 0);
+    program_assert_refused(other, 2, "is no regular file: take another name");
 }
 
 static void a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life(void **state) {
@@ -218,6 +239,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_name, end_all)
     const struct CMUnitTest tests[] = {
         TEST(a_killed_run_leaves_what_rm_removes_and_ends_who_joined),
+        TEST(a_name_that_is_taken_is_refused_with_what_helps),
         TEST(a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life),
         TEST(a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence),
         TEST(a_killed_worker_of_a_guest_ends_that_guest_alone),

@@ -189,8 +189,9 @@ static void who_waits_can_be_interrupted_and_sees_a_run_that_never_begins(void *
     program_assert_status(join, 130);
     close(fd); /* its maker has died */
     program_finish(watch);
-    program_assert_status(watch, 2);
+    program_assert_status(watch, 1);
     assert_non_null(strstr(watch->text[ERR], "has died before it began"));
+    assert_non_null(strstr(listed(), " died"));
 }
 
 /* ---- the plan ---- */

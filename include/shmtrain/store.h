@@ -145,11 +145,12 @@ struct shmtrain_named {
     char name[64];
     char model[32];  /* "": own worker functions */
     uint64_t bytes;  /* with its data, while it runs */
-    int64_t made_at; /* seconds since 1970; 0: it says nothing of itself yet, or is not intact */
+    int64_t made_at; /* seconds since 1970; 0: it says nothing of itself yet (or never did), or is not intact */
     int32_t pid;     /* of who made it */
     uint32_t in_use; /* 1: somebody has it open (told by a lock, not by the process number) */
     uint32_t intact; /* 0: no store of this version; it can be removed all the same */
     uint32_t workers, guests;
+    uint32_t died; /* 1: its run has not ended, but who made it is gone */
 };
 
 /* All of this user's named stores, by name: (n) into *out, to be freed. Returns n, or _SYSTEM, _MEMORY. */
@@ -176,9 +177,9 @@ SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */
 SHMTRAIN_API int shmtrain_store_save(struct shmtrain_store *store, const char *path);
 
-/* Whether a file may be written after (or while) the store trains on `data`, or scores it: _USAGE with a sentence when `path` is
- * what is read there (the data, labels that are found by its name, what options `valid` and `weights` name), under whatever
- * name. 0: it is another file, or none yet. NULL: no data but what options name. What cannot be read is no error here. */
+/* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read there
+ * (the data, labels that are found by its name, what options `valid` and `weights` name), under whatever name. `data` NULL: only
+ * what options name. What cannot be read is no error here. */
 SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
 
 /* Reads a model file that shmtrain_store_save has written: its tables, parameters and model. Errors: _DATA (no model file,

@@ -17,23 +17,26 @@ static struct shmt_head *head_of(const struct shmtrain_store *store) { return st
 
 /* ---- the name ---- */
 
-/* Whose it is, as far as can be said. */
+/* Whose it is, as far as can be said, and what helps: what is in use cannot simply be removed, and what is no file of ours
+ * not at all. */
 static int fail_taken(struct shmtrain_store *store, const char *name) {
     struct shmt_manifest manifest;
-    struct shmt_error ignored = {0};
-    char whose[64] = "made by somebody else";
+    struct shmt_error ignored = {0}, why = {0};
+    char whose[48] = "";
     int fd;
-    if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, &ignored) == 0) {
-        const bool known = shmt_manifest_read(fd, name, &manifest, NULL, &ignored) == 0;
-        const bool used = shmt_named_in_use(fd);
-        if (used && known)
-            snprintf(whose, sizeof whose, "in use, made by process %d", manifest.pid);
-        else
-            snprintf(whose, sizeof whose, "%s", used ? "in use" : "of a run that has ended");
-        close(fd);
-    }
+    if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, &why) < 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s: take another name", why.text);
+    const bool known = shmt_manifest_read(fd, name, &manifest, NULL, &ignored) == 0;
+    const bool used = shmt_named_in_use(fd);
+    close(fd);
+    if (!used)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s is there already, of a run that has ended: shmtrain rm %s removes it, or take another name",
+                         name, name);
+    if (known) snprintf(whose, sizeof whose, ", made by process %d", manifest.pid);
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "store %s is there already, %s: shmtrain rm %s removes it, or take another name", name, whose, name);
+                     "store %s is there already, in use%s: take another name (shmtrain ls), or join it (shmtrain join %s)",
+                     name, whose, name);
 }
 
 void shmt_lease_close(struct shmtrain_store *store) {

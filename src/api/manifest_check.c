@@ -209,8 +209,7 @@ static int fail_unwritten(int fd, const char *name, struct shmt_error *e) {
             return shmt_fail(e, SHMTRAIN_E_AGAIN, "store %s is not ready: its run is still being prepared", name);
         if (look == 0) (void)nanosleep(&moment, NULL);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "the run of store %s has died before it began: shmtrain rm %s removes it", name,
-                     name);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has died before it began: shmtrain rm %s removes it", name, name);
 }
 
 int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e) {

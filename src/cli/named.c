@@ -34,6 +34,7 @@ static const char *age_text(int64_t seconds, char out[24]) {
 
 static const char *state_of(const struct shmtrain_named *s) {
     if (s->in_use && s->intact && s->made_at == 0) return "in use, loading"; /* it says nothing of itself yet */
+    if (s->died) return s->in_use ? "in use, died" : "died";
     if (!s->intact) return s->in_use ? "in use, damaged" : "damaged";
     return s->in_use ? "in use" : "over";
 }
@@ -58,6 +59,7 @@ static json_t *json_of(const struct shmtrain_named *s) {
     json_object_set_new(o, "pid", json_integer(s->pid));
     json_object_set_new(o, "in_use", json_boolean(s->in_use));
     json_object_set_new(o, "intact", json_boolean(s->intact));
+    json_object_set_new(o, "died", json_boolean(s->died));
     json_object_set_new(o, "workers", json_integer(s->workers));
     json_object_set_new(o, "guests", json_integer(s->guests));
     return o;
