@@ -221,9 +221,11 @@ static void a_model_of_several_classes_has_an_output_for_each(void **state) {
     usual_notes();
     g_note[MODEL].value = "centres";
     g_note[CLASSES].value = "-1,2.5,70";
+    g_note[LOW].value = "-1";
+    g_note[HIGH].value = "70";
     write_model("centre", 3, (const float[]){1, 2, 3});
     refused(store, shmtrain_store_load(store, "model"), SHMTRAIN_E_USAGE,
-            "the model \"centres\" is not built in: offer it first");
+            "model: its model, \"centres\", is none of shmtrain's own");
     WELL(store, shmtrain_store_offer(store, &CENTRES));
     WELL(store, shmtrain_store_load(store, "model"));
     write_text("data", "-1 1:1.1\n2.5 1:2.25\n2.5 1:2.75\n70 1:100\n");
@@ -294,6 +296,7 @@ static void without_a_model_nothing_is_evaluated(void **state) {
 
 static void loaded_tables_are_the_stores_and_runs_go_on_from_them(void **state) {
     struct shmtrain_store *store = make("threads", "1", "1", 64), *other;
+    const struct shmtrain_evaluation *e;
     float x;
     (void)state;
     WELL(store, shmtrain_store_run(store, count, NULL));
@@ -306,6 +309,8 @@ static void loaded_tables_are_the_stores_and_runs_go_on_from_them(void **state) 
     other = make_store("threads", "1");
     WELL(other, shmtrain_store_load(other, "model"));
     assert_true(read_one(other, 0) == 1 && read_one(other, 1) == 0);
+    write_text("data", "1 1:1\n");
+    refused(other, shmtrain_store_evaluate(other, "data", &e), SHMTRAIN_E_DATA, "model: it does not say which model");
     refused(other, shmtrain_store_read(other, 0, 2, 1, &x), SHMTRAIN_E_USAGE, "table \"count\" has 2 rows");
     shmtrain_store_destroy(other);
 }
@@ -330,7 +335,7 @@ static void a_model_file_that_contradicts_itself_is_refused_and_changes_nothing(
         int note;
         const char *value, *words;
     } CASES[] = {
-        {MODEL, "mlp\x1b[31m", "the model \"mlp?[31m\" is not built in"},
+        {MODEL, "mlp\x1b[31m", "its model, \"mlp?[31m\", is none of shmtrain's own"},
         {FEATURES, "3", "key \"weight\": its shape is (2, 1), but model logistic with 3 features has (3, 1)"},
         {FEATURES, "18446744073709551615", "key \"shmtrain.features\": expected a whole number in range"},
         {FEATURES, "-2", "key \"shmtrain.features\""},
@@ -343,6 +348,9 @@ static void a_model_file_that_contradicts_itself_is_refused_and_changes_nothing(
         {HIGH, "nan", "key \"shmtrain.label_high\": expected a number"},
         {HIGH, "1e99", "key \"shmtrain.label_high\": expected a number"},
         {CLASSES, "", "key \"shmtrain.classes\": expected labels in ascending order"},
+        {CLASSES, "1,1.5,2", "key \"shmtrain.classes\": its model tells two labels apart, and here are more"},
+        {LOW, "0.5", "key \"shmtrain.label_low\": it is not the first of shmtrain.classes"},
+        {HIGH, "5", "key \"shmtrain.label_high\": it is not the last of shmtrain.classes"},
         {CLASSES, "1,", "key \"shmtrain.classes\""},
         {CLASSES, "2,1", "key \"shmtrain.classes\""},
         {CLASSES, "1,1", "key \"shmtrain.classes\""},

@@ -5,6 +5,7 @@
  * names. A file that is refused leaves the store as it was. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,18 @@ static int note_classes(struct arrival *a) {
     return refuse(a, KEY, "expected labels in ascending order, with commas between them");
 }
 
+/* Who evaluates trusts them: a class for each output, the outermost ones being the labels. */
+static int check_classes(const struct arrival *a) {
+    const struct shmt_trained *t = &a->trained;
+    const uint32_t n = t->n_classes;
+    if (n == 0) return 0;
+    if (a->model->task == SHMTRAIN_BINARY && !isnan(a->model->threshold) && n > 2)
+        return refuse(a, "shmtrain.classes", "its model tells two labels apart, and here are more");
+    if (t->label_low != t->classes[0]) return refuse(a, "shmtrain.label_low", "it is not the first of shmtrain.classes");
+    if (t->label_high != t->classes[n - 1]) return refuse(a, "shmtrain.label_high", "it is not the last of shmtrain.classes");
+    return 0;
+}
+
 static int find_model(struct arrival *a) {
     const char *name = shmt_model_note(a->file, "shmtrain.model"), *task = shmt_model_note(a->file, "shmtrain.task");
     char shown[48];
@@ -87,8 +100,9 @@ static int find_model(struct arrival *a) {
     a->model = shmt_store_model_named(a->store, name);
     if (!a->model)
         return shmt_fail(&a->store->error, SHMTRAIN_E_USAGE,
-                         "%s: the model \"%s\" is not built in: offer it first (shmtrain_store_offer)", a->path,
-                         shmt_model_show(name, shown));
+                         "%s: its model, \"%s\", is none of shmtrain's own: only the program that brings it along can use it "
+                         "(by shmtrain_store_offer)",
+                         a->path, shmt_model_show(name, shown));
     if (task && strcmp(task, shmt_task_name(a->model->task)) != 0)
         return refuse(a, "shmtrain.task", "it is not what the model of this name does");
     return 0;
@@ -105,11 +119,13 @@ static int read_notes(struct arrival *a) {
     if (rc == 0) rc = note_label(a, "shmtrain.label_high", &t->label_high);
     t->first_feature = (uint32_t)first;
     t->bias = (uint32_t)bias;
-    return rc == 0 ? note_classes(a) : rc;
+    if (rc == 0) rc = note_classes(a);
+    return rc == 0 ? check_classes(a) : rc;
 }
 
 static int take_notes(struct arrival *a) {
     const int rc = find_model(a);
+    if (rc == 0 && !a->model) snprintf(a->trained.foreign, sizeof a->trained.foreign, "%s", a->path);
     if (rc < 0 || !a->model) return rc;
     SHMT_PLAIN_NUMBERS;
     return read_notes(a);

@@ -18,6 +18,11 @@ static int find_model(struct shmt_scores *s) {
     struct shmtrain_store *store = s->store;
     const char *name = store->trained.model;
     s->model = name ? shmt_store_model_named(store, name) : NULL;
+    if (!name && store->trained.foreign[0])
+        return shmt_fail(&store->error, SHMTRAIN_E_DATA,
+                         "%s: it does not say which model its tensors are (shmtrain.model in __metadata__): take a file that "
+                         "shmtrain has saved",
+                         store->trained.foreign);
     if (!s->model)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          name ? "the model \"%s\" is not there any more" : "there is no model: train one, or load one%s",

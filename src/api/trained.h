@@ -7,7 +7,8 @@
 #include <shmtrain/store.h>
 
 struct shmt_trained {
-    const char *model; /* NULL: own worker functions */
+    const char *model; /* NULL: own worker functions, or a file that names none */
+    char foreign[200]; /* NULL model: that file's name, or its beginning; "": none */
     float label_low, label_high;
     uint64_t n_features;
     uint32_t first_feature; /* the id in the data that is column 0 */
