@@ -91,7 +91,8 @@ static void kill_child(pid_t pid) {
 /* ---- names ---- */
 
 static void test_names_that_cannot_be_are_refused(void **state) {
-    static const char *const BAD[] = {"", "a/b", "../x", "a b", "lab.data", "lab.valid", "m\xc3\xbcller", "a\nb"};
+    static const char *const BAD[] = {".",    "..",  "-x",       "-",         ".hidden",       "",    "a/b",
+                                      "../x", "a b", "lab.data", "lab.valid", "m\xc3\xbcller", "a\nb"};
     struct shmt_error e = {0};
     char name[80];
     int fd;

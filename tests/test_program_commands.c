@@ -160,10 +160,33 @@ static void help_has_a_page_for_each_command(void **state) {
         for (char *line = strtok(p->text[OUT], "\n"); line; line = strtok(NULL, "\n"))
             if (strlen(line) > 80) fail_msg("wider than 80 columns: %s", line);
     }
+    for (char *line = strtok(all->text[OUT], "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80) fail_msg("wider than 80 columns: %s", line);
     struct program *p = RUN("eval", "--help");
     program_assert_status(p, 0);
     assert_says(p, "-w, --workers ");
     assert_null(strstr(p->text[OUT], "--rate"));
+}
+
+static bool is_in(const struct program *p, const char *option) { return strstr(p->text[OUT], option) != NULL; }
+
+/* Also of the command that is meant when none is named, when it is. */
+static void a_commands_help_lists_what_it_takes(void **state) {
+    (void)state;
+    for (int behind = 0; behind < 2; behind++) {
+        struct program *p = behind ? RUN("train", "--help") : RUN("help", "train");
+        program_assert_status(p, 0);
+        assert_true(is_in(p, "--rate X") && is_in(p, "--output FILE") && is_in(p, "builtin:line"));
+        assert_false(is_in(p, "--force") || is_in(p, "--scores") || is_in(p, "--probabilities"));
+        p = behind ? RUN("--help", "rm") : RUN("help", "rm");
+        program_assert_status(p, 0);
+        assert_true(is_in(p, "--force"));
+        assert_false(is_in(p, "--rate") || is_in(p, "--output"));
+    }
+    struct program *all = RUN("--help");
+    program_assert_status(all, 0);
+    assert_true(is_in(all, "--force") && is_in(all, "--scores") && is_in(all, "Commands\n") && is_in(all, "an IDX file"));
+    assert_true(is_in(all, "Each option that sets up a run, and --progress"));
 }
 
 /* ---- progress ---- */
@@ -283,6 +306,7 @@ int main(void) {
         PROGRAM_TEST(a_reader_that_leaves_ends_predict_quietly),
         PROGRAM_TEST(a_signal_ends_eval),
         PROGRAM_TEST(help_has_a_page_for_each_command),
+        PROGRAM_TEST(a_commands_help_lists_what_it_takes),
         PROGRAM_TEST(without_progress_there_is_the_opening_and_the_summary),
         PROGRAM_TEST(an_unknown_kind_of_progress_is_refused),
         PROGRAM_TEST(mistyped_words_are_answered_with_the_nearest_one),

@@ -30,7 +30,22 @@ static void wrong_usage_is_refused_with_what_is_right(void **state) {
         {2, "-w needs a value", {"-w"}},
         {2, "one data file at a time: what is \"second\"?", {"first", "second"}},
         {2, "one data file at a time: what is \"second\"?", {"train", "first", "-w", "2", "second"}},
-        {2, "--output \"\"", {"-o", ""}},
+        {2, "--output \"\": expected FILE, or leave the option out", {"-o", ""}},
+        {2, "there is no option -\xc3\xa9;", {"-\xc3\xa9"}},
+        {2, "there is no option -\xc3\xa9;", {"-q\xc3\xa9", "-w", "1"}},
+        {2, "there is no option -\xe2\x82\xac;", {"-\xe2\x82\xacw", "1"}},
+        {2, "there is no option -\\xe9;", {"-\xe9"}},
+        {2, "there is no option -\\xa9;", {"-\xa9q"}},
+        {2, "--m is the beginning of several options: --mode, --model, --momentum", {"--m", "async"}},
+        {2, "--st is the beginning of several options: --steps, --staleness", {"--st=3"}},
+        {2, "--valid \"\": expected PATH|X, or leave the option out", {"--valid", ""}},
+        {2, "--weights \"\": expected FILE, or", {"--weights="}},
+        {2, "--class-weight \"\": expected L:W,..., or", {"--class-weight", ""}},
+        {2, "--name \"\": expected NAME, or", {"--name", ""}},
+        {2, "--model \"\": expected NAME, or", {"-M", ""}},
+        {2, "--staleness \"\": expected S, or", {"--staleness", ""}},
+        {2, "--progress \"\": expected HOW, or", {"--progress", ""}},
+        {2, "the store's name \"-x\" begins with '-'", {"-w", "1", "--name", "-x"}},
     };
     ASSERT_ALL_REFUSED(list);
 }
@@ -86,6 +101,15 @@ static void unknown_choices_are_refused_with_the_choices(void **state) {
 }
 
 static int set_bad_variable(void) { return setenv("SHMTRAIN_RATE", "fast", 1); }
+
+static int set_empty_variables(void) {
+    return setenv("SHMTRAIN_VALID", "", 1) || setenv("SHMTRAIN_NAME", "", 1) || setenv("SHMTRAIN_PROGRESS", "", 1);
+}
+
+static void an_empty_variable_is_none(void **state) {
+    (void)state;
+    program_assert_status(RUN_IN(set_empty_variables, "-w", "1", "-e", "1", DATA), 0);
+}
 
 static void a_bad_variable_is_refused_by_its_name(void **state) {
     (void)state;
@@ -351,6 +375,7 @@ int main(void) {
         PROGRAM_TEST(values_out_of_range_are_refused_with_the_range),
         PROGRAM_TEST(unknown_choices_are_refused_with_the_choices),
         PROGRAM_TEST(a_bad_variable_is_refused_by_its_name),
+        PROGRAM_TEST(an_empty_variable_is_none),
         PROGRAM_TEST(what_is_no_data_is_refused),
         PROGRAM_TEST(a_bad_line_is_named_with_its_column),
         PROGRAM_TEST(what_a_terminal_would_obey_is_not_repeated),

@@ -5,6 +5,7 @@
 #include "cli/arguments.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,21 +88,52 @@ static int value_of(int got) {
     return -1;
 }
 
+/* getopt_long takes the beginning of a name for the name; not when several begin so. Refuses then, and returns 2; else 0. */
+static int refuse_ambiguous(const char *name, size_t n) {
+    const struct option *o;
+    struct tables tables;
+    char list[256] = "";
+    int n_begin = 0;
+    make_tables(&tables);
+    for (o = tables.option; o->name && n > 0; o++) {
+        if (strncmp(o->name, name, n) != 0) continue;
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s--%s", n_begin++ > 0 ? ", " : "", o->name);
+    }
+    return n_begin < 2 ? 0 : talk_refuse("--%.*s is the beginning of several options: %s", (int)n, name, list);
+}
+
 static int refuse_unknown(const char *what) {
     const struct shmtrain_option *o;
     const size_t dashes = strspn(what, "-");
     struct near near = near_to(what + dashes);
+    if (dashes == 2 && refuse_ambiguous(what + 2, strcspn(what + 2, "=")) != 0) return 2;
     for (size_t i = 0; dashes == 2 && (o = shmtrain_option_at(i)); i++) near_offer(&near, o->name);
     for (size_t i = 0; dashes == 2 && i < N_OWN; i++) near_offer(&near, OWN_OPTIONS[i].name);
     if (near.best) return talk_refuse("there is no option %s: did you mean --%s?", what, near.best);
     return talk_refuse("there is no option %s; shmtrain --help lists them", what);
 }
 
-/* getopt has left a short option's letter in optopt, a long option's value when its argument is missing or too much, and 0 for
- * a name that it does not know. With a letter, optind may still stand before its group. */
+/* "-X" for the letter that getopt has left in optopt. It goes by bytes: of a letter with several (UTF-8) it has met the first,
+ * and its group, which is not at its end, is argv[optind] still. */
+static void name_letter(char **argv, char out[8]) {
+    const unsigned char byte = (unsigned char)optopt;
+    const char *at = byte >= 0xc0 && argv[optind] ? strchr(argv[optind], optopt) : NULL;
+    int n = 0;
+    out[n++] = '-';
+    if (byte >= ' ' && byte < 0x7f) out[n++] = (char)byte;
+    while (at && n < 5 && (n == 1 || ((unsigned char)*at & 0xc0) == 0x80)) out[n++] = *at++;
+    out[n] = '\0';
+    if (n < 2 || (n == 2 && byte > 0x7f)) snprintf(out, 8, "-\\x%02x", byte); /* no letter at all */
+}
+
+/* getopt has left a short option's letter in optopt, as a char that may be negative; a long option's value when its argument is
+ * missing or too much; and 0 for a name that it does not know. */
 static int refuse_option(int got, char **argv) {
-    char letter[3] = {'-', (char)optopt, '\0'};
-    const char *what = optopt > 0 && optopt < FIRST_LONG ? letter : argv[optind - 1];
+    char letter[8];
+    const bool is_letter = optopt != 0 && optopt < FIRST_LONG;
+    if (is_letter) name_letter(argv, letter);
+    const char *what = is_letter ? letter : argv[optind - 1];
     if (got == ':') return talk_refuse("%s needs a value: shmtrain --help says which", what);
     if (optopt >= FIRST_LONG) return talk_refuse("%s: this option takes no value", what);
     return refuse_unknown(what);
@@ -131,10 +163,9 @@ static int read_all(int argc, char **argv, struct found *out) {
 
 /* ---- taking ---- */
 
-static int take_own(int own, const char *argument, struct arguments *out) {
+static void take_own(int own, const char *argument, struct arguments *out) {
     switch (own) {
         case OWN_OUTPUT:
-            if (argument[0] == '\0') return talk_refuse("--output \"\": expected the name of a file");
             out->output = argument;
             break;
         case OWN_QUIET:
@@ -162,18 +193,29 @@ static int take_own(int own, const char *argument, struct arguments *out) {
             out->version = true;
             break;
     }
-    return 0;
+}
+
+/* "$VARIABLE" that is not set: to the library "" is a text like any other, and sets an option back. */
+static int check_argument(const struct shmtrain_option *o, const char *argument) {
+    if (!o->argument || argument[0] != '\0') return 0;
+    return talk_refuse("--%s \"\": expected %s, or leave the option out", o->name, o->argument);
 }
 
 static int take_option(struct shmtrain_store *store, const struct given *given, struct arguments *out) {
     const struct shmtrain_option *o = option_of(given->value);
     const bool is_own = given->value >= OWN;
-    if (given->value == OWN + OWN_HELP || given->value == OWN + OWN_VERSION) return take_own(given->value - OWN, NULL, out);
+    if (given->value == OWN + OWN_HELP || given->value == OWN + OWN_VERSION) {
+        take_own(given->value - OWN, NULL, out);
+        return 0;
+    }
     if (!command_takes(out->command, o->name, is_own))
         return talk_refuse("%s does not use --%s: shmtrain help %s lists what it does", out->command->name, o->name,
                            out->command->name);
-    if (is_own) return take_own(given->value - OWN, given->argument, out);
-    if (shmtrain_store_set(store, o->name, o->argument ? given->argument : "1") == 0) return 0;
+    if (is_own) {
+        take_own(given->value - OWN, given->argument, out);
+        return check_argument(o, given->argument);
+    }
+    if (shmtrain_store_set(store, o->name, o->argument ? given->argument : "1") == 0) return check_argument(o, given->argument);
     return talk_refuse("--%s", shmtrain_store_message(store));
 }
 
@@ -207,6 +249,7 @@ int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct 
     int status = read_all(argc, argv, &found);
     if (status != 0) return status;
     const struct command *named = found.n_operands > 0 ? command_named(found.operand[0]) : NULL;
+    out->named = named != NULL;
     if (named) out->command = named;
     if (!named && found.n_operands > 0) status = refuse_mistyped(found.operand[0]);
     for (int i = 0; i < found.n && status == 0; i++) status = take_option(store, &found.option[i], out);

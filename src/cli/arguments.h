@@ -12,6 +12,7 @@
 /* The program's own options; all others are the library's. */
 struct arguments {
     const struct command *command;
+    bool named; /* the command was; else it is the first one, which is meant */
     bool help, version, quiet, json, scores, probabilities, force;
     const char *output, *progress; /* NULL: not given */
     const char *operand[MOST_OPERANDS];

@@ -9,8 +9,9 @@
 
 static const struct command COMMANDS[] = {
     {"train", "[DATA]", "train a model (the default: \"train\" may be left out)",
-     "DATA is LIBSVM text, or generated: builtin:sparse (the default; its best\n"
-     "possible loss is known), or builtin:sparse:examples=N,features=N,nonzeros=N.\n"
+     "DATA is a file of LIBSVM text, an IDX file (MNIST's format, also packed), or\n"
+     "generated: builtin:sparse (the default; its best possible loss is known), as in\n"
+     "builtin:sparse:examples=N,features=N,nonzeros=N, builtin:dense or builtin:line.\n"
      "A file that is called like a command is named with its folder: ./topo.\n",
      "* output quiet json progress", 0, 1, train_run},
     {"eval", "MODEL DATA", "how good a saved model is on data",

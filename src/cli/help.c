@@ -76,8 +76,9 @@ void help_print(void) {
         "Usage: shmtrain [COMMAND] [OPTIONS] ...\n"
         "\n"
         "Trains a model with many worker processes that share one parameter store in\n"
-        "memory. DATA is LIBSVM text, builtin:sparse (the default: generated, its best\n"
-        "possible loss is known), or builtin:sparse:examples=N,features=N,nonzeros=N.\n"
+        "memory. DATA is a file of LIBSVM text, an IDX file (MNIST's format), or\n"
+        "generated: builtin:sparse (the default; its best possible loss is known),\n"
+        "builtin:dense or builtin:line. shmtrain help data says more.\n"
         "\n"
         "  shmtrain -w 8                         train on generated data\n"
         "  shmtrain -w 8 a9a --valid a9a.t       train on a file, validate on another\n"
@@ -90,9 +91,10 @@ void help_print(void) {
     print_table(shmtrain_option_at, NULL);
     print_table(arguments_option_at, NULL);
     printf(
-        "\nDefaults are in brackets. Each option can also be set in the environment:\n"
-        "SHMTRAIN_WORKERS=4 is --workers 4. Exit status: 0 done, 1 failed, 2 wrong usage,\n"
-        "130 and 143 ended by SIGINT and SIGTERM (what -o asked for is saved).\n");
+        "\nDefaults are in brackets. Each option that sets up a run, and --progress, can\n"
+        "also be set in the environment: SHMTRAIN_WORKERS=4 is --workers 4.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 130 and 143 ended by SIGINT and\n"
+        "SIGTERM (what -o asked for is saved).\n");
 }
 
 void help_print_command(const struct command *c) {

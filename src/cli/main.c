@@ -23,10 +23,10 @@ static int run(struct shmtrain_store *store, const struct arguments *a) {
     if (!a->help && !a->version) return a->command->run(store, a);
     if (a->version)
         printf("shmtrain %s\n", PACKAGE_VERSION);
-    else if (a->command == command_at(0))
-        help_print();
-    else
+    else if (a->named)
         help_print_command(a->command);
+    else
+        help_print();
     return talk_close_output();
 }
 

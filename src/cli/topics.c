@@ -47,7 +47,7 @@ static const struct topic TOPICS[] = {
 "--rate auto takes the rate from the data, the model and the optimizer; the run\n"
 "says which one it took. --schedule changes it, with e the epochs done so far:\n"
 "  constant  rate\n"
-"  inverse   rate / (1 + e)^X             --power X\n"
+"  inverse   rate / (1 + e / N)^X          --power X --decay-every N\n"
 "  step      times X after every N epochs  --decay-by X --decay-every N\n"
 "  cosine    half a cosine, down to 0 at the end of the run\n"
 "--warmup N lets the rate grow from 0 during the first N epochs.\n"},
@@ -136,7 +136,8 @@ static const struct topic TOPICS[] = {
 "--guests is the number of places that are kept free for workers that join. They\n"
 "begin with the next epoch, and leave at the end of one (Ctrl-C). The result of\n"
 "a sync run has the same bits with and without them. Who watches is not noticed.\n"
-"A name has letters, digits, '.', '_' and '-', at most 63 of them.\n"},
+"A name has letters, digits, '.', '_' and '-', at most 63 of them, and does not\n"
+"begin with '.' or '-'.\n"},
 
 {"output", "what is printed, and what is saved",
 "stdout has what is about to run, a table with a line for each epoch, and what\n"
@@ -150,8 +151,8 @@ static const struct topic TOPICS[] = {
 "\n"
 "-o FILE saves the model as safetensors: a header of JSON with the model's name,\n"
 "labels and table shapes, then 32-bit floats. It is written beside FILE first and\n"
-"moved there when it is complete. Whether FILE can be written is looked at before\n"
-"training.\n"
+"moved there when it is complete, as predictions are. That FILE can be written,\n"
+"and is none of those that are read, is looked at before training.\n"
 "\n"
 "  shmtrain eval MODEL DATA      loss, accuracy, AUC, confusion matrix; or --json\n"
 "  shmtrain predict MODEL DATA   a label for each example, one in each line, on\n"

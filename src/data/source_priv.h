@@ -9,8 +9,8 @@
 
 /* count: *out is clear, out->error excepted nothing has to be set when the part is empty; returns the status of out->error.
  * fill: `first` and `first_nonzero` are where the part begins; the sums of parts[part] are what count found and must be found
- * again; both layouts. guess_bytes, reads: as in source.h; reads NULL: no file. place: the same; NULL where positions are example numbers. close: frees the
- * source. */
+ * again; both layouts. guess_bytes: as in source.h. reads: the same; NULL: no file. place: the same; NULL where positions are
+ * example numbers. close: frees the source. */
 struct shmt_source_ops {
     bool is_generator;
     int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,

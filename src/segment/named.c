@@ -47,6 +47,9 @@ int shmt_named_check(const char *name, struct shmt_error *e) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "the store's name \"%.*s...\" goes on with a character that is no letter, digit, '.', '_' or '-'",
                          (int)good, name);
+    if (name[0] == '.' || name[0] == '-')
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "the store's name \"%s\" begins with '%c': begin it with a letter, a digit or '_'", name, name[0]);
     for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++)
         if (ends_in(name, SUFFIXES[part]))
             return shmt_fail(e, SHMTRAIN_E_USAGE,

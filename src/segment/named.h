@@ -27,7 +27,8 @@ enum shmt_named_part { SHMT_NAMED_STORE, SHMT_NAMED_DATA, SHMT_NAMED_VALID, SHMT
 #define SHMT_MARK_RUN         ((uint64_t)0)                    /* held by who makes the store, until its run is over */
 #define SHMT_MARK_GUEST(rank) ((uint64_t)1 + (uint64_t)(rank)) /* held by the guest that has this seat */
 
-/* Letters, digits, '.', '_' and '-', 1 to 63, not ending like a part. Errors: _USAGE. */
+/* Letters, digits, '.', '_' and '-', 1 to 63, beginning with none of '.' and '-' (to commands, "-x" is an option), not ending
+ * like a part. Errors: _USAGE. */
 int shmt_named_check(const char *name, struct shmt_error *e);
 
 /* Makes an empty file, for this user alone, and holds it open. 1: made, *out is its descriptor; 0: there is one already (or
