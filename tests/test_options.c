@@ -241,13 +241,20 @@ static void refusals_read_well(void **state) {
     } SAID[] = {
         {"workers", "0", "--workers 0: expected a whole number from 1 to 4096, or cores"},
         {"threads", "many", "--threads many: expected a whole number from 1 to 256"},
-        {"epochs", "1e3", "--epochs 1e3: expected a whole number from 1 to 1e+06"},
-        {"steps", "none", "--steps none: expected a whole number from 1 to 1e+18, or all"},
+        {"epochs", "1e3", "--epochs 1e3: expected a whole number from 1 to 1000000"},
+        {"batch", "0", "--batch 0: expected a whole number from 1 to 1073741824"},
+        {"item", "x", "--item x: expected a whole number from 1 to 16777216, or auto"},
+        {"steps", "none", "--steps none: expected a whole number from 1 on, or all"},
+        {"steps", "0", "--steps 0: expected a whole number from 1 on, or all"},
+        {"steps", "2000000000000000000",
+         "--steps 2000000000000000000: expected a whole number from 1 to 1000000000000000000, or all"},
+        {"seed", "-1", "--seed -1: expected a whole number from 0 on"},
+        {"seed", "99999999999999999999", "--seed 99999999999999999999: expected a whole number from 0 to 9200000000000000000"},
         {"mode", "SYNC", "--mode SYNC: expected one of async|sync"},
         {"write", "rac", "--write rac: expected one of racy|atomic|locked|aggregate"},
         {"staleness", "-1", "--staleness -1: expected one of 0|inf"},
         {"rate", "", "--rate \"\": expected a number from 1e-12 to 1e+12, or auto"},
-        {"l2", "-1e-9", "--l2 -1e-9: expected a number from 0 to 1e+06"},
+        {"l2", "-1e-9", "--l2 -1e-9: expected a number from 0 to 1000000"},
         {"bias", "yes", "--bias yes: expected 1 or 0"},
         {"spawn", "fibers", "--spawn fibers: expected one of processes|threads"},
         {"no-such", "1", "there is no option \"no-such\"; shmtrain --help lists them"},
@@ -306,7 +313,7 @@ static void a_bad_variable_is_named(void **state) {
     setenv("SHMTRAIN_EPOCHS", "ten", 1);
     assert_int_equal(shmtrain_store_create(&store), 0); /* which does not look at the environment */
     assert_int_equal(shmtrain_store_set_from_environment(store), SHMTRAIN_E_USAGE);
-    assert_string_equal(shmtrain_store_message(store), "SHMTRAIN_EPOCHS ten: expected a whole number from 1 to 1e+06");
+    assert_string_equal(shmtrain_store_message(store), "SHMTRAIN_EPOCHS ten: expected a whole number from 1 to 1000000");
     assert_int_equal(shmtrain_store_set(store, "epochs", "10"), 0);
     assert_string_equal(shmtrain_store_message(store), ""); /* of the last call */
     shmtrain_store_destroy(store);

@@ -125,6 +125,17 @@ static void *field(struct shmt_config *config, const struct shmt_option_row *row
     return (unsigned char *)config + row->offset;
 }
 
+/* "a whole number from 1 to 4096, or cores", "a number from 0 to 1000000". A limit that nobody means to come near is told to
+ * those only who have passed it: "from 1 on". */
+static void expect_number(const struct shmt_option_row *row, const char *value, char *out, size_t bytes) {
+    const bool is_count = row->kind == COUNT, is_far = is_count && row->most >= 1e15;
+    const bool is_over = value[0] != '\0' && value[strspn(value, "0123456789")] == '\0' && strtod(value, NULL) > row->most;
+    char most[48] = "on";
+    if (!is_far || is_over) snprintf(most, sizeof most, is_count ? "to %.0f" : "to %.10g", row->most);
+    snprintf(out, bytes, "a %s from %.10g %s%s%s", is_count ? "whole number" : "number", row->least, most,
+             row->choices ? ", or " : "", row->choices ? row->choices : "");
+}
+
 static int refuse(const struct shmt_option_row *row, const char *given_as, const char *value, struct shmt_error *e) {
     char expected[96];
     if (row->kind == CHOICE)
@@ -132,8 +143,7 @@ static int refuse(const struct shmt_option_row *row, const char *given_as, const
     else if (row->kind == SWITCH)
         snprintf(expected, sizeof expected, "1 or 0");
     else
-        snprintf(expected, sizeof expected, "a %s from %.6g to %.6g%s%s", row->kind == COUNT ? "whole number" : "number",
-                 row->least, row->most, row->choices ? ", or " : "", row->choices ? row->choices : "");
+        expect_number(row, value, expected, sizeof expected);
     return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected %s", given_as, value[0] ? value : "\"\"", expected);
 }
 
