@@ -35,7 +35,7 @@ static void exact_push(struct exact *x, double g, double r, double share, uint64
             return;
         case SHMT_RULE_MOMENTUM:
             x->v = m * x->v + g;
-            x->w = exact_step(x->w, r * x->v, r, rule, share);
+            x->w = exact_step(x->w, r * x->v, r / (1 - m), rule, share);
             return;
         case SHMT_RULE_ADAGRAD:
             x->n += g * g;
@@ -45,8 +45,8 @@ static void exact_push(struct exact *x, double g, double r, double share, uint64
         case SHMT_RULE_ADAM:
             x->m = m * x->m + (1 - m) * g;
             x->v = b2 * x->v + (1 - b2) * g * g;
-            r1 = x->m / (1 - pow(m, (double)k)) / (sqrt(x->v / (1 - pow(b2, (double)k))) + epsilon);
-            x->w = exact_step(x->w, r * r1, r, rule, share);
+            r1 = r / (sqrt(x->v / (1 - pow(b2, (double)k))) + epsilon);
+            x->w = exact_step(x->w, r1 * x->m / (1 - pow(m, (double)k)), r1, rule, share);
             return;
         default:
             x->n += g * g;
@@ -272,6 +272,27 @@ static void l2_is_stable_for_every_rate(void **state) {
     for (int i = 0; i < 3; i++) assert_true(fabsf(w[i] + 0.1f) < 1e-3f); /* the minimum of w + 10 w^2 / 2 */
 }
 
+/* (w - 1)^2 / 2 + l1 |w| + l2 / 2 w^2 is smallest at soft(1, l1) / (1 + l2), whatever the rule makes of a gradient. ftrl's l1
+ * and l2 stand against sums of gradients, and count for less and less. */
+static void rules_find_the_minimum_of_one_objective(void **state) {
+    (void)state;
+    static const enum shmt_rule_kind KINDS[] = {SHMT_RULE_SGD, SHMT_RULE_MOMENTUM, SHMT_RULE_ADAGRAD, SHMT_RULE_ADAM};
+    for (uint32_t i = 0; i < 4 * 4; i++) {
+        const struct shmt_rule rule = rule_of(KINDS[i / 4], L1S[i % 4] * 8, L2S[i % 4] * 10);
+        const double want = soft(1, (double)rule.l1) / (1 + (double)rule.l2);
+        float w = 0.1f, words[2] = {0};
+        for (uint64_t step = 0; step < 20000; step++) {
+            const float grad = w - 1;
+            struct shmt_update u;
+            shmt_update_make(&rule, 0.3f / (1 + 1e-3f * (float)step), step, &u);
+            shmt_rule_apply(rule.kind, &w, words, 1, &grad, 1, &u);
+        }
+        if (!(fabs((double)w - want) < 1e-3))
+            fail_msg("%s, l1 %g, l2 %g: %g, and not %g", shmt_rule_name(rule.kind), (double)rule.l1, (double)rule.l2, (double)w,
+                     want);
+    }
+}
+
 /* ---- what every rule keeps to ---- */
 
 /* One parameter by the apply phase (write aggregate) or a live push. */
@@ -426,6 +447,7 @@ int main(void) {
         cmocka_unit_test(adams_corrections_are_one_minus_a_power),
         cmocka_unit_test(small_l2_is_not_lost_in_rounding),
         cmocka_unit_test(l2_is_stable_for_every_rate),
+        cmocka_unit_test(rules_find_the_minimum_of_one_objective),
         cmocka_unit_test(a_zero_gradient_moves_nothing_where_the_rule_says_so),
         cmocka_unit_test(weights_that_were_set_from_outside_stay_until_their_first_gradient),
         cmocka_unit_test(averages_of_gradients_that_ended_become_zero),

@@ -53,7 +53,7 @@ static void push_momentum(const struct shmt_span *span, uint64_t at, float g, fl
     float *w = span->sink + at, *velocity = span->state + at;
     (void)a;
     *velocity = normal(u->momentum * *velocity + g);
-    *w = stepped(*w, u->rate * *velocity, u->rate, share, u);
+    *w = stepped(*w, u->rate * *velocity, u->rate / (1 - u->momentum), share, u);
 }
 
 static void push_adagrad(const struct shmt_span *span, uint64_t at, float g, float a, float share,
@@ -73,7 +73,8 @@ static void push_adam(const struct shmt_span *span, uint64_t at, float g, float 
     *square = normal(*square + (1 - u->beta2) * (g * g - *square));
     *correct1 = u->momentum * *correct1 + (1 - u->momentum);
     *correct2 = u->beta2 * *correct2 + (1 - u->beta2);
-    *w = stepped(*w, u->rate * (*mean / *correct1) / (sqrtf(*square / *correct2) + u->epsilon), u->rate, share, u);
+    const float rate = *square != 0 ? u->rate / (sqrtf(*square / *correct2) + u->epsilon) : 0;
+    *w = stepped(*w, rate * (*mean / *correct1), rate, share, u);
 }
 
 static void push_ftrl(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u) {

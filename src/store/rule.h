@@ -1,23 +1,26 @@
 /* Update rules (users say optimizers): what a gradient does to a parameter, and the state that stands beside it.
  *
  * One parameter w with gradient g (its sum over examples times `scale`), rate r. All rules but ftrl end in the same proximal
- * step for L1 and L2 (Duchi & Singer 2009, FOBOS), with t = r1 * l1 and d = r1 * l2, r1 being the rate that the rule takes
- * for this parameter:
+ * step for L1 and L2 (Duchi & Singer 2009, FOBOS), with t = r1 * l1 and d = r1 * l2:
  *
  *     w' = soft(w - a, t) / (1 + d)                 soft(x, t) = sign(x) max(|x| - t, 0)
  *
+ * r1 is what each step takes of a gradient that stays the same, a = r1 g in the end, so that w rests where g + l2 w +
+ * l1 sign(w) is 0: all of these rules minimise mean loss + l1 |w| + l2 / 2 |w|^2, whatever their rates.
+ *
  *     sgd       a = r g                             r1 = r
- *     momentum  v' = m v + g;  a = r v'             r1 = r              Polyak 1964, as in PyTorch; m = `momentum`
+ *     momentum  v' = m v + g;  a = r v'             r1 = r / (1 - m)    Polyak 1964, as in PyTorch; m = `momentum`
  *     adagrad   n' = n + g^2;  a = r1 g             r1 = r / (sqrt(n') + epsilon)       Duchi et al. 2011
- *     adam      m' = m + (1 - b1)(g - m);  v' = v + (1 - b2)(g^2 - v)                   Kingma & Ba 2015, with the
- *               a = r (m' / c1) / (sqrt(v' / c2) + epsilon)    r1 = r                   decay of Loshchilov & Hutter 2019
+ *     adam      m' = m + (1 - b1)(g - m);  v' = v + (1 - b2)(g^2 - v)                   Kingma & Ba 2015
+ *               a = r1 m' / c1                       r1 = r / (sqrt(v' / c2) + epsilon)
  *     ftrl      n' = n + g^2;  z' = z + g - (sqrt(n') - sqrt(n)) / r w                  McMahan et al. 2013
  *               w' = 0 when |z'| <= l1, else -(z' - sign(z') l1) / ((beta + sqrt(n')) / r + l2)
  *
  * momentum and adam: averages that have come below FLT_MIN are 0, because arithmetic with such numbers is slow.
- * adagrad: a parameter whose n' is 0 has no rate of its own yet, and rests (r1 = 0): L2 would else wipe out weights that
- * were set from outside before their first gradient.
- * ftrl: one of beta and l2 is above 0.
+ * adagrad, adam: a parameter whose n' or v' is 0 has no rate of its own yet, and rests (r1 = 0): L2 would else wipe out
+ * weights that were set from outside before their first gradient.
+ * ftrl: one of beta and l2 is above 0. Its l1 and l2 stand against the sum of all gradients so far, as in the paper, and not
+ * against their mean: after k updates they weigh what l1 / k and l2 / k do in the other rules.
  *
  * c1 = 1 - b1^k and c2 = 1 - b2^k correct adam's bias, k being the number of updates: in `aggregate` the step of the run,
  * which is every parameter's; in the live modes each parameter's own count, which is kept as c1 and c2 in two further words

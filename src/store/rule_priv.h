@@ -16,15 +16,16 @@ typedef int32_t shmt_masks __attribute__((vector_size(16)));
 /* What an example, or a dense gradient, pushes with. */
 struct shmt_step {
     float slope;         /* sgd: rate * slope; other rules and aggregate: the slope */
-    float shrink, decay; /* sgd, momentum, adam, where regularised: rate * l1 and rate * l2 */
+    float shrink, decay; /* sgd, momentum, where regularised: l1 and l2 times the rate that the steps of a gradient sum to */
     struct shmt_update u;
 };
 
 SHMT_INLINE struct shmt_step shmt_step_of(float slope, const struct shmt_update *u, struct shmt_how how) {
     const bool rated = shmt_how_live(how) && how.rule == SHMT_RULE_SGD;
+    const float summed = how.rule == SHMT_RULE_MOMENTUM ? u->rate / (1 - u->momentum) : u->rate;
     return (struct shmt_step){.slope = rated ? u->rate * slope : slope,
-                              .shrink = how.regularised ? u->rate * u->l1 : 0,
-                              .decay = how.regularised ? u->rate * u->l2 : 0,
+                              .shrink = how.regularised ? summed * u->l1 : 0,
+                              .decay = how.regularised ? summed * u->l2 : 0,
                               .u = *u};
 }
 
@@ -69,7 +70,7 @@ SHMT_INLINE shmt_lanes shmt_proximal(shmt_lanes w, shmt_lanes a, shmt_lanes t, s
     return l1 ? shmt_shrunk(w - a, t) / (1 + d) : w - (a + d * w) / (1 + d);
 }
 
-/* The weight after state words have changed: rates are the same for all parameters, or each has its own (adagrad). */
+/* The weight after state words have changed: rates are the same for all parameters, or each has its own (adagrad, adam). */
 SHMT_INLINE shmt_lanes shmt_stepped(shmt_lanes w, shmt_lanes a, shmt_lanes share, const struct shmt_step *s,
                                     struct shmt_how how) {
     return shmt_proximal(w, a, s->shrink * share, s->decay * share, s->u.l1 > 0, how);
@@ -104,8 +105,9 @@ SHMT_INLINE struct shmt_cells shmt_adam_corrections(struct shmt_cells c, const s
 
 SHMT_INLINE struct shmt_cells shmt_adam_weight(struct shmt_cells c, shmt_lanes share, const struct shmt_step *s,
                                                struct shmt_how how) {
-    const shmt_lanes a = s->u.rate * (c.word0 / c.word2) / (shmt_roots(c.word1 / c.word3) + s->u.epsilon);
-    c.w = shmt_stepped(c.w, a, share, s, how);
+    const shmt_lanes own = s->u.rate / (shmt_roots(c.word1 / c.word3) + s->u.epsilon);
+    const shmt_lanes rate = (shmt_lanes)((shmt_masks)own & (shmt_masks)(c.word1 != 0));
+    c.w = shmt_proximal(c.w, rate * (c.word0 / c.word2), rate * s->u.l1 * share, rate * s->u.l2 * share, s->u.l1 > 0, how);
     return c;
 }
 
