@@ -87,7 +87,7 @@ static struct shmt_spec spec_for(const struct kase *k, const struct shmt_rule *r
     struct shmt_spec spec = spec_of(k, N, ROWS, 1);
     spec.rule = *rule;
     spec.rate.base = 0.1f;
-    if (rule->kind != SHMT_RULE_FTRL) spec.rate.kind = SHMT_RATE_INVERSE, spec.rate.power = 0.5f;
+    if (rule->kind != SHMT_RULE_FTRL) spec.rate.kind = SHMT_RATE_INVERSE, spec.rate.power = 0.5f, spec.rate.every = 1;
     spec.l2_rows[0] = FEATURES;
     spec.l2_shares = shmt_policy_is_live(&k->policy) && shmt_rule_regularises(rule);
     return spec;

@@ -240,6 +240,7 @@ static void svm_reaches(double c, bool constant, const double *optimum) {
     struct training t = full_batches(&SHMT_MODEL_SVM, &g.data, 0, (float)(c * GOLDEN_N), (float)(1 / (c * GOLDEN_N)));
     t.rate.kind = SHMT_RATE_INVERSE;
     t.rate.power = 1;
+    t.rate.every = 1;
     t.epochs = 20000;
     train(&t, w);
     near("svm", c, w, optimum, g.data.n_features, 2e-3);

@@ -14,6 +14,7 @@
 #include "base/line.h"
 #include "base/random.h"
 #include "ps/flat.h"
+#include "ps/meter.h"
 #include "ps/session.h"
 
 static int deadline(void **state) {
@@ -76,7 +77,7 @@ static void a_rate_follows_from_how_much_of_the_run_lies_before_the_step(void **
     struct shmt_spec spec = a_spec(SHMT_WRITE_AGGREGATE);
     (void)state;
     assert_true(shmt_spec_rate(&spec, 2, 2) == 0.5f);
-    spec.rate = (struct shmt_rate){.base = 2, .kind = SHMT_RATE_INVERSE, .power = 1};
+    spec.rate = (struct shmt_rate){.base = 2, .kind = SHMT_RATE_INVERSE, .power = 1, .every = 1};
     assert_true(shmt_spec_rate(&spec, 0, 0) == 2);
     assert_true(shmt_spec_rate(&spec, 1, 0) == 1);                  /* 2 / (1 + 1) */
     assert_true(shmt_spec_rate(&spec, 1, 2) == (float)(2.0 / 2.8)); /* 8 of 10 examples of the second epoch lie before */
@@ -229,6 +230,7 @@ struct shmt_store {
     float weight[64], buffer[64];
     struct shmt_spec spec;
     uint32_t pieces_left, epochs_left;
+    int waits; /* that count as training's */
     int fails; /* what the next publish returns */
     char log[512];
 };
@@ -272,14 +274,18 @@ static int fake_publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
     *out = (struct shmtrain_fate){.clock = 1, .applied = 4};
     return 0;
 }
+/* As a backend counts a wait: that of one who is at work. */
+static void fake_wait(struct shmt_seat *seat) {
+    if (seat->meter == &seat->counters->busy_ns) of(seat)->waits++;
+}
 static int fake_meet(struct shmt_seat *seat) {
     note(of(seat), "meet");
-    bump_relaxed(&seat->counters->wait_epoch_ns, 5);
+    fake_wait(seat);
     return 0;
 }
 static int fake_turn(struct shmt_seat *seat) {
     note(of(seat), "turn");
-    bump_relaxed(&seat->counters->wait_epoch_ns, 100);
+    fake_wait(seat);
     of(seat)->pieces_left = 1;
     return --of(seat)->epochs_left > 0;
 }
@@ -354,8 +360,34 @@ static void waits_for_evaluation_are_no_waits_of_training(void **state) {
         assert_int_equal(shmtrain_clock(&s, NULL), 0);
     }
     assert_int_equal(shmtrain_next(&s, &w), 0);
-    assert_int_equal(load_relaxed(&store.counters.wait_epoch_ns), 2 * 5); /* each epoch's end, and nothing behind it */
+    assert_int_equal(store.waits, 2); /* each epoch's end, and nothing behind it */
     shmt_session_leave(&s);
+}
+
+static void a_seats_time_goes_to_one_thing_at_a_time(void **state) {
+    struct shmt_counters c = {0};
+    struct shmt_seat seat = {.counters = &c};
+    (void)state;
+    const uint64_t from_ns = shmt_now_ns();
+    shmt_meter_begin(&seat);
+    shmt_meter_turn(&seat, &c.busy_ns);
+    const uint64_t begun_ns = shmt_now_ns();
+    assert_int_equal(shmt_meter_read(&c.busy_ns, from_ns - 1), 0);                 /* by the clock of who looked before */
+    assert_true(shmt_meter_read(&c.busy_ns, begun_ns + 1000000000) >= 1000000000); /* it goes on */
+    assert_int_equal(shmt_meter_read(&c.wait_clock_ns, begun_ns + 1000000000), 0);
+    shmt_meter_turn(&seat, &c.wait_clock_ns);
+    const uint64_t busy_ns = shmt_meter_read(&c.busy_ns, begun_ns);
+    assert_true(busy_ns <= shmt_now_ns() - from_ns);
+    assert_int_equal(shmt_meter_read(&c.busy_ns, begun_ns + 1000000000), busy_ns); /* it is over */
+    shmt_meter_turn(&seat, &c.busy_ns);
+    shmt_meter_turn(&seat, NULL);
+    assert_true(shmt_meter_read(&c.busy_ns, 0) >= busy_ns);
+    assert_true(shmt_meter_read(&c.busy_ns, 0) + shmt_meter_read(&c.wait_clock_ns, 0) <= shmt_now_ns() - from_ns);
+    shmt_meter_turn(&seat, &c.evaluate_ns); /* its owner dies */
+    const uint64_t kept_ns = shmt_meter_read(&c.busy_ns, 0);
+    shmt_meter_begin(&seat);
+    assert_int_equal(shmt_meter_read(&c.evaluate_ns, shmt_now_ns()), 0);
+    assert_int_equal(shmt_meter_read(&c.busy_ns, 0), kept_ns);
 }
 
 static void calls_out_of_order_change_nothing(void **state) {
@@ -438,6 +470,7 @@ int main(void) {
         TEST(no_gradient_is_a_gradient_of_zero),
         TEST(a_session_asks_in_the_order_of_the_contract),
         TEST(waits_for_evaluation_are_no_waits_of_training),
+        TEST(a_seats_time_goes_to_one_thing_at_a_time),
         TEST(calls_out_of_order_change_nothing),
         TEST(a_backends_failure_is_passed_on_with_its_sentence),
         TEST(a_dense_push_takes_the_mean_and_regularises_the_rows_that_l2_means),

@@ -14,14 +14,16 @@ static void rates_fall_as_their_power_says(void **state) {
     assert_true(shmt_rate_at(&constant, 1e9) == 0.3f);
     const float powers[] = {0, 0.25f, 0.5f, 0.75f, 1, 1.5f, 2, 3, 0.1f, 1.0f / 3, 1e-6f, SHMT_RATE_MAX_POWER};
     for (size_t p = 0; p < sizeof powers / sizeof *powers; p++) {
-        const struct shmt_rate rate = {.base = 0.7f, .kind = SHMT_RATE_INVERSE, .power = powers[p]};
+        const struct shmt_rate rate = {.base = 0.7f, .kind = SHMT_RATE_INVERSE, .power = powers[p], .every = 1};
         assert_true(shmt_rate_at(&rate, 0) == 0.7f);
         for (double t = 0.01; t < 1e4; t *= 1.9) { /* libm's pow in double is off by far less than half a unit of a float */
             const float want = (float)((double)0.7f / pow(1 + t, (double)powers[p]));
             assert_true(fabsf(shmt_rate_at(&rate, t) - want) <= want * 0x1p-23f);
         }
     }
-    const struct shmt_rate root = {.base = 1, .kind = SHMT_RATE_INVERSE, .power = 0.5f};
+    const struct shmt_rate slow = {.base = 0.7f, .kind = SHMT_RATE_INVERSE, .power = 2, .every = 25};
+    assert_true(shmt_rate_at(&slow, 25) == 0.7f / 4 && shmt_rate_at(&slow, 75) == 0.7f / 16);
+    const struct shmt_rate root = {.base = 1, .kind = SHMT_RATE_INVERSE, .power = 0.5f, .every = 1};
     assert_true(shmt_rate_at(&root, 3) == 0.5f);
     assert_true(shmt_rate_at(&root, 1) == (float)(1 / sqrt(2)));
 }

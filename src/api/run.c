@@ -53,18 +53,22 @@ static int schedule_of_config(const struct shmt_config *c, enum shmt_rule_kind r
     return rule == SHMT_RULE_SGD || rule == SHMT_RULE_MOMENTUM ? SHMT_RATE_INVERSE : SHMT_RATE_CONSTANT;
 }
 
-/* An automatic rate is 1 here; models that know their data set a better one. Single examples' gradients are noisy to the end,
- * so the live modes' rate goes down faster. */
+void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate *rate) {
+    const double tenth = fmax(1, (double)c->epochs / 10);
+    rate->power = !isnan(c->power) ? (float)c->power : noisy ? 2 : 0.5f;
+    rate->every = rate->kind != SHMT_RATE_INVERSE ? 3 : rate->power > 1 ? tenth : 1;
+    if (!isnan(c->decay_every)) rate->every = c->decay_every;
+}
+
+/* An automatic rate is 1 here; models that know their data set a better one. */
 static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_rule_kind rule, bool live) {
-    return (struct shmt_rate){.base = isnan(c->rate) ? 1 : (float)c->rate,
-                              .kind = schedule_of_config(c, rule),
-                              .power = !isnan(c->power) ? (float)c->power
-                                       : live           ? 2
-                                                        : 0.5f,
-                              .every = c->decay_every,
-                              .factor = c->decay_by,
-                              .warmup = c->warmup,
-                              .epochs = (double)c->epochs};
+    struct shmt_rate rate = {.base = isnan(c->rate) ? 1 : (float)c->rate,
+                             .kind = schedule_of_config(c, rule),
+                             .factor = c->decay_by,
+                             .warmup = c->warmup,
+                             .epochs = (double)c->epochs};
+    shmt_rate_settle(c, live, &rate);
+    return rate;
 }
 
 static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) {
@@ -212,7 +216,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     if (rc == 0) rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, store->n_examples, &store->spec);
     if (rc == 0) {
-        if (isnan(store->config.power)) store->spec.rate.power = 0.5f; /* how noisy its gradients are, the application knows */
+        shmt_rate_settle(&store->config, false, &store->spec.rate); /* how noisy its gradients are, the application knows */
         store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
         shmt_board_plan(store->spec.epochs, 0, 1, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;

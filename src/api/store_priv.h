@@ -98,6 +98,11 @@ struct shmt_driver {
  * killed the team; the team's. */
 int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, const struct shmt_driver *driver);
 
+/* How fast a rate goes down where the options leave it to us. Gradients of single examples are noisy to the end, so their rate
+ * goes down by the power 2; that of batches by 0.5. A run can learn no more than its rates sum to, which has a bound for powers
+ * above 1: their unit of time is a tenth of the run, but an epoch at least. */
+void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate *rate);
+
 /* The part of the spec that follows from the options: policy, batches, order, rate. */
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples, struct shmt_spec *out);
 

@@ -181,7 +181,7 @@ static void settle_automatic(struct session *s) {
                                         .rule = &spec->rule,
                                         .live = shmt_policy_is_live(&spec->policy)};
     if (s->model->dense && c->item == 0) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
-    if (s->model->dense && isnan(c->power)) spec->rate.power = 0.5f;
+    if (s->model->dense) shmt_rate_settle(c, false, &spec->rate);
     if (!isnan(c->rate)) return;
     spec->rate.base = shmt_auto_rate(&wish);
     if (shmt_auto_rate_is_held_up(&wish))

@@ -43,7 +43,7 @@ static double decayed(const struct shmt_rate *rate, double epochs_done) {
     const double base = (double)rate->base;
     switch (rate->kind) {
         case SHMT_RATE_INVERSE:
-            return base / power_of(1 + epochs_done, (double)rate->power);
+            return base / power_of(1 + epochs_done / rate->every, (double)rate->power);
         case SHMT_RATE_STEP:
             return base * whole_power(rate->factor, (uint64_t)(epochs_done / rate->every));
         case SHMT_RATE_COSINE:

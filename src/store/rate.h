@@ -7,7 +7,7 @@ enum { SHMT_RATE_CONSTANT, SHMT_RATE_INVERSE, SHMT_RATE_STEP, SHMT_RATE_COSINE }
 /* After t epochs of `epochs`:
  *
  *     constant   base
- *     inverse    base / (1 + t)^power       power 0.5 is what theory has for convex losses, 1 for strongly convex ones
+ *     inverse    base / (1 + t / every)^power       power 0.5 is what theory has for convex losses, 1 for strongly convex ones
  *     step       base * factor^floor(t / every)
  *     cosine     base * (1 + cos(pi t / epochs)) / 2       Loshchilov & Hutter 2017, without restarts
  *
@@ -16,7 +16,7 @@ struct shmt_rate {
     float base;
     int kind;
     float power;          /* inverse: 0 .. SHMT_RATE_MAX_POWER */
-    double every, factor; /* step: > 0; 0 .. 1 */
+    double every, factor; /* inverse, step: epochs, > 0; step: 0 .. 1 */
     double warmup;        /* epochs, 0: none */
     double epochs;        /* of the run; cosine */
 };
