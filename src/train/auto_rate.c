@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-#define LOGISTIC_CURVATURE 0.25 /* of models that say nothing */
-#define LEAST_SQUARE       1e-6 /* of features, without a bias */
+#define LOGISTIC_CURVATURE 0.25  /* of models that say nothing */
+#define LEAST_SQUARE       1e-6  /* of features, without a bias */
+#define MANY_CLASSES       0.375 /* from 8 classes on, with the root of their number */
 
 static bool is_regression(const struct shmt_rate_wish *w) { return w->model->task == SHMTRAIN_REGRESSION; }
 
@@ -13,7 +14,8 @@ static bool is_batch(const struct shmt_rate_wish *w) { return !w->live || w->mod
 
 static double curvature_of(const struct shmt_rate_wish *w) {
     const double most = w->model->curvature > 0 ? (double)w->model->curvature : LOGISTIC_CURVATURE;
-    return w->model->task == SHMTRAIN_CLASSES && w->with->n_classes > 0 ? fmin(most, 1.0 / w->with->n_classes) : most;
+    const double n = w->with->n_classes;
+    return w->model->task == SHMTRAIN_CLASSES && n > 0 ? fmin(most, fmax(1 / n, MANY_CLASSES / sqrt(n))) : most;
 }
 
 static double sgd_rate(const struct shmt_rate_wish *w) {

@@ -8,7 +8,8 @@
  * with many dense features. A bias is a feature of length 1: where the others are shorter, it sets the pace, and 2 makes it
  * jump to and fro. The slopes of squared errors grow without bound, so that a rate that is too large does not just oscillate:
  * batches take c = 1, and live groups, whose examples are all updated after one look, share c = 1/2 among them. Of n classes
- * each has a share of 1/n in the slopes on average, so their curvature is at most that; they take c = 3.
+ * each has a probability of 1/n at first, and the curvature begins with that; they take c = 3. In the end the right class and
+ * its rivals are as steep as two, whatever n is: from 8 classes on, the curvature between is 0.375 / sqrt(n), by measurement.
  *
  * momentum. Steps add up to 1 / (1 - m) times their size, so the rate of sgd times (1 - m).
  *
