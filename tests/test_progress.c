@@ -124,6 +124,53 @@ static void several_workers_are_counted_one_by_one(void **state) {
     }
 }
 
+/* Whoever has the second epoch's first item stands still in it: that goes on, and so does the others' waiting for it. */
+static int stand_still(shmtrain_session *s, void *arg) {
+    struct scene *scene = arg;
+    struct shmtrain_work w;
+    int rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        while (w.epoch == 1 && w.first == 0 && !scene->go_on) usleep(1000);
+        if ((rc = shmtrain_clock(s, NULL)) < 0) break;
+    }
+    return rc;
+}
+
+struct watcher {
+    struct scene *scene;
+    int looks;
+    bool seen;
+};
+
+static void hear_of_standing_still(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_progress *now) {
+    struct watcher *w = arg;
+    (void)so_far;
+    assert_plausible(now);
+    if (w->scene->go_on || now->epoch != 2) return;
+    uint32_t working = 0, waiting = 0;
+    for (uint32_t i = 0; i < now->n_workers; i++) {
+        working += now->worker[i].compute_fraction > 1 - 1e-6;
+        waiting += now->worker[i].wait_fraction > 1 - 1e-6;
+    }
+    w->seen |= working == 1 && waiting == now->n_workers - 1;
+    w->scene->go_on = w->seen || ++w->looks > 200; /* a busy machine may take a while to bring all there */
+}
+
+static void what_goes_on_counts_before_it_is_over(void **state) {
+    static const char *const MODES[] = {"async", "sync"};
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct shmtrain_store *store = make_run(SPAWNS[i / 2], "3", MODES[i % 2]);
+        struct watcher watcher = {.scene = make_scene(0.25)};
+        const struct shmtrain_listener listener = {.arg = &watcher, .progress = hear_of_standing_still};
+        shmtrain_store_listen(store, &listener);
+        WELL(store, shmtrain_store_run(store, stand_still, watcher.scene));
+        assert_true(watcher.seen);
+        munmap(watcher.scene, sizeof *watcher.scene);
+        shmtrain_store_destroy(store);
+    }
+}
+
 static void a_run_that_is_over_shows_how_it_ended(void **state) {
     struct shmtrain_store *store = make_run("threads", "2", "sync");
     struct scene *scene = make_scene(0.25);
@@ -186,6 +233,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_listener_hears_how_far_the_run_is, deadline),
         cmocka_unit_test_setup(several_workers_are_counted_one_by_one, deadline),
+        cmocka_unit_test_setup(what_goes_on_counts_before_it_is_over, deadline),
         cmocka_unit_test_setup(a_run_that_is_over_shows_how_it_ended, deadline),
         cmocka_unit_test_setup(without_reports_the_loss_is_unknown, deadline),
         cmocka_unit_test_setup(without_a_run_there_is_nothing_to_see, deadline),

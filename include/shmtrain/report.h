@@ -55,7 +55,8 @@ struct shmtrain_report {
 struct shmtrain_worker_progress {
     uint64_t examples;                      /* trained on so far, in the run */
     double examples_per_second;             /* since the look before */
-    double compute_fraction, wait_fraction; /* of the time since the look before; what is missing is evaluation */
+    double compute_fraction, wait_fraction; /* of the time since the look before; what is missing is evaluation. What goes on at
+                                               the moment counts, and time without a processor as what it interrupts */
     uint32_t joined;                        /* 1: it joined by name */
     uint32_t here;                          /* 0: a place for a guest that nobody has taken, or one that left */
 };

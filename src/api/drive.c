@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "api/progress.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
 
@@ -54,7 +55,7 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
     if (rc < 0) return rc;
     while (!shmt_team_step(team)) {
         struct pollfd pollfd[2] = {{.fd = shmt_team_fd(team), .events = POLLIN}, {.fd = store->stop_fd, .events = POLLIN}};
-        (void)poll(pollfd, 2, LOOK_MS); /* interrupted: look at once */
+        (void)poll(pollfd, 2, shmt_progress_due_ms(store, LOOK_MS)); /* interrupted: look at once */
         look(store, team, driver, &course);
     }
     struct shmt_error why = {0};

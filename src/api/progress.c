@@ -11,12 +11,13 @@
 #include "api/background.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
+#include "ps/meter.h"
 
 #define TICK_NS 95000000 /* a little less than a tenth of a second: who drives looks ten times a second */
 
 /* Sums over a worker's seats, or over all. */
 struct sums {
-    uint64_t examples, busy_ns, wait_ns;
+    uint64_t examples, busy_ns, evaluate_ns;
     double loss;
 };
 
@@ -78,17 +79,17 @@ static double double_of(uint64_t bits) {
     return x;
 }
 
-static void add_seat(const struct shmtrain_store *store, uint32_t seat, struct sums *sums) {
+static void add_seat(const struct shmtrain_store *store, uint32_t seat, uint64_t now_ns, struct sums *sums) {
     const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
     if (!c) return;
     /* relaxed, all: for display */
     sums->examples += load_relaxed(&c->examples);
-    sums->busy_ns += load_relaxed(&c->busy_ns);
-    sums->wait_ns += load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns);
+    sums->busy_ns += shmt_meter_read(&c->busy_ns, now_ns);
+    sums->evaluate_ns += shmt_meter_read(&c->evaluate_ns, now_ns);
     sums->loss += double_of(load_relaxed(&c->loss_bits));
 }
 
-/* A count may have been set back (waiting for an evaluation does not count in the end). */
+/* A time may have been set back (by a guest in the place of one that died). */
 static double share(uint64_t now, uint64_t before, double of_ns) {
     return now > before ? fmin(1, (double)(now - before) / of_ns) : 0;
 }
@@ -98,11 +99,21 @@ static bool is_here(const struct shmtrain_store *store, uint32_t first_seat) {
     return first_seat < own || (store->ops->occupied && store->ops->occupied(store->job.store, first_seat) != 0);
 }
 
+/* Where nothing is validated, the ends of epochs are one more wait for the others, or for the chief. So are a guest's time before
+ * it is let in, and anybody's who has no work left: what is neither work nor evaluation. */
+static void divide_time(const struct shmtrain_store *store, const struct sums *before, const struct sums *now, double ns,
+                        struct shmtrain_worker_progress *p) {
+    const bool validates = store->job.board.n_valid > 0;
+    p->compute_fraction = share(now->busy_ns, before->busy_ns, ns);
+    p->wait_fraction = fmax(0, 1 - p->compute_fraction - (validates ? share(now->evaluate_ns, before->evaluate_ns, ns) : 0));
+}
+
 /* Worker i since the last look, `ns` ago; 0: the last speeds stay. */
-static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch *w, uint32_t i, double ns, struct sums *all) {
+static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch *w, uint32_t i, uint64_t now_ns, double ns,
+                           struct sums *all) {
     struct shmtrain_worker_progress *p = &w->worker[i];
     struct sums now = {0};
-    for (uint32_t k = 0; k < w->seats; k++) add_seat(store, i * w->seats + k, &now);
+    for (uint32_t k = 0; k < w->seats; k++) add_seat(store, i * w->seats + k, now_ns, &now);
     p->joined = i >= store->spec.n_workers;
     p->here = is_here(store, i * w->seats);
     p->examples = now.examples;
@@ -111,15 +122,15 @@ static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch
     if (ns <= 0) return;
     const struct sums *before = &w->before[i];
     p->examples_per_second = now.examples > before->examples ? (double)(now.examples - before->examples) / ns * 1e9 : 0;
-    p->compute_fraction = share(now.busy_ns, before->busy_ns, ns * w->seats);
-    p->wait_fraction = fmin(share(now.wait_ns, before->wait_ns, ns * w->seats), 1 - p->compute_fraction);
+    divide_time(store, before, &now, ns * w->seats, p);
     w->before[i] = now;
 }
 
-static void look_at_workers(const struct shmtrain_store *store, struct shmt_watch *w, double ns, struct sums *all) {
+static void look_at_workers(const struct shmtrain_store *store, struct shmt_watch *w, uint64_t now_ns, double ns,
+                            struct sums *all) {
     double speed = 0;
     for (uint32_t i = 0; i < w->n_workers; i++) {
-        look_at_worker(store, w, i, ns, all);
+        look_at_worker(store, w, i, now_ns, ns, all);
         speed += w->worker[i].examples_per_second;
     }
     w->now.examples_per_second = speed;
@@ -181,7 +192,7 @@ static const struct shmtrain_progress *look(struct shmtrain_store *store, int wh
     const uint64_t now_ns = shmt_now_ns(), first_ns = load_relaxed(&board_of(store)->first_step_ns); /* relaxed: for display */
     const uint64_t since_ns = w->at_ns ? w->at_ns : first_ns;
     const double ns = since_ns && now_ns > since_ns + 1000000 ? (double)(now_ns - since_ns) : 0;
-    look_at_workers(store, w, ns, &all);
+    look_at_workers(store, w, now_ns, ns, &all);
     if (ns > 0) w->at_ns = now_ns;
     w->now.seconds = first_ns && now_ns > first_ns ? (double)(now_ns - first_ns) * 1e-9 : 0;
     look_at_epoch(store, w, &all);
@@ -189,11 +200,22 @@ static const struct shmtrain_progress *look(struct shmtrain_store *store, int wh
     return &w->now;
 }
 
+/* When the listener was told of this run; 0: not yet, or it does not want to know. */
+static uint64_t told_ns(const struct shmtrain_store *store) {
+    const struct shmt_watch *w = store->watch[SHMT_WATCH_LISTENER];
+    if (!store->listener.progress || !w || w->of != store->job.store || w->began_ns != store->began_ns) return 0;
+    return w->told_ns;
+}
+
+int shmt_progress_due_ms(const struct shmtrain_store *store, int most) {
+    const uint64_t told = told_ns(store), due_ns = told + TICK_NS, now_ns = shmt_now_ns();
+    if (!told) return most;
+    return due_ns <= now_ns ? 1 : (int)shmt_min_u64((due_ns - now_ns) / 1000000 + 1, (uint64_t)most);
+}
+
 void shmt_progress_tick(struct shmtrain_store *store) {
     const struct shmtrain_listener *to = &store->listener;
-    const struct shmt_watch *w = store->watch[SHMT_WATCH_LISTENER];
-    if (!to->progress) return;
-    if (w && w->of == store->job.store && w->began_ns == store->began_ns && shmt_now_ns() < w->told_ns + TICK_NS) return;
+    if (!to->progress || shmt_now_ns() < told_ns(store) + TICK_NS) return;
     const struct shmtrain_progress *now = look(store, SHMT_WATCH_LISTENER, false);
     if (!now) return; /* no memory for it: a display less */
     store->watch[SHMT_WATCH_LISTENER]->told_ns = shmt_now_ns();

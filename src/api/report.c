@@ -7,6 +7,7 @@
 #include "api/store_priv.h"
 #include "base/clock.h"
 #include "math/finite.h"
+#include "ps/meter.h"
 
 const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .write = "",
@@ -85,13 +86,14 @@ void shmt_report_progress(struct shmtrain_store *store) {
 static void add_counters(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
     const uint32_t own = store->spec.n_seats - store->spec.n_guests; /* guests are not there all the time */
+    const uint64_t now_ns = shmt_now_ns();
     uint64_t waited_ns = 0, touched = 0, counted;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
         /* relaxed: the workers have ended, and been waited for */
         r->updates += load_relaxed(&c->updates);
         touched += load_relaxed(&c->touched);
-        if (seat < own) waited_ns += load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns);
+        if (seat < own) waited_ns += shmt_meter_read(&c->wait_clock_ns, now_ns) + shmt_meter_read(&c->wait_epoch_ns, now_ns);
     }
     if (store->ops->lost(store->job.store, &counted) && touched > 0)
         r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;

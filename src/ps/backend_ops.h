@@ -29,6 +29,7 @@ struct shmt_counters;
 struct shmt_seat {
     struct shmt_error error; /* the sentence of the first failure */
     struct shmt_counters *counters;
+    _Atomic uint64_t *meter; /* the one of them that this seat's time goes to; NULL: none (ps/meter.h) */
     uint32_t rank, life;
     uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
     uint32_t first_epoch;      /* the one that I have begun with: of a guest, once it is let in */
@@ -57,8 +58,11 @@ struct shmt_tally {
 struct shmt_counters {
     _Atomic uint64_t examples, updates;
     _Atomic uint64_t touched; /* count_lost: updates of single floats */
-    _Atomic uint64_t wait_clock_ns, wait_epoch_ns, busy_ns;
-    _Atomic uint64_t loss_bits; /* a double: the reported losses of these examples, added up */
+    /* Times are read by shmt_meter_read (ps/meter.h). Waits are those of training, not those for evaluation or for a late start. */
+    _Atomic uint64_t wait_clock_ns, wait_epoch_ns;
+    _Atomic uint64_t busy_ns;     /* at work, with what comes between two pieces */
+    _Atomic uint64_t evaluate_ns; /* between two epochs: evaluation, and the waits for it */
+    _Atomic uint64_t loss_bits;   /* a double: the reported losses of these examples, added up */
 };
 
 /* Where a store is to live; NULL in its place, or all zeros: wherever there is room. */

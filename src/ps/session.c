@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"
+#include "ps/meter.h"
 #include "ps/strata.h"
 
 int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
@@ -21,10 +21,13 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
     if (!s->with_values || !s->all_ones)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no kernel for %s with write %s", shmt_rule_name(spec->rule.kind),
                          shmt_write_name(spec->policy.write));
-    return ops->enter(store, rank, life, &s->seat, e);
+    const int rc = ops->enter(store, rank, life, &s->seat, e);
+    if (rc == 0) shmt_meter_begin(s->seat);
+    return rc;
 }
 
 void shmt_session_leave(struct shmtrain_session *s) {
+    if (s->seat) shmt_meter_turn(s->seat, NULL);
     if (s->seat) s->ops->leave(s->seat);
     s->seat = NULL;
 }
@@ -36,24 +39,7 @@ static int seat_failed(struct shmtrain_session *s, int status) {
     return status;
 }
 
-/* relaxed: my own words, read for display */
-static uint64_t all_waits(const struct shmtrain_session *s) {
-    return load_relaxed(&s->seat->counters->wait_clock_ns) + load_relaxed(&s->seat->counters->wait_epoch_ns);
-}
-
-static void begin_busy(struct shmtrain_session *s) {
-    s->busy_since_ns = shmt_now_ns();
-    s->waits_before_ns = all_waits(s);
-}
-
-/* All since then that was not waiting: computing, and in `aggregate` adding gradients and applying them, which publish does. */
-static void end_busy(struct shmtrain_session *s) {
-    const uint64_t passed_ns = shmt_now_ns() - s->busy_since_ns, waited_ns = all_waits(s) - s->waits_before_ns;
-    /* One writer, read by displays: only the value matters. */
-    if (passed_ns > waited_ns) bump_relaxed(&s->seat->counters->busy_ns, passed_ns - waited_ns);
-}
-
-/* For display as well: one writer, and a double in a word. */
+/* For display: one writer, and a double in a word. */
 static void add_loss(_Atomic uint64_t *bits, double loss) {
     uint64_t sum_bits = load_relaxed(bits);
     double sum;
@@ -63,22 +49,13 @@ static void add_loss(_Atomic uint64_t *bits, double loss) {
     store_relaxed(bits, sum_bits);
 }
 
-/* The backend counts every wait, but one for evaluation, or for a late start, is no part of training: the count is set back
- * to what it was. */
-static uint64_t epoch_waits(const struct shmtrain_session *s) { return load_relaxed(&s->seat->counters->wait_epoch_ns); }
-static void forget_waits(struct shmtrain_session *s, uint64_t before_ns) {
-    /* relaxed: my own word, read for display */
-    store_relaxed(&s->seat->counters->wait_epoch_ns, before_ns);
-}
-
 /* Everybody meets, looks at the quiet parameters, and goes on together. 1: another epoch, 0: the run is over. */
 static int end_epoch(struct shmtrain_session *s) {
     int rc = s->ops->meet(s->seat);
     if (rc < 0) return seat_failed(s, rc);
-    const uint64_t waits_ns = epoch_waits(s);
+    shmt_meter_turn(s->seat, &s->seat->counters->evaluate_ns);
     if (s->epoch_end && (rc = s->epoch_end(s, s->epoch_end_arg, s->epoch)) < 0) return rc;
     rc = s->ops->turn(s->seat);
-    forget_waits(s, waits_ns);
     if (rc < 0) return seat_failed(s, rc);
     s->epoch++;
     return rc;
@@ -91,7 +68,6 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
     s->in_work = true;
     s->loss = 0;
     *out = s->work;
-    begin_busy(s);
     return 1;
 }
 
@@ -100,6 +76,7 @@ int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out) {
     if (s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next before shmtrain_clock has ended the item before");
     while (!s->over) {
+        shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
         int rc = s->ops->claim(s->seat, &s->work);
         if (rc < 0) return seat_failed(s, rc);
         if (rc == 1) return begin_work(s, out);
@@ -107,6 +84,7 @@ int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out) {
         if (rc < 0) return rc;
         s->over = rc == 0;
     }
+    shmt_meter_turn(s->seat, NULL);
     return 0;
 }
 
@@ -131,7 +109,6 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     bump_relaxed(&s->seat->counters->examples, s->work.n);
     add_loss(&s->seat->counters->loss_bits, s->loss);
     rc = s->ops->publish(s->seat, &fate);
-    end_busy(s);
     if (rc < 0) return seat_failed(s, rc);
     if (out) *out = fate;
     return 0;
@@ -155,9 +132,7 @@ int shmtrain_report(shmtrain_session *s, double loss_sum) {
 }
 
 int shmt_session_admit(shmtrain_session *s) {
-    const uint64_t waits_ns = epoch_waits(s);
     const int rc = s->ops->admit(s->seat);
-    forget_waits(s, waits_ns);
     if (rc < 0) return seat_failed(s, rc);
     s->over = rc == 0;
     s->epoch = s->seat->first_epoch;
@@ -165,9 +140,7 @@ int shmt_session_admit(shmtrain_session *s) {
 }
 
 int shmt_session_meet(shmtrain_session *s) {
-    const uint64_t waits_ns = epoch_waits(s);
     const int rc = s->ops->meet(s->seat);
-    forget_waits(s, waits_ns);
     return rc < 0 ? seat_failed(s, rc) : 0;
 }
 

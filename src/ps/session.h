@@ -35,7 +35,6 @@ struct shmtrain_session {
     uint32_t epoch;
     shmt_epoch_end *epoch_end; /* NULL: nothing happens */
     void *epoch_end_arg;
-    uint64_t busy_since_ns, waits_before_ns;
     double loss; /* what was reported for the item in hand */
     struct shmt_error error;
 };

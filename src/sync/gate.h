@@ -39,6 +39,8 @@ struct shmt_gates {
     uint64_t stride_bytes;  /* a multiple of SHMT_LINE */
     uint32_t n, self;
     struct shmt_watch watch;
+    void (*tell)(void *arg, int waits); /* by a wait that is not over at once: 1 when it begins, 0 when it ends; may be NULL */
+    void *tell_arg;
 };
 
 enum shmt_gate_word { SHMT_GATE_CLOCK, SHMT_GATE_PHASE };

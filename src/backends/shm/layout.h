@@ -12,7 +12,7 @@
 #include "ps/flat.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 2
+#define SHMT_SHM_LAYOUT_VERSION 3
 #define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
 
 /* Words that concern all; each line has one writer. */

@@ -50,11 +50,9 @@ int shmt_shm_live_claim(struct shmt_shm_seat *p) {
 /* Waits until the slowest one that has work is as close as the policy asks for. */
 static int wait_for_slowest(struct shmt_shm_seat *p) {
     const uint64_t target = shmt_policy_wait_for(&p->store->spec.policy, p->clock);
-    uint64_t waited = 0;
     if (target == 0) return 0;
-    if (shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, &waited, NULL)) return SHMTRAIN_E_STOPPED;
-    bump_relaxed(&p->slot->counters.wait_clock_ns, waited);
-    return 0;
+    p->wait_ns = &p->slot->counters.wait_clock_ns;
+    return shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL, NULL) ? SHMTRAIN_E_STOPPED : 0;
 }
 
 int shmt_shm_live_publish(struct shmt_shm_seat *p) {

@@ -1,5 +1,6 @@
 /* What a seat needs in every mode: its gradient buffers, and meeting the others. */
 #include "backends/shm/shm_priv.h"
+#include "ps/meter.h"
 
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
     const struct shmt_shm_layout *l = &store->layout;
@@ -46,10 +47,18 @@ int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {
     return 1;
 }
 
+void shmt_shm_note_wait(void *seat, int waits) {
+    struct shmt_shm_seat *p = seat;
+    _Atomic uint64_t *busy_ns = &p->slot->counters.busy_ns;
+    if (waits && p->seat.meter == busy_ns)
+        shmt_meter_turn(&p->seat, p->wait_ns);
+    else if (!waits && p->seat.meter == p->wait_ns)
+        shmt_meter_turn(&p->seat, busy_ns);
+}
+
 int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
-    uint64_t waited = 0;
-    const int gave_up = shmt_gates_wait(&p->meeting, SHMT_GATE_PHASE, p->phase, &waited, NULL);
-    bump_relaxed(wait_ns, waited);
+    p->wait_ns = wait_ns;
+    const int gave_up = shmt_gates_wait(&p->meeting, SHMT_GATE_PHASE, p->phase, NULL, NULL);
     return gave_up ? SHMTRAIN_E_STOPPED : 0;
 }
 

@@ -177,6 +177,8 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
     p->meeting = gates_of(store, rank, &store->slot[0].alive);
     p->clocks = gates_of(store, rank, &store->slot[0].working);
+    p->meeting.tell = p->clocks.tell = shmt_shm_note_wait;
+    p->meeting.tell_arg = p->clocks.tell_arg = p;
     shmt_shm_count_present(p);
     populate(p);
     const int rc = shmt_shm_is_live(store) ? shmt_shm_live_enter(p) : shmt_shm_aggregate_enter(p);

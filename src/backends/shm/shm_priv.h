@@ -37,6 +37,7 @@ struct shmt_shm_seat {
     uint32_t epoch;
     bool over; /* the run has come to its end */
     bool guest, given_back;
+    _Atomic uint64_t *wait_ns; /* the counter of the waits that come next */
     struct shmtrain_work work;
     uint64_t piece;              /* the one in hand */
     struct shmt_claims claims;   /* live modes: where I look for the next piece */
@@ -69,7 +70,11 @@ void shmt_shm_count_present(struct shmt_shm_seat *p);
 /* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me; _USAGE: the store is damaged. */
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p);
 
-/* My next meeting point: publishes it and waits for all who live. 0, or _STOPPED. The wait counts into *wait_ns. */
+/* A wait begins (1) or ends (0): while the seat is at work its time goes to p->wait_ns then. Told by the gates. */
+void shmt_shm_note_wait(void *seat, int waits);
+
+/* My next meeting point: publishes it and waits for all who live. 0, or _STOPPED. The wait of one who is at work counts into
+ * *wait_ns. */
 int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
 
 /* The wait alone: until all who live have reached my phase. */

@@ -1,0 +1,42 @@
+/* What a seat's time goes to: one of its counters at a time, or none. The session says when it works and when an epoch ends, a
+ * backend when it waits; displays read the counters at any time, and so see what goes on at the moment, too.
+ *
+ * A counter that rests holds a sum of nanoseconds; one that grows holds that sum minus the (monotonic) time at which it began to,
+ * which is negative, because nobody has counted longer than the machine runs. So one word says both, and is read whole. */
+#ifndef SHMT_PS_METER_H
+#define SHMT_PS_METER_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "ps/backend_ops.h"
+
+static inline bool shmt_meter_grows(uint64_t word) { return word >> 63 != 0; }
+
+/* From now on the seat's time goes to `to` (NULL: to nothing that is counted). By the seat's owner.
+ * relaxed: one writer, read for display and, when the team has ended, for the report */
+static inline void shmt_meter_turn(struct shmt_seat *seat, _Atomic uint64_t *to) {
+    if (seat->meter == to) return;
+    const uint64_t now_ns = shmt_now_ns();
+    if (seat->meter) bump_relaxed(seat->meter, now_ns);
+    if (to) store_relaxed(to, load_relaxed(to) - now_ns);
+    seat->meter = to;
+}
+
+/* Nanoseconds until now_ns, by anybody. What began after that time counts from the next look on. */
+static inline uint64_t shmt_meter_read(const _Atomic uint64_t *word, uint64_t now_ns) {
+    const uint64_t x = load_relaxed(word); /* relaxed: see above */
+    if (!shmt_meter_grows(x)) return x;
+    return shmt_meter_grows(x + now_ns) ? 0 : x + now_ns;
+}
+
+/* The owner has just sat down. Whoever died here before has left a counter growing, and nobody knows until when it should have. */
+static inline void shmt_meter_begin(struct shmt_seat *seat) {
+    struct shmt_counters *c = seat->counters;
+    _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns, &c->evaluate_ns};
+    seat->meter = NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (shmt_meter_grows(load_relaxed(words[i]))) store_relaxed(words[i], 0); /* relaxed: mine now */
+}
+
+#endif
