@@ -41,6 +41,7 @@ static inline struct draw_state middle(uint32_t n_workers) {
                                .seconds_left = 80,
                                .losses_before = LOSSES,
                                .n_before = 4,
+                               .evaluates = true,
                                .worker = worker,
                                .n_workers = n_workers};
 }

@@ -186,6 +186,15 @@ static void a_worker_has_a_bar_of_what_it_does(void **state) {
     free(d.text);
 }
 
+static void without_evaluation_nothing_is_said_of_it(void **state) {
+    (void)state;
+    struct draw_state s = middle(4);
+    s.evaluates = false;
+    const struct drawn d = draw(&s, &ASCII_80);
+    assert_string_equal(d.line[2], "4 workers   # computing 75 %   _ waiting 13 %                        examples/s");
+    free(d.text);
+}
+
 static void few_workers_stand_in_a_grid(void **state) {
     (void)state;
     const struct draw_state s = middle(8);
@@ -288,6 +297,7 @@ int main(void) {
         cmocka_unit_test(the_epoch_that_goes_on_is_compared_only_with_the_first_one),
         cmocka_unit_test(only_the_last_losses_are_shown_when_there_are_many),
         cmocka_unit_test(a_worker_has_a_bar_of_what_it_does),
+        cmocka_unit_test(without_evaluation_nothing_is_said_of_it),
         cmocka_unit_test(few_workers_stand_in_a_grid),
         cmocka_unit_test(too_many_workers_are_summed_up_and_shown_as_one_character_each),
         cmocka_unit_test(workers_that_joined_are_counted),

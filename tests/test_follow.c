@@ -109,12 +109,66 @@ static void a_pause_leaves_speeds_as_they_were(void **state) {
     follow_fini(&f);
 }
 
+/* With short epochs many are over between two looks: what lives below their lines is never older than these. */
+static void an_epoch_that_is_over_is_not_shown_any_more(void **state) {
+    (void)state;
+    struct follow f;
+    struct shmtrain_epoch epochs[9];
+    struct shmtrain_report report = {.epoch = epochs};
+    for (uint32_t i = 0; i < 9; i++) epochs[i] = (struct shmtrain_epoch){.epoch = i + 1, .train_loss = 1.0 / (i + 1)};
+    follow_init(&f);
+    assert_int_equal(follow_epoch(&f, &report, &epochs[0]), 0);
+    assert_int_equal(f.state.epochs, 0); /* no look yet, no state */
+    assert_int_equal(look(&f, 0.1, 1000, NULL, 0), 0);
+    report.n_epochs = 2;
+    assert_int_equal(follow_epoch(&f, &report, &epochs[1]), 0);
+    assert_int_equal(f.state.epoch, 3); /* the look was later */
+    assert_near(f.state.share, 0.25, 0);
+    report.n_epochs = 6;
+    assert_int_equal(follow_epoch(&f, &report, &epochs[5]), 0);
+    assert_int_equal(f.state.epoch, 7);
+    assert_near(f.state.share, 0, 0);
+    assert_near(f.state.loss, 1.0 / 6, 0);
+    assert_int_equal(f.state.n_before, 6);
+    report.n_epochs = 9;
+    assert_int_equal(follow_epoch(&f, &report, &epochs[8]), 0);
+    assert_int_equal(f.state.epoch, 9); /* the last one stays, and is complete */
+    assert_near(f.state.share, 1, 0);
+    assert_near(f.state.seconds_left, 0, 0);
+    assert_int_equal(f.state.n_before, 8);
+    follow_fini(&f);
+    /* a run that was stopped has no further epoch */
+    assert_int_equal(look(&f, 0.1, 1000, NULL, 0), 0);
+    epochs[2].partial = 1;
+    report.n_epochs = 3;
+    assert_int_equal(follow_epoch(&f, &report, &epochs[2]), 0);
+    assert_int_equal(f.state.epoch, 3);
+    assert_near(f.state.share, 0.25, 0);
+    follow_fini(&f);
+}
+
+static void evaluation_is_spoken_of_where_there_is_some(void **state) {
+    (void)state;
+    struct follow f;
+    struct shmtrain_report report = {.valid = {.name = ""}};
+    const struct shmtrain_progress now = {.seconds = 1};
+    follow_init(&f);
+    assert_int_equal(follow_update(&f, &report, &now, false), 0);
+    assert_false(f.state.evaluates);
+    report.valid.name = "a9a.t";
+    assert_int_equal(follow_update(&f, &report, &now, false), 0);
+    assert_true(f.state.evaluates);
+    follow_fini(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(speeds_are_smoothed),
         cmocka_unit_test(epochs_and_losses_are_taken_over),
         cmocka_unit_test(places_that_nobody_has_are_not_shown),
         cmocka_unit_test(a_pause_leaves_speeds_as_they_were),
+        cmocka_unit_test(an_epoch_that_is_over_is_not_shown_any_more),
+        cmocka_unit_test(evaluation_is_spoken_of_where_there_is_some),
     };
     return cmocka_run_group_tests_name("follow", tests, deadline, NULL);
 }

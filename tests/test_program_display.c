@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "cli/display.h"
@@ -158,6 +159,32 @@ static void lines_that_stay_scroll_above(void **state) {
     stage_cue(&s, "q");
     assert_clean(&s, (const char *const[]){"line 1", "line 2", "line 3", "the end"}, 4);
     end_well(&s);
+}
+
+/* Each write is a message of its own here. */
+static void a_line_and_the_frame_below_it_are_one_write(void **state) {
+    char text[8192];
+    int ends[2];
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    FILE *out = fdopen(ends[1], "w");
+    assert_non_null(out);
+    struct display *d = display_open(PROGRESS_BAR, out);
+    assert_non_null(d);
+    tick(d, 1, 0.1);
+    assert_true(recv(ends[0], text, sizeof text - 1, 0) > 0);
+    display_line(d, "line 1");
+    const ssize_t n = recv(ends[0], text, sizeof text - 1, 0);
+    assert_true(n > 0);
+    text[n] = '\0';
+    char *line = strstr(text, "line 1");
+    assert_true(line && strstr(line, "3/9"));
+    *line = '\0';
+    assert_null(strstr(text, "\033[J")); /* the lines below stay until others take their places */
+    assert_int_equal(recv(ends[0], text, sizeof text, MSG_DONTWAIT), -1);
+    display_close(d);
+    fclose(out);
+    close(ends[0]);
 }
 
 static void a_full_screen_scrolls_by_its_lines_only(void **state) {
@@ -426,6 +453,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_are_drawn_in_place_on_every_screen),
         cmocka_unit_test(lines_that_stay_scroll_above),
+        cmocka_unit_test(a_line_and_the_frame_below_it_are_one_write),
         cmocka_unit_test(a_full_screen_scrolls_by_its_lines_only),
         cmocka_unit_test(what_others_print_is_left_alone),
         cmocka_unit_test(a_new_size_counts_from_the_next_frame_on),

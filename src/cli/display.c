@@ -1,7 +1,7 @@
 /* The display's terminal: see display.h. What is drawn is decided in draw.c.
  *
- * A frame is one write: begin synchronized update, the lines (each erased to its end), erase what is below, cursor back up,
- * end of the update. A signal handler that prints finds the cursor at rest, unless the terminal was so slow that the write
+ * A frame is one write: begin synchronized update, a line that stays above it if there is one, the lines (each erased to its
+ * end), erase what is below, cursor back up, end of the update: nothing is erased before what replaces it is there. A signal handler that prints finds the cursor at rest, unless the terminal was so slow that the write
  * had to wait in the middle: then the rest of the frame is dropped, and the next one comes a tenth of a second later. */
 #include "cli/display.h"
 
@@ -17,6 +17,7 @@
 
 #include "cli/draw.h"
 #include "cli/follow.h"
+#include "cli/pen.h"
 
 #define BEGIN_UPDATE "\033[?2026h" /* terminals that do not know it ignore it */
 #define END_UPDATE   "\033[?2026l"
@@ -106,15 +107,15 @@ static void on_stop(int number) {
 
 /* ---- writing ---- */
 
-/* Writes all of it, or, with `may_drop`, as much as comes out before a handler prints. A terminal that is gone is left alone
- * from then on. */
-static void write_all(struct display *d, const char *text, size_t bytes, bool may_drop) {
+/* Writes all of it, or, beyond the first `must` bytes, as much as comes out before a handler prints. A terminal that is gone is
+ * left alone from then on. */
+static void write_all(struct display *d, const char *text, size_t bytes, size_t must) {
+    size_t done = 0;
     interrupted = 0;
-    while (bytes > 0 && !d->broken && !(may_drop && interrupted)) {
-        const ssize_t n = write(d->fd, text, bytes);
+    while (done < bytes && !d->broken && !(done >= must && interrupted)) {
+        const ssize_t n = write(d->fd, text + done, bytes - done);
         if (n > 0) {
-            text += n;
-            bytes -= (size_t)n;
+            done += (size_t)n;
         } else if (n < 0 && errno == EAGAIN) {
             struct pollfd pollfd = {.fd = d->fd, .events = POLLOUT};
             (void)poll(&pollfd, 1, -1);
@@ -162,34 +163,39 @@ static void put_frame(const struct display *d, FILE *to) {
     free(text);
 }
 
-/* The live lines anew; `begun`: within an update that has begun. */
-static void show_frame(struct display *d, bool begun) {
+/* In one row, which is erased before: behind the last column it would take the last character. */
+static bool fits(const struct display *d, const char *line) {
+    struct draw_screen screen;
+    look_at_screen(d, &screen);
+    return pen_width(line) <= screen.columns;
+}
+
+/* The live lines anew, below a line that stays (NULL: none). A job in the background prints its lines only. */
+static void show_frame(struct display *d, const char *line) {
+    const bool front = in_front(d->fd);
     char *text = NULL;
-    size_t bytes = 0;
+    size_t bytes = 0, must = 0;
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return;
-    fputs(begun ? "\r" : BEGIN_UPDATE "\r", to);
-    put_frame(d, to);
-    fputs(END_UPDATE, to);
+    if (front) fputs(BEGIN_UPDATE "\r", to);
+    if (line && front) fputs(fits(d, line) ? ERASE_REST : ERASE_BELOW, to);
+    if (line) fprintf(to, "%s\r\n", line);
+    if (line && fflush(to) == 0) must = bytes;
+    if (front && d->has_frame)
+        put_frame(d, to);
+    else if (front)
+        fputs(ERASE_BELOW, to);
+    if (front) fputs(END_UPDATE, to);
     if (fclose(to) == 0) {
-        live_fd = d->fd;
-        write_all(d, text, bytes, true);
+        if (front && d->has_frame) live_fd = d->fd;
+        write_all(d, text, bytes, must);
     }
     free(text);
 }
 
-/* A line that stays, above the live lines. */
 static void show_line(struct display *d, const char *line) {
-    const bool front = in_front(d->fd);
-    char *text = NULL;
     fflush(d->out);
-    const int n = asprintf(&text, "%s%s\r\n", front ? BEGIN_UPDATE ERASE_BELOW : "", line);
-    if (n >= 0) write_all(d, text, (size_t)n, false);
-    if (n >= 0) free(text);
-    if (front && d->has_frame)
-        show_frame(d, true);
-    else if (front)
-        write_all(d, END_UPDATE, sizeof END_UPDATE - 1, false);
+    show_frame(d, line);
 }
 
 /* ---- what the program calls ---- */
@@ -221,6 +227,12 @@ void display_line(struct display *d, const char *text) {
     }
 }
 
+void display_epoch(struct display *d, const struct shmtrain_report *report, const struct shmtrain_epoch *epoch,
+                   const char *text) {
+    if (d->kind != PROGRESS_NONE) (void)follow_epoch(&d->follow, report, epoch); /* no memory: the state stays as it was */
+    display_line(d, text);
+}
+
 /* Where there is no terminal, a long epoch shows that it is alive. */
 static void say_plainly(struct display *d, double seconds) {
     char text[128];
@@ -241,7 +253,7 @@ void display_progress(struct display *d, const struct shmtrain_report *report, c
     if (d->kind == PROGRESS_PLAIN)
         say_plainly(d, now->seconds);
     else if (takes_frames(d))
-        show_frame(d, false);
+        show_frame(d, NULL);
     else if (!in_front(d->fd))
         live_fd = -1; /* the lines there are somebody else's by now */
 }

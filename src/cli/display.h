@@ -33,6 +33,10 @@ struct display *display_open(enum progress_kind kind, FILE *out);
 /* A line that stays: a finished epoch, a heading. No line break. */
 void display_line(struct display *display, const char *text);
 
+/* Likewise, of an epoch that is over: what lives below shows nothing older. */
+void display_epoch(struct display *display, const struct shmtrain_report *report, const struct shmtrain_epoch *epoch,
+                   const char *text);
+
 /* The run as it is now: a frame. */
 void display_progress(struct display *display, const struct shmtrain_report *report, const struct shmtrain_progress *now);
 

@@ -21,7 +21,7 @@ struct draw_worker {
     uint32_t rank;
     bool joined; /* by name */
     double examples_per_second;
-    double compute, wait; /* shares of its time; what is missing is evaluation */
+    double compute, wait; /* shares of its time; with draw_state.evaluates, what is missing is evaluation */
 };
 
 /* Numbers that are not known are NaN. */
@@ -31,6 +31,7 @@ struct draw_state {
     double examples_per_second, loss, seconds_left;
     const double *losses_before; /* (n_before): of the epochs that are done, the oldest first */
     size_t n_before;
+    bool evaluates;                   /* after each epoch, on validation data */
     const struct draw_worker *worker; /* (n_workers): those that are there */
     uint32_t n_workers;
 };

@@ -50,7 +50,7 @@ static void draw_heading(const struct draw_state *s, const struct draw_screen *s
     if (joined > 0) pen_format(pen, PEN_DIM, words ? " (%u joined)" : " (%u)", joined);
     draw_share(pen, PEN_GREEN, glyphs(screen)->compute, words ? "computing" : "", computing);
     draw_share(pen, PEN_YELLOW, glyphs(screen)->wait, words ? "waiting" : "", waiting);
-    draw_share(pen, PEN_DIM, glyphs(screen)->other, words ? "evaluating" : "", other);
+    if (s->evaluates) draw_share(pen, PEN_DIM, glyphs(screen)->other, words ? "evaluating" : "", other);
 }
 
 /* ---- a bar for each ---- */

@@ -78,27 +78,44 @@ static void follow_workers(struct follow *f, const struct shmtrain_progress *now
     f->state.n_workers = n;
 }
 
-static void follow_losses(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_progress *now) {
+/* Those of the epochs before this one; 0, or -1 when there is no memory. */
+static int follow_losses(struct follow *f, const struct shmtrain_report *report, uint32_t epoch) {
     size_t n = 0;
+    if (report->n_epochs > f->n_losses && make_room_for_losses(f, report->n_epochs) < 0) return -1;
     for (uint32_t i = 0; i < report->n_epochs; i++)
-        if (report->epoch[i].epoch < now->epoch) f->losses[n++] = report->epoch[i].train_loss;
+        if (report->epoch[i].epoch < epoch) f->losses[n++] = report->epoch[i].train_loss;
     f->state.losses_before = f->losses;
     f->state.n_before = n;
+    return 0;
 }
+
+static bool validates(const struct shmtrain_report *report) { return report->valid.name && report->valid.name[0] != '\0'; }
 
 int follow_update(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_progress *now, bool pause) {
     struct draw_state *s = &f->state;
     if (now->n_workers > f->n_ranks && make_room_for_ranks(f, now->n_workers) < 0) return -1;
-    if (report->n_epochs > f->n_losses && make_room_for_losses(f, report->n_epochs) < 0) return -1;
+    if (follow_losses(f, report, now->epoch) < 0) return -1;
     const double passed = now->seconds - f->seconds, weight = !pause && passed > 0 ? passed / (passed + MEMORY_SECONDS) : 0;
     f->seconds = now->seconds;
     s->epoch = now->epoch;
     s->epochs = now->epochs;
+    s->evaluates = validates(report);
     s->share = now->all_examples > 0 ? (double)now->examples / (double)now->all_examples : 0;
     s->loss = now->loss;
     s->seconds_left = now->seconds_left;
     if (weight > 0) approach(&s->examples_per_second, now->examples_per_second, weight);
     follow_workers(f, now, weight);
-    follow_losses(f, report, now);
+    return 0;
+}
+
+int follow_epoch(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_epoch *epoch) {
+    struct draw_state *s = &f->state;
+    if (s->epochs == 0 || s->epoch > epoch->epoch) return 0; /* no state yet, or a later one */
+    const bool is_last = epoch->partial || epoch->epoch == s->epochs;
+    if (follow_losses(f, report, is_last ? epoch->epoch : epoch->epoch + 1) < 0) return -1;
+    s->epoch = is_last ? epoch->epoch : epoch->epoch + 1;
+    if (!epoch->partial) s->share = is_last ? 1 : 0;
+    if (is_last) s->seconds_left = 0;
+    s->loss = epoch->train_loss;
     return 0;
 }

@@ -25,6 +25,9 @@ void follow_init(struct follow *f);
  * they were. 0, or -1 when there is no memory; the state is the last one then. */
 int follow_update(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_progress *now, bool pause);
 
+/* An epoch is over, by the report: where nothing later is known, the state is that of its end. As follow_update. */
+int follow_epoch(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_epoch *epoch);
+
 void follow_fini(struct follow *f);
 
 #endif

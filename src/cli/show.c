@@ -39,7 +39,7 @@ void show_epoch(void *arg, const struct shmtrain_report *r, const struct shmtrai
     const struct show *show = arg;
     char text[256];
     shmtrain_report_line(r, epoch, text, sizeof text);
-    display_line(show->display, text);
+    display_epoch(show->display, r, epoch, text);
 }
 
 void show_note(void *arg, const char *line) {
