@@ -77,7 +77,7 @@ static void a_rate_follows_from_how_much_of_the_run_lies_before_the_step(void **
     struct shmt_spec spec = a_spec(SHMT_WRITE_AGGREGATE);
     (void)state;
     assert_true(shmt_spec_rate(&spec, 2, 2) == 0.5f);
-    spec.rate = (struct shmt_rate){.base = 2, .kind = SHMT_RATE_INVERSE, .power = 1};
+    spec.rate = (struct shmt_rate){.base = 2, .kind = SHMT_RATE_INVERSE, .power = 1, .every = 1};
     assert_true(shmt_spec_rate(&spec, 0, 0) == 2);
     assert_true(shmt_spec_rate(&spec, 1, 0) == 1);                  /* 2 / (1 + 1) */
     assert_true(shmt_spec_rate(&spec, 1, 2) == (float)(2.0 / 2.8)); /* 8 of 10 examples of the second epoch lie before */
