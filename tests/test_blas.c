@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +245,40 @@ static void a_library_that_is_none_is_refused_in_a_sentence(void **state) {
     assert_non_null(strstr(found.text, "cblas_sgemm"));
 }
 
+/* With too little address space for it. */
+static void look_without_memory(int fd) {
+    struct shmt_error e = {0};
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f || fscanf(f, "%lu", &pages) != 1) _exit(1);
+    fclose(f);
+    const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (4 << 20);
+    unsetenv("SHMTRAIN_BLAS");
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes}) != 0 || shmt_blas_open(&e) == 0) _exit(1);
+    _exit(write(fd, e.text, sizeof e.text) == sizeof e.text ? 0 : 1);
+}
+
+static void a_library_that_cannot_be_loaded_is_not_called_missing(void **state) {
+    char text[SHMT_ERROR_TEXT] = "";
+    int fd[2], status;
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* a sanitizer needs more than any limit */
+#endif
+    assert_int_equal(pipe(fd), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) look_without_memory(fd[1]);
+    close(fd[1]);
+    assert_int_equal(read(fd[0], text, sizeof text), sizeof text);
+    close(fd[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    if (strstr(text, "which is not there: install")) skip();
+    assert_non_null(strstr(text, "which is there, but cannot be loaded: "));
+    assert_non_null(strstr(text, ".so"));
+}
+
 /* The system's own choice of a variant, the one that is chosen without SHMTRAIN_BLAS, and the serial one, which has no locks.
  * Most would start a thread for each core when they are loaded. */
 static void no_variant_starts_a_thread_or_mixes_up_those_that_multiply_at_once(void **state) {
@@ -268,6 +303,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
         TEST(a_library_that_is_none_is_refused_in_a_sentence),
+        TEST(a_library_that_cannot_be_loaded_is_not_called_missing),
         TEST(no_variant_starts_a_thread_or_mixes_up_those_that_multiply_at_once),
         TEST(products_are_those_of_the_plain_loop),
         TEST(without_beta_the_old_matrix_does_not_count),

@@ -2,6 +2,7 @@
 #include "math/blas.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,9 +50,14 @@ static void name_library(void *library, const char *path) {
     snprintf(g_name, sizeof g_name, "%.*s %s", (int)both, words, core());
 }
 
+/* Whether the system's sentence says that there is no such file; about a library that it needs, it begins otherwise. */
+static bool is_missing(const char *path, const char *why) {
+    return strncmp(why, path, strlen(path)) == 0 && strstr(why, strerror(ENOENT));
+}
+
 /* A variant with threads starts them while it is loaded, unless its environment says that one is enough. Where loading fails,
- * why stands in g_error. */
-static bool try_library(const char *path) {
+ * why stands in g_error, unless it is only that `may_miss` is not there. */
+static bool try_library(const char *path, bool may_miss) {
     static const struct shmt_library_setting ONE_THREAD = {"OPENBLAS_NUM_THREADS", "1", true};
     void *library = shmt_library_load(path, &ONE_THREAD);
     set_threads *threads = NULL;
@@ -59,8 +65,11 @@ static bool try_library(const char *path) {
     if (library) shmt_library_find(library, "cblas_sgemm", &g_sgemm);
     if (!g_sgemm) {
         const char *why = dlerror();
-        shmt_error_clear(&g_error);
-        shmt_fail(&g_error, SHMTRAIN_E_SYSTEM, "SHMTRAIN_BLAS names no BLAS library that can be used: %s", why ? why : path);
+        if (!why) why = path;
+        if (!may_miss)
+            shmt_fail(&g_error, SHMTRAIN_E_SYSTEM, "SHMTRAIN_BLAS names no BLAS library that can be used: %s", why);
+        else if (g_error.status == 0 && !is_missing(path, why))
+            shmt_fail(&g_error, SHMTRAIN_E_SYSTEM, "softmax needs OpenBLAS, which is there, but cannot be loaded: %s", why);
         if (library) dlclose(library);
         return false;
     }
@@ -75,12 +84,12 @@ static bool try_library(const char *path) {
 static void load(void) {
     const char *named = getenv("SHMTRAIN_BLAS");
     if (named && named[0] != '\0') {
-        (void)try_library(named);
+        (void)try_library(named, false);
         return;
     }
     for (size_t i = 0; i < sizeof LIBRARIES / sizeof *LIBRARIES; i++)
-        if (try_library(LIBRARIES[i])) return;
-    shmt_error_clear(&g_error);
+        if (try_library(LIBRARIES[i], true)) return;
+    if (g_error.status != 0) return;
     shmt_fail(&g_error, SHMTRAIN_E_SYSTEM,
               "softmax needs OpenBLAS, which is not there: install libopenblas0 (Fedora: openblas-threads, Arch: openblas)");
 }
