@@ -1,4 +1,5 @@
-"""Reads a model that shmtrain has saved, by hand, and counts how many examples of a LIBSVM file it gets right.
+"""Reads a model that shmtrain has saved, by hand, and counts how many examples of a LIBSVM file it gets right. Made for
+models of two labels (logistic, svm): others have more weights for a feature, or no labels.
 
 usage: predict.py MODEL DATA"""
 import json
@@ -15,6 +16,8 @@ meta = header["__metadata__"]  # strings, all of them
 n_features, first = int(meta["shmtrain.features"]), int(meta["shmtrain.first_feature"])
 bias = weight[n_features] if meta["shmtrain.bias"] == "1" else 0.0
 labels = float(meta["shmtrain.label_low"]), float(meta["shmtrain.label_high"])
+if meta["shmtrain.model"] not in ("logistic", "svm"):
+    sys.exit(f"predict.py: {sys.argv[1]} is a {meta['shmtrain.model']} model, and this is made for logistic and svm")
 
 right = total = 0
 for line in open(sys.argv[2]):

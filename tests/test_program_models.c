@@ -115,6 +115,38 @@ static void two_features_and_their_labels_are_told_apart_by_the_saved_weights(vo
     free_model(&m);
 }
 
+/* examples/predict.py, which knows the format and nothing else. */
+static struct program *run_example(const char *model, const char *data) {
+    const char *source = getenv("TEST_SRCDIR");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/examples/predict.py", source ? source : ".");
+    struct program *p = program_run(NULL, (const char *const[]){"python3", path, model, data, NULL});
+    if (p->status == 127) {
+        print_message("skipped: there is no python3\n");
+        skip();
+    }
+    return p;
+}
+
+static void another_language_reads_it(void **state) {
+    (void)state;
+    program_write_file("two", "7 3:1\n4 1:1\n");
+    static const char *const MODELS[] = {"logistic", "svm", "linear"};
+    for (size_t i = 0; i < sizeof MODELS / sizeof *MODELS; i++) {
+        program_assert_status(RUN("-q", "-w", "1", "-r", "0.1", "-M", MODELS[i], "-o", "any.model", "two"), 0);
+        struct program *p = run_example("any.model", "two");
+        if (i < 2) {
+            program_assert_status(p, 0);
+            assert_string_equal(p->text[OUT], "2 of 2 right: 100.00 %\n");
+        } else {
+            program_assert_status(p, 1); /* not the figures of something else */
+            assert_string_equal(p->text[OUT], "");
+            assert_string_equal(p->text[ERR],
+                                "predict.py: any.model is a linear model, and this is made for logistic and svm\n");
+        }
+    }
+}
+
 /* ---- how it gets there ---- */
 
 static void a_file_is_replaced_as_a_whole_and_keeps_its_permissions(void **state) {
@@ -243,6 +275,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(the_saved_model_is_what_was_trained),
         PROGRAM_TEST(two_features_and_their_labels_are_told_apart_by_the_saved_weights),
+        PROGRAM_TEST(another_language_reads_it),
         PROGRAM_TEST(a_file_is_replaced_as_a_whole_and_keeps_its_permissions),
         PROGRAM_TEST(a_new_file_has_the_permissions_of_any_new_file),
         PROGRAM_TEST(a_link_stays_a_link),
