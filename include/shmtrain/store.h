@@ -194,8 +194,8 @@ SHMTRAIN_API int shmtrain_store_evaluate(struct shmtrain_store *store, const cha
  * probabilities): one for two classes or a regression, else one for each class. */
 typedef int shmtrain_predicted(void *arg, uint64_t example, float label, const float *output, uint32_t n);
 
-/* Predicts every example of `data`, in its order; computed by all workers, `each` is called on this thread. A result of `each`
- * other than 0 ends it and is returned. */
+/* Predicts every example of `data`, in its order; its labels are not looked at, and an IDX file needs none. Computed by all
+ * workers, `each` is called on this thread. A result of `each` other than 0 ends it and is returned. */
 SHMTRAIN_API int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities,
                                         shmtrain_predicted *each, void *arg);
 

@@ -17,11 +17,12 @@ struct pass {
     const struct shmt_columns *columns; /* count; or NULL */
 };
 
-int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts,
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, uint32_t n_parts,
                    bool dense) {
     *load = (struct shmt_load){.name = name, .dense = dense, .n_parts = n_parts};
-    const int rc = shmt_source_open(name, store->config.seed, held_out, &load->source, &store->error);
+    const int rc = shmt_source_open(name, store->config.seed, how, &load->source, &store->error);
     if (rc < 0) return rc;
+    load->has_ids = shmt_source_has_ids(load->source);
     void *memory = mmap(NULL, n_parts * sizeof *load->part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to read %s", name);
     load->part = memory;
@@ -66,6 +67,10 @@ int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const 
     if (rc == 0) rc = run_pass(store, crew, &pass, load->n_parts);
     if (rc < 0) return rc;
     return shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
+}
+
+struct shmt_columns shmt_load_columns(const struct shmt_load *load, const struct shmt_columns *model) {
+    return (struct shmt_columns){load->has_ids ? model->base : 0, model->n_features};
 }
 
 static void plan_sparse(struct shmt_load *load, struct shmt_layout *layout) {

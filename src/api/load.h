@@ -13,6 +13,7 @@ struct shmt_readers;
 struct shmt_load {
     const char *name;
     bool dense;                 /* the layout */
+    bool has_ids;               /* of the source (source.h) */
     struct shmt_source *source; /* until fill closes it */
     bool unpacked;
     bool weighted;          /* asked for before plan: room for weights, which the caller fills in behind fill */
@@ -29,13 +30,17 @@ struct shmt_load {
     float classes[SHMTRAIN_MAX_CLASSES]; /* what data.classes points to */
 };
 
-/* Opens the source and makes the parts. `dense`: the layout that the data will have. */
-int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, bool held_out, uint32_t n_parts,
+/* Opens the source, by shmt_source_open, and makes the parts. `dense`: the layout that the data will have. */
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, uint32_t n_parts,
                    bool dense);
 
 /* First pass; `columns` NULL: all. Sets totals. Unpacks the source before, where that is needed. */
 int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
                     const struct shmt_columns *columns);
+
+/* The columns of a model as this source counts them. Elements without ids are counted from where the model's features begin:
+ * element 0 is its first feature. */
+struct shmt_columns shmt_load_columns(const struct shmt_load *load, const struct shmt_columns *model);
 
 /* What follows from the totals, and the columns that the data will have: sizes, and data without its arrays. */
 void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns);

@@ -119,6 +119,8 @@ static int read_notes(struct arrival *a) {
     if (rc == 0) rc = note_label(a, "shmtrain.label_high", &t->label_high);
     t->first_feature = (uint32_t)first;
     t->bias = (uint32_t)bias;
+    const char *ids = shmt_model_note(a->file, "shmtrain.feature_ids");
+    t->lacks_ids = ids && strcmp(ids, "none") == 0;
     if (rc == 0) rc = note_classes(a);
     return rc == 0 ? check_classes(a) : rc;
 }

@@ -6,7 +6,7 @@
 #include "base/plain.h"
 #include "train/model_file.h"
 
-#define N_NOTES       8
+#define N_NOTES       9
 #define MOST_OF_CLASS 16 /* characters of a label with its comma: -1.23456789e-38, */
 
 /* The notes' texts; the classes are the longest one. */
@@ -43,6 +43,7 @@ static void write_notes(const struct shmtrain_store *store, struct notes *notes)
     snprintf(add_note(notes, "shmtrain.features"), 32, "%llu", (unsigned long long)t->n_features);
     snprintf(add_note(notes, "shmtrain.bias"), 32, "%u", t->bias);
     snprintf(add_note(notes, "shmtrain.first_feature"), 32, "%u", t->first_feature);
+    if (t->lacks_ids) notes->note[notes->n++] = (struct shmt_note){"shmtrain.feature_ids", "none"};
     add_classes(notes, t);
 }
 

@@ -42,27 +42,43 @@ static int make_crew(struct shmt_scores *s) {
     return rc;
 }
 
-/* Features that the model has no parameters for are left out, as in validation; a word about it may save a search. */
-static void note_columns(const struct shmt_scores *s) {
+/* Features that the model has no parameters for are left out, as in validation; and ids that the model does not know from its
+ * training may mean other features. A word about it may save a search. `base` is the model's. */
+static void note_columns(const struct shmt_scores *s, uint32_t base) {
     const struct shmt_totals *t = &s->load.totals;
-    const struct shmt_columns *c = &s->load.columns;
+    const struct shmt_trained *m = &s->store->trained;
+    const struct shmt_log *log = &s->store->log;
+    const uint64_t shift = base - s->load.columns.base, first = base, last = first + m->n_features - 1;
+    const uint64_t min_id = t->min_id + shift, max_id = t->max_id + shift;
+    const char *left_out = min_id < first || max_id > last ? ": the others are left out" : "";
     if (t->min_id > t->max_id) return;
-    const uint64_t first = c->base, last = first + c->n_features - 1;
-    if (t->min_id < first || t->max_id > last)
-        shmt_log(&s->store->log, "%s has features %llu to %llu, the model %llu to %llu: the others are left out", s->load.name,
-                 (unsigned long long)t->min_id, (unsigned long long)t->max_id, (unsigned long long)first,
-                 (unsigned long long)last);
+    if (!s->load.has_ids && !m->lacks_ids && base > 0)
+        shmt_log(log, "%s has elements without ids: they are counted as features %llu to %llu, the model has %llu to %llu%s",
+                 s->load.name, (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first,
+                 (unsigned long long)last, left_out);
+    else if (s->load.has_ids && m->lacks_ids && min_id > 0)
+        shmt_log(
+            log,
+            "%s has features %llu to %llu, the model elements %llu to %llu%s: if the data's ids begin at 1, each is one too "
+            "large",
+            s->load.name, (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first,
+            (unsigned long long)last, left_out[0] ? " (others are left out)" : "");
+    else if (left_out[0])
+        shmt_log(log, "%s has features %llu to %llu, the model %llu to %llu%s", s->load.name, (unsigned long long)min_id,
+                 (unsigned long long)max_id, (unsigned long long)first, (unsigned long long)last, left_out);
 }
 
-static int count_data(struct shmt_scores *s, const char *data) {
+static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     struct shmtrain_store *store = s->store;
     const uint32_t n_parts = (uint32_t)shmt_min_u64(s->crew.n_workers, shmt_topo_cpus(s->crew.topo));
-    const struct shmt_columns columns = {store->trained.first_feature, (uint32_t)store->trained.n_features};
-    int rc = shmt_load_open(&s->load, store, data, false, n_parts, s->model->dense != 0);
+    const struct shmt_columns model = {store->trained.first_feature, (uint32_t)store->trained.n_features};
+    const unsigned how = labelled ? 0 : SHMT_SOURCE_UNLABELLED;
+    int rc = shmt_load_open(&s->load, store, data, how, n_parts, s->model->dense != 0);
+    const struct shmt_columns columns = shmt_load_columns(&s->load, &model);
     if (rc == 0) rc = shmt_load_count(&s->load, store, &s->crew, &columns);
     if (rc < 0) return rc;
     shmt_load_plan(&s->load, &columns);
-    note_columns(s);
+    note_columns(s, model.base);
     s->n = s->load.totals.n_examples;
     return 0;
 }
@@ -209,7 +225,7 @@ int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_f
     int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file") : 0;
     if (rc == 0) rc = find_model(out);
     if (rc == 0) rc = make_crew(out);
-    if (rc == 0) rc = count_data(out, data);
+    if (rc == 0) rc = count_data(out, data, must_fit);
     if (rc == 0) rc = check_labels(out, must_fit);
     if (rc < 0) return rc;
     make_spec(out);

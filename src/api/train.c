@@ -58,17 +58,17 @@ static int open_data(struct session *s) {
     const uint32_t n_parts = parts_of(&s->crew);
     const bool dense = s->model->dense != 0;
     double share;
-    int rc = shmt_load_open(&s->train, store, s->source, false, n_parts, dense);
+    int rc = shmt_load_open(&s->train, store, s->source, 0, n_parts, dense);
     if (rc < 0) return rc;
     s->train.weighted = shmt_weights_wanted(&store->config);
     if (valid[0] == '\0') {
         s->has_valid = shmt_source_is_generator(s->train.source);
-        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, true, n_parts, dense) : 0;
+        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, SHMT_SOURCE_HELD_OUT, n_parts, dense) : 0;
     }
     if (strcmp(valid, "none") == 0) return 0;
     if (!shmt_split_share(valid, &share)) {
         s->has_valid = true;
-        return shmt_load_open(&s->valid, store, valid, false, n_parts, dense);
+        return shmt_load_open(&s->valid, store, valid, 0, n_parts, dense);
     }
     if (!(share > 0 && share < 1))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
@@ -88,17 +88,37 @@ static int check_guess(struct session *s) {
                              &s->store->error);
 }
 
-/* Counts both sets, and finds the columns that they share: those of the training data. Ids begin at 0 when either has a 0. */
+/* Whether an id 0 occurs. */
+static bool begins_at_zero(const struct shmt_load *load) { return load->has_ids && load->totals.min_id == 0; }
+
+/* Training and validation on data of both kinds, one with ids from 1 and one without any: one line says how they meet. */
+static void note_kinds(const struct session *s, uint32_t base) {
+    const struct shmt_load *with = s->train.has_ids ? &s->train : &s->valid;
+    if (!s->has_valid || s->train.has_ids == s->valid.has_ids || with->totals.min_id == 0) return;
+    if (base > 0)
+        shmt_log(&s->store->log, "%s has elements without ids: they are counted from 1, as the features of %s", s->valid.name,
+                 with->name);
+    else
+        shmt_log(&s->store->log,
+                 "%s has features from %llu, and the elements of %s are counted from 0: if its ids begin at 1, each is one too "
+                 "large",
+                 with->name, (unsigned long long)with->totals.min_id, s->train.name);
+}
+
+/* Counts both sets, and finds the columns that they share: those of the training data. Ids begin at 0 when either has a 0, or
+ * training counts elements, and at 1 otherwise. */
 static int count_data(struct session *s) {
     int rc = shmt_load_count(&s->train, s->store, &s->crew, NULL);
     if (rc == 0 && s->has_valid) rc = shmt_load_count(&s->valid, s->store, &s->crew, NULL);
     if (rc < 0) return rc;
     const struct shmt_totals *t = &s->train.totals, *v = &s->valid.totals;
-    const bool zero = t->min_id == 0 || (s->has_valid && v->min_id == 0);
+    const bool zero = !s->train.has_ids || begins_at_zero(&s->train) || (s->has_valid && begins_at_zero(&s->valid));
     struct shmt_columns columns = {.base = zero ? 0 : 1};
     if (t->min_id <= t->max_id) columns.n_features = (uint32_t)(t->max_id - columns.base + 1);
     shmt_load_plan(&s->train, &columns);
     if (!s->has_valid) return 0;
+    note_kinds(s, columns.base);
+    columns = shmt_load_columns(&s->valid, &columns);
     const bool beyond = v->min_id <= v->max_id && v->max_id - columns.base >= columns.n_features;
     if (beyond && (rc = shmt_load_count(&s->valid, s->store, &s->crew, &columns)) < 0) return rc;
     shmt_load_plan(&s->valid, &columns);
@@ -344,6 +364,7 @@ static int train(struct session *s) {
     store->lease.first_feature = s->train.columns.base;
     const int rc = shmt_run_job(store, &s->crew, s->l2_shares);
     shmt_trained_make(s->model, &s->train.data, s->train.columns.base, store->job.settings.bias, &store->trained);
+    store->trained.lacks_ids = !s->train.has_ids;
     return rc;
 }
 

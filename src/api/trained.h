@@ -12,6 +12,7 @@ struct shmt_trained {
     float label_low, label_high;
     uint64_t n_features;
     uint32_t first_feature; /* the id in the data that is column 0 */
+    uint32_t lacks_ids;     /* 1: that data had no ids: its elements were counted */
     uint32_t bias;
     uint32_t n_classes;                  /* 0: a regression, or labels that nobody counted */
     float classes[SHMTRAIN_MAX_CLASSES]; /* (n_classes) ascending */

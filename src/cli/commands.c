@@ -19,7 +19,8 @@ static const struct command COMMANDS[] = {
      "regression, and which classes are taken for which.\n",
      SCORING "json", 2, 2, eval_run},
     {"predict", "MODEL DATA", "predict the label of each example, one line for each",
-     "DATA has a label in each line, which may be anything: it is not looked at.\n"
+     "DATA has a label in each line, which may be anything: it is not looked at. An\n"
+     "IDX file needs none.\n"
      "The lines are in the data's order: the predicted label, and with --scores or\n"
      "--probabilities one number for two classes or a regression (of the larger\n"
      "label), else one for each class, in ascending order of the labels.\n",

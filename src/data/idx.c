@@ -1,4 +1,5 @@
-/* Images (or other examples) and labels in two IDX files, those of MNIST for instance, as a source.
+/* Images (or other examples) and labels in two IDX files, those of MNIST for instance, as a source. The examples come alone where
+ * nobody needs labels.
  *
  * Called through source.h. The values of an example are its elements, row by row; unsigned bytes become 0 .. 1. Both files are
  * unpacked whole into one anonymous mapping, which is set aside when they are opened, takes memory when they are unpacked, and
@@ -26,7 +27,8 @@ struct idx {
 static const struct idx *idx_of(const struct shmt_source *source) { return (const struct idx *)source; }
 
 static float label_of(const struct idx *idx, uint64_t example) {
-    float label;
+    float label = 0;
+    if (idx->labels.n_dims == 0) return label; /* they were not asked for */
     shmt_idx_file_example(&idx->labels, idx->memory + idx->images.bytes, example, false, &label);
     return label;
 }
@@ -136,7 +138,8 @@ static uint64_t idx_guess_bytes(const struct shmt_source *source, bool dense) {
 static int idx_unpack(const struct shmt_source *source, struct shmt_error *e) {
     const struct idx *idx = idx_of(source);
     const int status = shmt_idx_file_unpack(&idx->images, idx->memory, e);
-    return status == 0 ? shmt_idx_file_unpack(&idx->labels, idx->memory + idx->images.bytes, e) : status;
+    if (status != 0 || idx->labels.n_dims == 0) return status;
+    return shmt_idx_file_unpack(&idx->labels, idx->memory + idx->images.bytes, e);
 }
 
 static void idx_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes) {
@@ -157,6 +160,7 @@ static void idx_close(struct shmt_source *source) {
 
 static const struct shmt_source_ops OPS = {
     .is_generator = false,
+    .lacks_ids = true,
     .count = idx_count,
     .fill = idx_fill,
     .reads = idx_reads,
@@ -262,7 +266,7 @@ static int set_memory_aside(struct idx *idx, struct shmt_error *e) {
     return 0;
 }
 
-int shmt_idx_open(const char *name, struct shmt_source **out, struct shmt_error *e) {
+int shmt_idx_open(const char *name, bool labelled, struct shmt_source **out, struct shmt_error *e) {
     char *labels = NULL;
     struct idx *idx = calloc(1, sizeof *idx);
     if (!idx) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
@@ -270,8 +274,8 @@ int shmt_idx_open(const char *name, struct shmt_source **out, struct shmt_error 
     idx->source = (struct shmt_source){&OPS, idx->images.file.name};
     const int found = open_images(idx, name, &labels, e);
     int status = found > 0 ? 0 : found == 0 ? 1 : found;
-    if (status == 0 && !labels) status = find_labels(idx, name, &labels, e);
-    if (status == 0) status = open_labels(idx, labels, e);
+    if (status == 0 && !labels && labelled) status = find_labels(idx, name, &labels, e);
+    if (status == 0 && labels) status = open_labels(idx, labels, e);
     if (status == 0) status = set_memory_aside(idx, e);
     free(labels);
     if (status != 0) {

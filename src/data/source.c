@@ -16,7 +16,8 @@ static const struct {
     int (*open)(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 } GENERATORS[] = {{"sparse", shmt_sparse_open}, {"dense", shmt_dense_open}, {"line", shmt_line_open}};
 
-int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e) {
+int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_source **out, struct shmt_error *e) {
+    const bool held_out = (how & SHMT_SOURCE_HELD_OUT) != 0;
     if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) {
         const char *kind = name + strlen(BUILTIN);
         const size_t n = strcspn(kind, ":");
@@ -30,7 +31,7 @@ int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt
     if (held_out) {
         return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file for them", name);
     }
-    const int status = shmt_idx_open(name, out, e);
+    const int status = shmt_idx_open(name, (how & SHMT_SOURCE_UNLABELLED) == 0, out, e);
     return status > 0 ? shmt_libsvm_open(name, out, e) : status;
 }
 
@@ -39,6 +40,8 @@ void shmt_source_close(struct shmt_source *source) {
 }
 
 bool shmt_source_is_generator(const struct shmt_source *source) { return source->ops->is_generator; }
+
+bool shmt_source_has_ids(const struct shmt_source *source) { return !source->ops->lacks_ids; }
 
 bool shmt_source_reads(const struct shmt_source *source, const struct stat *file) {
     return source->ops->reads && source->ops->reads(source, file);

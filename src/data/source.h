@@ -64,16 +64,24 @@ struct shmt_arrays {
     struct shmt_columns columns;
 };
 
+enum {
+    SHMT_SOURCE_HELD_OUT = 1,
+    SHMT_SOURCE_UNLABELLED = 2 /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
+};
+
 /* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", a path to LIBSVM text
  * in a regular file, or one to an IDX file of examples, packed or not; its labels are found by its name ("images" replaced by
- * "labels"), or named, too: "IMAGES,LABELS". `seed` is used by generators only. `held_out`: a generator gives examples of the
+ * "labels"), or named, too: "IMAGES,LABELS". `seed` is used by generators only. `how`, HELD_OUT: a generator gives examples of the
  * same planted model that the training set does not contain (their number: key `valid`); a reader refuses it. *out belongs to
  * the caller, who closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA
  * (empty or compressed file; IDX: a bad header, no labels), _SYSTEM (cannot be read), _MEMORY. */
-int shmt_source_open(const char *name, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
+int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_source **out, struct shmt_error *e);
 void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 
 bool shmt_source_is_generator(const struct shmt_source *source);
+
+/* Whether its features have ids. IDX examples have none: their elements are counted, from 0 where nobody says otherwise. */
+bool shmt_source_has_ids(const struct shmt_source *source);
 
 /* Whether this file is one that the source reads: a generator reads none, IDX examples two. */
 bool shmt_source_reads(const struct shmt_source *source, const struct stat *file);

@@ -12,7 +12,7 @@
  * again; both layouts. guess_bytes: as in source.h. reads: the same; NULL: no file. place: the same; NULL where positions are
  * example numbers. close: frees the source. */
 struct shmt_source_ops {
-    bool is_generator;
+    bool is_generator, lacks_ids;
     int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
                  struct shmt_part *out);
     int (*fill)(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted, uint64_t first,
@@ -57,7 +57,7 @@ static inline uint64_t shmt_part_begin(uint64_t n, uint32_t part, uint32_t n_par
 
 /* The kinds. `keys` is what stands behind "builtin:NAME:", or NULL. */
 int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e);
-int shmt_idx_open(const char *name, struct shmt_source **out, struct shmt_error *e); /* 1: this is no IDX file */
+int shmt_idx_open(const char *name, bool labelled, struct shmt_source **out, struct shmt_error *e); /* 1: this is no IDX file */
 int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_dense_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
