@@ -37,7 +37,7 @@ struct shmtrain_report {
     const struct shmtrain_epoch *epoch; /* (n_epochs) those that are done */
     double seconds;                     /* all of the run, loading and evaluation included */
     double load_seconds, train_seconds, first_step_seconds;
-    uint64_t examples, updates; /* trained on, in all; applied to the parameters */
+    uint64_t examples, updates; /* trained on, in all; applied to the parameters: of a model with several tables, all at once */
     double examples_per_second; /* examples / train_seconds */
     double wait_fraction;       /* of the workers' training time */
     double lost_updates;        /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not

@@ -52,9 +52,11 @@ static const struct shmt_kernels *kernels_for(const struct shmtrain_session *s, 
 
 static bool is_live(const struct shmtrain_session *s) { return shmt_policy_is_live(&s->spec->policy); }
 
-/* In the live modes every push is an update; in `aggregate` the backend counts the updates that it applies. */
-static void count_updates(struct shmtrain_session *s, uint64_t n) {
-    if (is_live(s)) bump_relaxed(&s->seat->counters->updates, n);
+/* In the live modes every push is an update, but pushes to a model's further tables belong to those of the first one that the
+ * item pushes to; in `aggregate` the backend counts the updates that it applies. */
+static void count_updates(struct shmtrain_session *s, const struct shmt_binding *b, uint64_t n) {
+    if (!s->counted) s->counted = b;
+    if (is_live(s) && s->counted == b) bump_relaxed(&s->seat->counters->updates, n);
 }
 
 /* count-lost: updates of single floats. */
@@ -62,9 +64,9 @@ static void count_floats(struct shmtrain_session *s, uint64_t n) {
     if (s->spec->count_lost) bump_relaxed(&s->seat->counters->touched, n);
 }
 
-static void count_examples(struct shmtrain_session *s, const struct shmtrain_csr *x) {
+static void count_examples(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x) {
     uint64_t nonzeros = 0;
-    count_updates(s, x->n);
+    count_updates(s, b, x->n);
     if (!s->spec->count_lost) return;
     for (uint32_t k = 0; k < x->n; k++) {
         const uint64_t i = x->order ? x->order[k] : k;
@@ -140,7 +142,7 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
     b->pushed = true;
     if (!in_place) push_dense(s, t, b, row, n, grad);
-    count_updates(s, 1);
+    count_updates(s, b, 1);
     return 0;
 }
 
@@ -168,7 +170,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     if (rc < 0) return rc;
     kernels_for(s, x)->push_sparse(&b->span, x, slope, &s->update);
     b->pushed = true;
-    count_examples(s, x);
+    count_examples(s, b, x);
     return 0;
 }
 
@@ -181,7 +183,7 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group is 1 to 64 examples");
     kernels_for(s, x)->each(&b->span, x, group, slope, arg, &s->update);
     b->pushed = true;
-    count_examples(s, x);
+    count_examples(s, b, x);
     return 0;
 }
 
@@ -211,6 +213,6 @@ int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t 
     const uint64_t width = b->span.width;
     for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width);
     b->pushed = true;
-    count_updates(s, n);
+    count_updates(s, b, n);
     return 0;
 }

@@ -66,6 +66,7 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
     shmt_spec_update(s->spec, s->work.epoch, s->work.step - s->work.epoch * steps, &s->update);
     memset(s->table, 0, sizeof s->table); /* what was bound for looking between items has no place to push to */
     s->in_work = true;
+    s->counted = NULL;
     s->loss = 0;
     *out = s->work;
     return 1;

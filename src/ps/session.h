@@ -29,9 +29,10 @@ struct shmtrain_session {
     const struct shmt_kernels *with_values, *all_ones;
     struct shmt_binding table[SHMT_MAX_TABLES];
     struct shmtrain_work work;
-    bool in_work;              /* between next and clock */
-    bool over;                 /* next has returned 0 */
-    struct shmt_update update; /* what this step is made with */
+    bool in_work;                       /* between next and clock */
+    bool over;                          /* next has returned 0 */
+    const struct shmt_binding *counted; /* live modes: the table whose pushes of this item count as updates; NULL: none yet */
+    struct shmt_update update;          /* what this step is made with */
     uint32_t epoch;
     shmt_epoch_end *epoch_end; /* NULL: nothing happens */
     void *epoch_end_arg;
