@@ -381,6 +381,86 @@ static void small_features_get_no_huge_rate_but_a_word(void **state) {
     }
 }
 
+static void write_lines(const char *path, const char *lines) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(lines, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* The train loss of the last of so many epochs, async with one worker. */
+static double loss_after(const char *epochs) {
+    struct shmtrain_store *store = make_training("1", "async", "none");
+    WELL(store, shmtrain_store_set(store, "epochs", epochs));
+    WELL(store, shmtrain_store_set(store, "bias", "0"));
+    WELL(store, shmtrain_store_set(store, "model", "linear"));
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    const double loss = r->epoch[r->n_epochs - 1].train_loss;
+    shmtrain_store_destroy(store);
+    return loss;
+}
+
+/* The least loss is 0.05, at (3.4, 3.4): far away for steps of the automatic rate. */
+static void a_longer_run_learns_longer(void **state) {
+    (void)state;
+    write_lines("train.svm", "3 1:1\n7 1:2\n3 2:1\n7 2:2\n");
+    const double few = loss_after("5"), many = loss_after("100"), most = loss_after("1000");
+    assert_true(few > 1 && many < 0.25 && most < 0.051);
+}
+
+/* Two labels, 1000 and 1003; with weights the second one counts 99 times as much. */
+static void a_linear_bias_begins_at_the_mean_label(void **state) {
+    (void)state;
+    for (int weighted = 0; weighted < 2; weighted++)
+        for (int sync = 0; sync < 2; sync++) {
+            struct shmtrain_store *store = make_training(sync ? "2" : "1", sync ? "sync" : "async", "none");
+            float row[2];
+            write_lines("train.svm", "1000 1:0.5\n1003 1:1\n");
+            write_lines("train.weights", "1\n99\n");
+            WELL(store, shmtrain_store_set(store, "epochs", "1"));
+            WELL(store, shmtrain_store_set(store, "model", "linear"));
+            WELL(store, shmtrain_store_set(store, "rate", "1e-12")); /* what it begins with is what it ends with */
+            if (weighted) WELL(store, shmtrain_store_set(store, "weights", "train.weights"));
+            WELL(store, shmtrain_store_train(store, "train.svm"));
+            WELL(store, shmtrain_store_read(store, 0, 0, 2, row));
+            assert_true(fabsf(row[0]) < 1e-6f && fabsf(row[1] - (weighted ? 1002.97f : 1001.5f)) < 1e-3f);
+            shmtrain_store_destroy(store);
+        }
+}
+
+static void large_features_get_a_word(void **state) {
+    char note[200] = "";
+    const struct shmtrain_listener listener = {.arg = note, .note = keep_note};
+    struct shmtrain_store *store = make_training("1", "async", "none");
+    (void)state;
+    write_lines("train.svm", "1 1:100\n-1 1:-100\n");
+    shmtrain_store_listen(store, &listener);
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    assert_non_null(strstr(note, "scale them down"));
+    shmtrain_store_destroy(store);
+}
+
+/* A factor that all weights have in common is taken out of the automatic rate; powers of two round nothing. */
+static void weights_that_are_all_the_same_change_nothing(void **state) {
+    static const char *const WEIGHTS[] = {"", "1:4,-1:4"}, *const MODES[] = {"async", "sync"},
+                             *const RULES[] = {"sgd", "momentum"};
+    (void)state;
+    write_data("train.svm", 1, false);
+    for (int i = 0; i < 4; i++) {
+        uint64_t hash[2];
+        for (int weighted = 0; weighted < 2; weighted++) {
+            struct shmtrain_store *store = make_training("1", MODES[i % 2], "none");
+            WELL(store, shmtrain_store_set(store, "optimizer", RULES[i / 2]));
+            WELL(store, shmtrain_store_set(store, "class-weight", WEIGHTS[weighted]));
+            WELL(store, shmtrain_store_train(store, "train.svm"));
+            hash[weighted] = shmtrain_store_report(store)->parameters_xxh64;
+            shmtrain_store_destroy(store);
+        }
+        assert_true(hash[0] == hash[1]);
+    }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
@@ -397,6 +477,10 @@ int main(void) {
         TEST(the_notes_of_a_model_are_those_of_its_run_not_of_later_options),
         TEST(a_train_that_fails_at_its_data_leaves_the_parameters_and_their_notes),
         TEST(small_features_get_no_huge_rate_but_a_word),
+        TEST(a_longer_run_learns_longer),
+        TEST(a_linear_bias_begins_at_the_mean_label),
+        TEST(large_features_get_a_word),
+        TEST(weights_that_are_all_the_same_change_nothing),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

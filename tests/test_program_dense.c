@@ -48,6 +48,38 @@ static void sync_gives_the_same_bits_for_every_number_of_workers_and_threads(voi
     assert_string_equal(hash, reference);
 }
 
+/* Two tables, one update: 20 items of 64 examples and one of 20 in each epoch. */
+static void an_item_of_a_model_with_two_tables_is_one_update(void **state) {
+    (void)state;
+    skip_without_blas();
+    struct program *p = RUN("--json", "-q", "-M", "softmax", "-w", "2", "-e", "3", "builtin:dense:examples=1300,valid=100");
+    json_t *object = program_json(p);
+    assert_int_equal(json_integer_value(json_object_get(object, "updates")), 3 * 21);
+    json_decref(object);
+}
+
+/* Without learning anything the loss would be the logarithm of their number. */
+static void the_rate_fits_many_classes(void **state) {
+    static const struct {
+        const char *data;
+        double most; /* loss after 3 epochs, a tenth above what it was */
+    } RUNS[] = {{"builtin:dense:valid=500,classes=2", 0.21},
+                {"builtin:dense:valid=500,classes=50", 1.15},
+                {"builtin:dense:valid=500,classes=200", 1.85},
+                {"builtin:dense:valid=500,classes=1024", 3.5}};
+    (void)state;
+    skip_without_blas();
+    for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
+        struct program *p = RUN("--json", "-q", "-M", "softmax", "-w", "2", "-e", "3", RUNS[i].data);
+        json_t *object = program_json(p);
+        const json_t *last = json_array_get(json_object_get(object, "epochs"), 2);
+        const double loss = json_number_value(json_object_get(last, "valid_loss"));
+        print_message("%s: %.4f\n", RUNS[i].data, loss);
+        assert_true(loss > 0 && loss < RUNS[i].most);
+        json_decref(object);
+    }
+}
+
 /* The loss of the model that made the data is known. Examples: 20,000, 2,000 of them to validate on. */
 static void softmax_comes_near_the_model_that_made_the_data(void **state) {
     static const char *const OPTIMIZERS[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"}, *const MODES[] = {"async", "sync"};
@@ -73,11 +105,13 @@ static void models_for_two_classes_and_for_numbers_run_by_name(void **state) {
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[OUT], "model       svm, sgd"));
     assert_non_null(strstr(p->text[OUT], ", AUC 0."));
+    assert_null(strstr(p->text[OUT], "the model that made the data")); /* its loss is another one */
     p = RUN("-M", "linear", "-w", "2", "-e", "3", "builtin:sparse:examples=5000,valid=1000");
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[OUT], "model       linear, sgd"));
     assert_null(strstr(p->text[OUT], "accuracy 0")); /* a number is neither right nor wrong */
     assert_null(strstr(p->text[OUT], ", AUC"));
+    assert_null(strstr(p->text[OUT], "the model that made the data"));
     p = RUN("-M", "logistic", "builtin:dense");
     program_assert_refused(p, 1, "more than two labels");
 }
@@ -169,6 +203,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(sync_gives_the_same_bits_for_every_number_of_workers_and_threads),
         PROGRAM_TEST(softmax_comes_near_the_model_that_made_the_data),
+        PROGRAM_TEST(an_item_of_a_model_with_two_tables_is_one_update),
+        PROGRAM_TEST(the_rate_fits_many_classes),
         PROGRAM_TEST(models_for_two_classes_and_for_numbers_run_by_name),
         PROGRAM_TEST(the_report_names_the_library_and_its_kernel),
         PROGRAM_TEST(a_missing_library_is_one_sentence_before_any_data_is_read),

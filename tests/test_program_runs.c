@@ -106,6 +106,19 @@ static void without_data_it_trains_on_the_default_data(void **state) {
     json_decref(o);
 }
 
+static void the_best_loss_is_that_of_the_training_datas_own_validation(void **state) {
+    (void)state;
+    json_t *o = JSON("-e", "1", DATA);
+    assert_true(json_is_real(json_object_get(o, "best_loss")));
+    json_decref(o);
+    o = JSON("-e", "1", "-M", "svm", DATA); /* another loss */
+    assert_true(json_is_null(json_object_get(o, "best_loss")));
+    json_decref(o);
+    o = JSON("-e", "1", "--valid", OTHER, DATA); /* other data */
+    assert_true(json_is_null(json_object_get(o, "best_loss")));
+    json_decref(o);
+}
+
 /* ---- how many, in which mode ---- */
 
 static void every_number_of_workers_trains_in_each_mode(void **state) {
@@ -416,6 +429,7 @@ int main(void) {
         PROGRAM_TEST(json_has_a_record_for_each_epoch),
         PROGRAM_TEST(json_leaves_the_lines_for_people_to_stderr),
         PROGRAM_TEST(without_data_it_trains_on_the_default_data),
+        PROGRAM_TEST(the_best_loss_is_that_of_the_training_datas_own_validation),
         PROGRAM_TEST(every_number_of_workers_trains_in_each_mode),
         PROGRAM_TEST(workers_without_work_train_nothing_and_take_no_figures_away),
         PROGRAM_TEST(sync_gives_the_same_bits_however_it_is_run),

@@ -423,7 +423,8 @@ static double rate_for(const struct shmtrain_model *model, enum shmt_rule_kind k
     const struct shmtrain_settings with = {.bias = bias, .group = live ? 4 : 64, .n_classes = classes};
     const struct shmtrain_data data = {.n_examples = 100, .n_nonzeros = 900, .mean_square = square};
     const struct shmt_rule rule = {.kind = kind, .momentum = 0.75f};
-    const struct shmt_rate_wish wish = {.model = model, .with = &with, .data = &data, .rule = &rule, .live = live};
+    const struct shmt_rate_wish wish = {
+        .model = model, .with = &with, .data = &data, .rule = &rule, .mean_weight = 1, .live = live};
     return (double)shmt_auto_rate(&wish);
 }
 

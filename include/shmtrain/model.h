@@ -50,16 +50,24 @@ enum shmtrain_task {
 struct shmtrain_model {
     const char *name, *about;
     enum shmtrain_task task;
-    uint32_t dense;   /* 1: wants data in the dense layout; 0: in sparse rows */
-    const char *loss; /* what its loss is called: "log loss" */
-    float curvature;  /* the largest second derivative of the loss by a score, for the automatic rate; 0: 0.25, as logistic's */
-    float threshold;  /* SHMTRAIN_BINARY only */
+    uint32_t dense; /* 1: wants data in the dense layout; 0: in sparse rows */
+
+    /* What its loss is called: "log loss", "hinge loss", "squared loss", or another name. "log loss" is -log of the probability
+     * of the right label, and is held against that of the model behind generated data; "squared loss" is half the squared
+     * error, (prediction - label)^2 / 2. */
+    const char *loss;
+    float curvature; /* the largest second derivative of the loss by a score, for the automatic rate; 0: 0.25, as logistic's */
+    float threshold; /* SHMTRAIN_BINARY only */
 
     /* Can this data be learned from? NULL: yes; else what is wrong with it, as an end to "the data has ...". May be NULL. */
     const char *(*check)(const struct shmtrain_data *data);
 
     /* The tables to make: (n <= SHMTRAIN_MODEL_TABLES) into `out`; returns n. Pure. Of `data`, only the numbers count. */
     uint32_t (*tables)(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out);
+
+    /* What table t begins with: `value` (rows, width) is zeros, and may be changed. `train`: all examples that are trained on, at
+     * once. Called once, in the application's process, before there are workers. NULL: zeros are right for all tables. */
+    void (*begin)(const struct shmtrain_batch *train, const struct shmtrain_settings *with, uint32_t t, float *value);
 
     /* One work item: compute gradients of the examples and push them. *loss_out: their loss before the update, summed. */
     int (*step)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,

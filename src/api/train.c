@@ -190,24 +190,53 @@ static int make_tables(struct session *s) {
 
 /* ---- the run ---- */
 
-/* What the options leave to us: the rate by the data, and for dense models, whose items are one update each, smaller items and
- * the slower decay of batches. */
-static void settle_automatic(struct session *s) {
+/* What the options leave to us: for dense models, whose items are one update each, smaller items and the slower decay of
+ * batches. */
+static void settle_items(struct session *s) {
     const struct shmt_config *c = &s->store->config;
     struct shmt_spec *spec = &s->store->spec;
+    if (s->model->dense && c->item == 0) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
+    if (s->model->dense) shmt_rate_settle(c, false, &spec->rate);
+}
+
+/* The rate by the data, when its weights are there. */
+static int settle_rate(struct session *s) {
+    struct shmt_spec *spec = &s->store->spec;
+    const struct shmt_weights_of trained = {s->split.train_example, spec->n_examples};
     const struct shmt_rate_wish wish = {.model = s->model,
                                         .with = &s->store->job.settings,
                                         .data = &s->train.data,
                                         .rule = &spec->rule,
+                                        .mean_weight = shmt_weights_mean(&s->train.data, &trained),
                                         .live = shmt_policy_is_live(&spec->policy)};
-    if (s->model->dense && c->item == 0) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
-    if (s->model->dense) shmt_rate_settle(c, false, &spec->rate);
-    if (!isnan(c->rate)) return;
+    if (!isnan(s->store->config.rate)) return 0;
     spec->rate.base = shmt_auto_rate(&wish);
-    if (shmt_auto_rate_is_held_up(&wish))
+    const int misfit = shmt_auto_rate_misfit(&wish);
+    if (misfit < 0)
         shmt_log(&s->store->log,
                  "the features are small (mean |x|^2 is %.2g, beside a bias of 1) and will be learned slowly: scale them up",
                  s->train.data.mean_square);
+    if (misfit > 0)
+        shmt_log(&s->store->log,
+                 "the features are large (mean |x|^2 is %.2g, beside a bias of 1), and the bias will be learned slowly: scale "
+                 "them down, to lengths near 1",
+                 s->train.data.mean_square);
+    return 0;
+}
+
+/* Parameters that do not begin at 0. The tables were made for this run, so nothing is in them yet. */
+static int begin_parameters(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    const struct shmtrain_batch all = {
+        .data = &s->train.data, .example = s->split.train_example, .n = (uint32_t)store->spec.n_examples};
+    for (uint32_t t = 0; t < store->n_tables && s->model->begin; t++) {
+        struct shmt_declared *d = &store->table[t];
+        d->value = calloc(shmt_table_floats(&d->table), sizeof *d->value);
+        if (!d->value)
+            return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to begin table \"%s\" with", d->table.name);
+        s->model->begin(&all, &store->job.settings, t, d->value);
+    }
+    return 0;
 }
 
 /* How many training examples each column occurs in. */
@@ -246,7 +275,7 @@ static int make_spec(struct session *s) {
     store->spec.board_bytes = store->job.board.bytes;
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
     store->job.settings.threads = s->crew.n_threads;
-    settle_automatic(s);
+    settle_items(s);
     store->spec.l2_shares = shmt_rule_regularises(&store->spec.rule) && store->spec.rule.kind != SHMT_RULE_FTRL &&
                             shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1 && !s->model->dense;
     return 0;
@@ -258,6 +287,12 @@ static char *name_validation(const struct session *s) {
     SHMT_PLAIN_NUMBERS;
     if (s->share > 0) return asprintf(&name, "%g of %s", s->share, s->train.name) < 0 ? NULL : name;
     return strdup(s->has_valid ? s->valid.name : "");
+}
+
+/* Generators know the log loss of their model on the examples that they keep for validation. It says nothing about other losses,
+ * nor about a model that was trained on other data. */
+static bool has_best_loss(const struct session *s) {
+    return s->store->config.valid[0] == '\0' && strcmp(s->model->loss, "log loss") == 0;
 }
 
 static void name_data(struct session *s) {
@@ -277,7 +312,7 @@ static void name_data(struct session *s) {
     r->valid.features = t->n_features;
     r->valid.nonzeros = s->has_valid ? v->n_nonzeros : 0;
     if (s->share > 0) shmt_split_nonzeros(&s->split, t, &r->dataset.nonzeros, &r->valid.nonzeros);
-    r->best_loss = s->has_valid ? v->best_loss : NAN;
+    r->best_loss = s->has_valid && has_best_loss(s) ? v->best_loss : NAN;
 }
 
 static int make_split(struct session *s) {
@@ -299,7 +334,8 @@ static int choose_memory(struct session *s) {
 
 /* Beside the segments. */
 static uint64_t work_bytes(const struct session *s) {
-    return s->store->spec.l2_shares ? 2 * s->store->table[0].table.rows * sizeof(float) : 0;
+    const uint64_t column_bytes = s->store->table[0].table.rows * sizeof(float);
+    return (s->store->spec.l2_shares ? 2 * column_bytes : 0) + (s->model->begin ? column_bytes : 0);
 }
 
 /* What a set will take of the free memory, of which reserved huge pages are no part. */
@@ -329,9 +365,10 @@ static int prepare(struct session *s, bool plan_only) {
     static const struct {
         int (*run)(struct session *);
         bool of_plan;
-    } STAGES[] = {{find_libraries, false}, {open_data, true},     {check_guess, false}, {count_data, true},
-                  {check_model, true},     {make_tables, true},   {make_split, true},   {make_spec, true},
-                  {choose_memory, true},   {check_memory, false}, {fill_data, false},   {make_l2_shares, false}};
+    } STAGES[] = {{find_libraries, false},   {open_data, true},      {check_guess, false}, {count_data, true},
+                  {check_model, true},       {make_tables, true},    {make_split, true},   {make_spec, true},
+                  {choose_memory, true},     {check_memory, false},  {fill_data, false},   {settle_rate, false},
+                  {begin_parameters, false}, {make_l2_shares, false}};
     s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         if (plan_only && !STAGES[i].of_plan) continue;

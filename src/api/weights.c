@@ -87,11 +87,18 @@ int shmt_weights_check(const struct shmt_config *config, const struct shmtrain_m
     return rc;
 }
 
-/* ---- filling ---- */
-
 static uint64_t trained_at(const struct shmt_weights_of *trained, uint64_t k) {
     return trained->example ? trained->example[k] : k;
 }
+
+double shmt_weights_mean(const struct shmtrain_data *data, const struct shmt_weights_of *trained) {
+    double sum = 0;
+    if (!data->weight) return 1;
+    for (uint64_t k = 0; k < trained->n; k++) sum += (double)data->weight[trained_at(trained, k)];
+    return sum / (double)trained->n;
+}
+
+/* ---- filling ---- */
 
 static void balance(const struct shmtrain_data *data, const struct shmt_weights_of *trained, float *of_class) {
     uint64_t count[SHMTRAIN_MAX_CLASSES] = {0}, n_classes = 0;

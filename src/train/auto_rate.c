@@ -41,13 +41,15 @@ static double reach_of(const struct shmt_rate_wish *w) {
 
 float shmt_auto_rate(const struct shmt_rate_wish *w) {
     const double bias = w->with->bias, n = (double)w->data->n_examples;
-    if (w->rule->kind == SHMT_RULE_SGD) return (float)sgd_rate(w);
-    if (w->rule->kind == SHMT_RULE_MOMENTUM) return (float)(sgd_rate(w) * (1 - (double)w->rule->momentum));
+    const double one_step = sgd_rate(w) / w->mean_weight;
+    if (w->rule->kind == SHMT_RULE_SGD) return (float)one_step;
+    if (w->rule->kind == SHMT_RULE_MOMENTUM) return (float)(one_step * (1 - (double)w->rule->momentum));
     const double nonzeros = n > 0 ? (double)w->data->n_nonzeros / n : 0;
     return (float)(reach_of(w) / sqrt(fmax((nonzeros + bias) * (w->data->mean_square + bias), LEAST_SQUARE)));
 }
 
-bool shmt_auto_rate_is_held_up(const struct shmt_rate_wish *w) {
+int shmt_auto_rate_misfit(const struct shmt_rate_wish *w) {
     const bool same_for_all = w->rule->kind == SHMT_RULE_SGD || w->rule->kind == SHMT_RULE_MOMENTUM;
-    return same_for_all && w->with->bias && w->data->mean_square < 0.05;
+    if (!same_for_all || !w->with->bias) return 0;
+    return w->data->mean_square < 0.05 ? -1 : w->data->mean_square > 1000;
 }

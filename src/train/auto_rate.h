@@ -11,9 +11,11 @@
  * each has a probability of 1/n at first, and the curvature begins with that; they take c = 3. In the end the right class and
  * its rivals are as steep as two, whatever n is: from 8 classes on, the curvature between is 0.375 / sqrt(n), by measurement.
  *
+ * Weights of examples multiply their steps, so the rate is divided by their mean: weights that are all the same change nothing.
+ *
  * momentum. Steps add up to 1 / (1 - m) times their size, so the rate of sgd times (1 - m).
  *
- * adagrad, ftrl, adam move each parameter by about r at first, whatever its gradients' size: a score by r * sum |x_j|, which is
+ * adagrad, ftrl, adam move each parameter by about r at first, whatever its gradients' size, the weights of examples included: a score by r * sum |x_j|, which is
  * r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant. */
 #ifndef SHMT_TRAIN_AUTO_RATE_H
 #define SHMT_TRAIN_AUTO_RATE_H
@@ -28,12 +30,14 @@ struct shmt_rate_wish {
     const struct shmtrain_settings *with; /* complete, the group included */
     const struct shmtrain_data *data;     /* of it, the numbers count */
     const struct shmt_rule *rule;
-    bool live; /* each work item is an update, or many; else there is one per batch */
+    double mean_weight; /* of the examples, above 0 */
+    bool live;          /* each work item is an update, or many; else there is one per batch */
 };
 
 float shmt_auto_rate(const struct shmt_rate_wish *wish);
 
-/* The features are so much smaller than the bias that sgd learns them slowly: a word about it may help. */
-bool shmt_auto_rate_is_held_up(const struct shmt_rate_wish *wish);
+/* Whether the features are so much smaller than the bias (-1) that sgd learns them slowly, or so much larger (1) that it learns
+ * the bias slowly: a word about it may help. */
+int shmt_auto_rate_misfit(const struct shmt_rate_wish *wish);
 
 #endif
