@@ -217,10 +217,33 @@ static int set_row(struct shmt_config *config, const struct shmt_option_row *row
     return refuse(row, given_as, value, e);
 }
 
+_Static_assert(N_ROWS <= 64, "shmt_config.given has a bit for each");
+
+/* Back to "automatic", or off, is as if it had not been set. */
+static void mark_given(struct shmt_config *config, size_t i, const char *value) {
+    const struct shmt_option_row *row = &ROWS[i];
+    const bool is_word = row->choices && row->kind != CHOICE && strcmp(value, row->choices) == 0;
+    const bool is_off = row->kind == SWITCH && strcmp(value, "0") == 0 && strcmp(row->option.standard, "0") == 0;
+    const uint64_t bit = UINT64_C(1) << i;
+    config->given = is_word || is_off || value[0] == '\0' ? config->given & ~bit : config->given | bit;
+}
+
+static int give_row(struct shmt_config *config, size_t i, const char *given_as, const char *value, struct shmt_error *e) {
+    const int rc = set_row(config, &ROWS[i], given_as, value, e);
+    if (rc == 0) mark_given(config, i, value);
+    return rc;
+}
+
+bool shmt_config_is_given(const struct shmt_config *config, const char *name) {
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (strcmp(ROWS[i].option.name, name) == 0) return (config->given >> i & 1) != 0;
+    return false;
+}
+
 int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,
                     struct shmt_error *e) {
     for (size_t i = 0; i < N_ROWS; i++)
-        if (strcmp(ROWS[i].option.name, name) == 0) return set_row(config, &ROWS[i], given_as, value, e);
+        if (strcmp(ROWS[i].option.name, name) == 0) return give_row(config, i, given_as, value, e);
     return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no option \"%.60s\"; shmtrain --help lists them", name);
 }
 
@@ -228,7 +251,7 @@ int shmt_config_set_from_environment(struct shmt_config *config, struct shmt_err
     for (size_t i = 0; i < N_ROWS; i++) {
         const char *name = ROWS[i].option.environment, *value = getenv(name);
         if (!value || value[0] == '\0') continue;
-        const int rc = set_row(config, &ROWS[i], name, value, e);
+        const int rc = give_row(config, i, name, value, e);
         if (rc < 0) return rc;
     }
     return 0;

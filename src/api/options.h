@@ -27,6 +27,7 @@ struct shmt_config {
     uint64_t guests;                /* places for workers that join; counts with a name only */
     char *name;                     /* of the store; "": none */
     char *mode, *write, *staleness; /* "": as the mode says */
+    uint64_t given; /* bit i: row i of the table was set, to something that is not "automatic" or off */
     char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };
 
@@ -52,6 +53,9 @@ void shmt_config_fini(struct shmt_config *config);
  * "SHMTRAIN_RATE"). */
 int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,
                     struct shmt_error *e);
+
+/* Whether an option was set, by whatever way, even to its default. */
+bool shmt_config_is_given(const struct shmt_config *config, const char *name);
 
 int shmt_config_set_from_environment(struct shmt_config *config, struct shmt_error *e);
 

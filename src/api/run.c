@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/effects.h"
 #include "api/manifest.h"
 #include "api/store_priv.h"
 #include "api/workers.h"
@@ -182,6 +183,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
     int rc = make_backend(store, crew, l2_shares);
     if (rc < 0) return rc;
     note_idle_workers(store);
+    shmt_note_effects(store);
     shmt_report_begin(store, crew);
     shmt_lease_publish(store, crew->n_threads);
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
