@@ -444,7 +444,7 @@ int shmt_train_prepare(struct shmtrain_store *store, const char *data,
                                            .train = &s.train,
                                            .valid = s.has_valid ? &s.valid : NULL,
                                            .train_example = s.split.train_example,
-                                           .work_bytes = work_bytes(&s)};
+                                           .work_bytes = rc == 0 ? work_bytes(&s) : 0};
     if (rc == 0) rc = use(store, &prepared, arg);
     end(&s);
     return rc;

@@ -73,9 +73,6 @@ static const struct topic TOPICS[] = {
 "--class-weight 1:3,-1:1 weighs labels; balanced gives all labels the same sum.\n"
 "--shuffle 0 takes the examples in their order.\n"
 "\n"
-"Elements of IDX files have no indices. A model of text whose indices begin at 1\n"
-"counts them from 1, else they are counted from 0, and a line says so.\n"
-"\n"
 "A bad line is refused with file, line and column. Data is read by all workers,\n"
 "and must fit into memory: what is needed is held against what there is first.\n"},
 
