@@ -15,8 +15,9 @@ static const struct command COMMANDS[] = {
      "A file that is called like a command is named with its folder: ./topo.\n",
      "* output quiet json progress", 0, 1, train_run},
     {"eval", "MODEL DATA", "how good a saved model is on data",
-     "Prints the loss, and what suits the model: accuracy, AUC, the error of a\n"
-     "regression, and which classes are taken for which.\n",
+     "Prints the loss (of a regression half the squared error), and what suits the\n"
+     "model: accuracy, AUC, the error of a regression, and which classes are taken\n"
+     "for which.\n",
      SCORING "json", 2, 2, eval_run},
     {"predict", "MODEL DATA", "predict the label of each example, one line for each",
      "DATA has a label in each line, which may be anything: it is not looked at. An\n"

@@ -42,7 +42,12 @@ static const struct topic TOPICS[] = {
 "  ftrl       2      --beta                    constant (no other is possible)\n"
 "State is in numbers for each parameter, in the same shared memory; adam needs 4\n"
 "in the live modes. --write atomic refuses adam and ftrl, whose numbers must fit\n"
-"one another. --l1 and --l2 work with all of them.\n"
+"one another.\n"
+"\n"
+"--l1 and --l2: all rules but ftrl minimise mean loss + l1 |w| + l2/2 |w|^2. ftrl\n"
+"holds them against the sum of its updates' gradients (McMahan et al. 2013): for\n"
+"the same strength take them as many times as large as the run makes updates (one\n"
+"for each example in async, for each batch in sync).\n"
 "\n"
 "--rate auto takes the rate from the data, the model and the optimizer; the run\n"
 "says which one it took. --schedule changes it, with e the epochs done so far:\n"
@@ -50,6 +55,8 @@ static const struct topic TOPICS[] = {
 "  inverse   rate / (1 + e / N)^X          --power X --decay-every N\n"
 "  step      times X after every N epochs  --decay-by X --decay-every N\n"
 "  cosine    half a cosine, down to 0 at the end of the run\n"
+"N is 3 for step; for inverse 1, or a tenth of a longer run where X is above 1:\n"
+"so it learns as long as it lasts. X is 2 in async, else (and for softmax) 0.5.\n"
 "--warmup N lets the rate grow from 0 during the first N epochs.\n"},
 
 {"data", "files, generated data, validation, weights",
@@ -71,6 +78,9 @@ static const struct topic TOPICS[] = {
 "of DATA that is not trained on. Generated data brings validation data with it.\n"
 "--weights FILE has a weight for each example of DATA, one in each line.\n"
 "--class-weight 1:3,-1:1 weighs labels; balanced gives all labels the same sum.\n"
+"A weight multiplies the example's loss, and with it the step. The train loss is\n"
+"the weighted one; validation has no weights. A factor that all weights share\n"
+"makes no longer steps: --rate auto is divided by their mean, but -r X is not.\n"
 "--shuffle 0 takes the examples in their order.\n"
 "\n"
 "A bad line is refused with file, line and column. Data is read by all workers,\n"
@@ -80,7 +90,8 @@ static const struct topic TOPICS[] = {
 "--model NAME (-M)\n"
 "  logistic  two labels, logistic loss; predicts probabilities\n"
 "  svm       two labels, hinge loss: a linear support vector machine\n"
-"  linear    any labels, squared loss: linear regression\n"
+"  linear    any labels, squared loss: linear regression. The loss is half the\n"
+"            squared error, (p-y)^2/2; the bias begins at the mean label\n"
 "  softmax   2 to 1,024 labels, cross-entropy; on dense rows, with OpenBLAS\n"
 "\n"
 "Labels may be any numbers (0 and 1, -1 and 1, 1 to 10); of two, the larger one\n"
@@ -158,7 +169,10 @@ static const struct topic TOPICS[] = {
 "  shmtrain eval MODEL DATA      loss, accuracy, AUC, confusion matrix; or --json\n"
 "  shmtrain predict MODEL DATA   a label for each example, one in each line, on\n"
 "                                stdout or to -o FILE; with --probabilities or\n"
-"                                --scores the model's outputs behind it\n"},
+"                                --scores the model's outputs behind it\n"
+"Squared loss is half the squared error, (p-y)^2/2. Of generated data the least\n"
+"log loss is known; it is shown where the model has this loss, and learned from\n"
+"the same data.\n"},
 
 {"progress", "what is seen while a run goes on",
 "--progress bar     live lines below those of the epochs that are done\n"
