@@ -1,5 +1,5 @@
-/* Options that do nothing in a run are said, each in one line, and the run goes on. Options that do something, or that nobody has
- * set, are not. */
+/* Options that do nothing in a run are said, each in one line, and the run goes on. Options that do something, or that nobody
+ * has set, are not. */
 #include "api_help.h"
 
 #include <stdbool.h>

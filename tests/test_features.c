@@ -1,5 +1,5 @@
-/* How features of IDX files, which have no ids, and of LIBSVM text, which has, meet in one model: whatever it was trained on. And
- * IDX examples without labels, which can be predicted. */
+/* How features of IDX files, which have no ids, and of LIBSVM text, which has, meet in one model, whatever it was trained on.
+ * And IDX examples without labels, which can be predicted. */
 #include "api_help.h"
 #include "folder_help.h"
 

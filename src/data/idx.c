@@ -1,5 +1,5 @@
-/* Images (or other examples) and labels in two IDX files, those of MNIST for instance, as a source. The examples come alone where
- * nobody needs labels.
+/* Images (or other examples) and labels in two IDX files, those of MNIST for instance, as a source. The examples come alone
+ * where nobody needs labels.
  *
  * Called through source.h. The values of an example are its elements, row by row; unsigned bytes become 0 .. 1. Both files are
  * unpacked whole into one anonymous mapping, which is set aside when they are opened, takes memory when they are unpacked, and
