@@ -65,8 +65,8 @@ struct shmtrain_model {
     /* The tables to make: (n <= SHMTRAIN_MODEL_TABLES) into `out`; returns n. Pure. Of `data`, only the numbers count. */
     uint32_t (*tables)(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out);
 
-    /* What table t begins with: `value` (rows, width) is zeros, and may be changed. `train`: all examples that are trained on, at
-     * once. Called once, in the application's process, before there are workers. NULL: zeros are right for all tables. */
+    /* What table t begins with: `value` (rows, width) is zeros, and may be changed. `train`: all examples that are trained on,
+     * at once. Called once, in the application's process, before there are workers. NULL: zeros are right for all tables. */
     void (*begin)(const struct shmtrain_batch *train, const struct shmtrain_settings *with, uint32_t t, float *value);
 
     /* One work item: compute gradients of the examples and push them. *loss_out: their loss before the update, summed. */

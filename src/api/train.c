@@ -289,8 +289,8 @@ static char *name_validation(const struct session *s) {
     return strdup(s->has_valid ? s->valid.name : "");
 }
 
-/* Generators know the log loss of their model on the examples that they keep for validation. It says nothing about other losses,
- * nor about a model that was trained on other data. */
+/* Generators know the log loss of their model on the examples that they keep for validation. It says nothing about other
+ * losses, nor about a model that was trained on other data. */
 static bool has_best_loss(const struct session *s) {
     return s->store->config.valid[0] == '\0' && strcmp(s->model->loss, "log loss") == 0;
 }

@@ -15,8 +15,8 @@
  *
  * momentum. Steps add up to 1 / (1 - m) times their size, so the rate of sgd times (1 - m).
  *
- * adagrad, ftrl, adam move each parameter by about r at first, whatever its gradients' size, the weights of examples included: a score by r * sum |x_j|, which is
- * r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant. */
+ * adagrad, ftrl, adam move each parameter by about r at first, whatever its gradients' size, weights of examples included: a
+ * score by r * sum |x_j|, which is r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant. */
 #ifndef SHMT_TRAIN_AUTO_RATE_H
 #define SHMT_TRAIN_AUTO_RATE_H
 
