@@ -76,9 +76,9 @@ struct shmtrain_store {
     char blas[64]; /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
     bool has_run;
+    bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */
     struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */
     struct shmt_plan_kept *plan;              /* the last one; NULL: none */
-    bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */
     struct shmt_trained trained;              /* it outlives later runs that fail before they begin */
     struct shmtrain_evaluation evaluation;    /* the last one */
     uint64_t *confusion;                      /* what it points to */
