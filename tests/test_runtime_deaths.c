@@ -13,6 +13,20 @@ static void a_death_is_noticed_and_named(void **state) {
     }
 }
 
+static void workers_are_called_by_the_numbers_that_they_have(void **state) {
+    const uint32_t number[] = {4, 17, 5};
+    (void)state;
+    shmt_team_body *const bodies[] = {die_second_by_kill, exit_second_with_3, exit_second_with_0};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct shmt_team_spec spec = spec_of(SHMT_TEAM_PROCESSES, 3, bodies[i]);
+        struct shmt_error e = {0};
+        store_relaxed(&shared->abort, 0);
+        spec.number = number;
+        assert_int_equal(shmt_team_run(&spec, &e), SHMTRAIN_E_DIED);
+        assert_memory_equal(e.text, "worker 17 (process ", 19);
+    }
+}
+
 static void lack_of_memory_is_named_when_the_kernel_counted_it(void **state) {
     (void)state;
     fake.oom_step = 1;
@@ -190,6 +204,7 @@ static void the_thread_that_started_a_team_may_end(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_death_is_noticed_and_named),
+        TEST(workers_are_called_by_the_numbers_that_they_have),
         TEST(lack_of_memory_is_named_when_the_kernel_counted_it),
         TEST(who_does_not_leave_is_killed_after_the_grace),
         TEST(workers_that_are_stopped_and_continued_go_on),

@@ -1,6 +1,8 @@
 /* Bodies of workers: see workers.h. */
 #include "api/workers.h"
 
+#include <stdlib.h>
+
 /* One thread of one worker, in whose process `inner` runs the threads. */
 struct lane {
     const struct shmt_workers *workers;
@@ -58,6 +60,13 @@ static int worker_body(void *arg, uint32_t rank, struct shmt_team *team, struct 
 
 int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_driver *driver) {
     struct shmt_workers w = *workers; /* bodies get it without `const` */
+    const struct shmt_spec *run = &w.store->spec;
+    const uint32_t lanes = w.crew->n_seats / w.crew->n_workers, run_lanes = (run->n_seats - run->n_guests) / run->n_workers;
+    uint32_t *number = w.seat ? calloc(w.crew->n_workers, sizeof *number) : NULL;
+    if (w.seat && !number)
+        return shmt_fail(&w.store->error, SHMTRAIN_E_MEMORY, "no memory for the numbers of %u workers", w.crew->n_workers);
+    for (uint32_t i = 0; number && i < w.crew->n_workers; i++)
+        number[i] = w.seat[i * lanes] / run_lanes; /* as the run counts */
     const struct shmt_team_spec spec = {.kind = w.crew->kind,
                                         .n = w.crew->n_workers,
                                         .body = worker_body,
@@ -65,6 +74,9 @@ int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_drive
                                         .abort = w.abort,
                                         .roused = rouse_from_worker,
                                         .grace_ms = SHMT_GRACE_MS,
-                                        .what = "training"};
-    return shmt_drive(w.store, &spec, driver);
+                                        .what = "training",
+                                        .number = number};
+    const int rc = shmt_drive(w.store, &spec, driver);
+    free(number);
+    return rc;
 }

@@ -6,20 +6,25 @@
 #include <string.h>
 #include <sys/wait.h>
 
+/* What messages call it: a guest's workers have numbers of the run that it has joined. */
+static uint32_t number_of(const struct shmt_team *team, uint32_t rank) {
+    return team->spec.number ? team->spec.number[rank] : rank;
+}
+
 static int describe_death(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {
     const struct shmt_team_end *end = &team->ledger->end[rank];
     if (WIFSIGNALED(end->wait_status)) {
         const int number = WTERMSIG(end->wait_status);
         return shmt_fail(
-            e, SHMTRAIN_E_DIED, "worker %u (process %d) was killed by signal %d (%s) while %s%s", rank, end->last_pid, number,
-            strsignal(number), team->what,
+            e, SHMTRAIN_E_DIED, "worker %u (process %d) was killed by signal %d (%s) while %s%s", number_of(team, rank),
+            end->last_pid, number, strsignal(number), team->what,
             end->short_of_memory ? ", perhaps for lack of memory: the kernel ended a process for that meanwhile" : "");
     }
     if (WEXITSTATUS(end->wait_status) == 0)
-        return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) left by exit(0) while %s, without finishing", rank,
-                         end->last_pid, team->what);
-    return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) ended with exit status %d while %s", rank, end->last_pid,
-                     WEXITSTATUS(end->wait_status), team->what);
+        return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) left by exit(0) while %s, without finishing",
+                         number_of(team, rank), end->last_pid, team->what);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) ended with exit status %d while %s", number_of(team, rank),
+                     end->last_pid, WEXITSTATUS(end->wait_status), team->what);
 }
 
 static int describe_failure(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {
@@ -27,10 +32,10 @@ static int describe_failure(const struct shmt_team *team, uint32_t rank, struct 
     if (!load_acquire(&end->returned)) return describe_death(team, rank, e); /* pairs with the worker's release */
     if (end->status > 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "worker %u returned %d while %s, which is no status: 0 or a code from status.h is", rank, end->status,
-                         team->what);
+                         "worker %u returned %d while %s, which is no status: 0 or a code from status.h is",
+                         number_of(team, rank), end->status, team->what);
     if (end->error.text[0]) return shmt_fail(e, end->status, "%s", end->error.text);
-    return shmt_fail(e, end->status, "worker %u failed while %s with %s, and said no more", rank, team->what,
+    return shmt_fail(e, end->status, "worker %u failed while %s with %s, and said no more", number_of(team, rank), team->what,
                      shmtrain_status_name(end->status));
 }
 

@@ -46,6 +46,8 @@ struct shmt_team_spec {
         void *arg);    /* after *abort is set, to wake sleepers: in the supervisor, or in the failing thread; may be NULL */
     uint32_t grace_ms; /* after a failure, until the others are killed (processes) */
     const char *what;  /* "training", "reading data": for messages; at most 63 characters of it are kept */
+    const uint32_t
+        *number; /* (n) what the workers are called in messages; NULL: their ranks. Kept by the caller until the end */
 };
 
 /* Starts it, and returns when all workers are there (they run already). Errors: _USAGE (n), _SYSTEM or _MEMORY (fork, pipe,
