@@ -161,7 +161,7 @@ static void a_killed_worker_of_a_guest_ends_that_guest_alone(void **state) {
     assert_int_equal(kill(program_worker(guest, 1), SIGKILL), 0);
     program_finish(guest);
     program_assert_status(guest, 1);
-    assert_error(guest, "worker 1 (process ");
+    assert_error(guest, "worker 3 (process "); /* the run has two of its own */
     program_wait_for(run, ERR, "joined by name) died");
     struct program *next = START("join", "-w", "2", g_name); /* the places are free again */
     wait_for_work(next);
