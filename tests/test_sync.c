@@ -220,6 +220,28 @@ static void a_waiter_says_for_whom_and_how_long(void **state) {
     group_destroy(group);
 }
 
+/* Workers come in the order of their ranks: whoever slept for the next one would be woken by each. */
+static void who_waits_for_many_sleeps_for_the_last(void **state) {
+    (void)state;
+    struct group *group = group_create(4);
+    struct member_arg arg = {.group = group, .n = 4, .self = 0, .target = 3, .result = -1};
+    const struct shmt_gates mine = gates_of(group, 4, 0, 0);
+    pthread_t thread;
+    shmt_gate_reach(&mine, SHMT_GATE_CLOCK, 3);
+    assert_int_equal(pthread_create(&thread, NULL, wait_once, &arg), 0);
+    for (uint32_t i = 1; i < 4; i++) {
+        const struct shmt_gates late = gates_of(group, 4, i, 0);
+        until_asleep(group, 0);
+        const uint32_t code = load_seq_cst(&group->gate[0].asleep);
+        assert_true(code == 0 || code == 4 << 1); /* 0: it looks up ten times a second */
+        shmt_gate_reach(&late, SHMT_GATE_CLOCK, 3);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(arg.result, 0);
+    assert_int_equal(arg.for_whom, 3);
+    group_destroy(group);
+}
+
 static void progress_that_is_not_enough_does_not_wake(void **state) {
     (void)state;
     struct group *group = group_create(3);
@@ -416,6 +438,7 @@ int main(void) {
         cmocka_unit_test(nobody_passes_a_meeting_early_with_more_workers_than_processors),
         cmocka_unit_test(no_wake_up_is_lost),
         cmocka_unit_test(a_waiter_says_for_whom_and_how_long),
+        cmocka_unit_test(who_waits_for_many_sleeps_for_the_last),
         cmocka_unit_test(progress_that_is_not_enough_does_not_wake),
         cmocka_unit_test(a_member_that_leaves_releases_those_who_wait_for_it),
         cmocka_unit_test(abort_releases_sleepers_and_spinners),

@@ -26,8 +26,9 @@
 #define NAP_NS         100000000u /* the longest sleep: the watch words are looked at ten times a second */
 #define LOOKS_PER_TIME 32u        /* looks at the missing member's word between two looks at the time and the watch words */
 
-/* Members that are still to be seen: `left` of them, from `at` on, around the circle. What was seen once stays true,
- * because the words only grow, so each member is seen once. */
+/* Members that are still to be seen: `left` of them, from `at` on downwards, around the circle. What was seen once stays true,
+ * because the words only grow, so each member is seen once. Downwards, because workers are started upwards: those who are there
+ * already sleep for the last one, and are not all woken by each that comes. */
 struct look {
     uint32_t at, left;
 };
@@ -89,7 +90,7 @@ static bool reached(const struct shmt_gates *gates, enum shmt_gate_word word, ui
 static bool somebody_missing(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, struct look *look) {
     while (look->left > 0) {
         if (counts(gates, look->at) && !reached(gates, word, target, look->at)) return true;
-        look->at = look->at + 1 < gates->n ? look->at + 1 : 0;
+        look->at = (look->at > 0 ? look->at : gates->n) - 1;
         look->left--;
     }
     return false;
@@ -129,7 +130,7 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
 
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint64_t *waited_ns_out,
                     uint32_t *for_whom_out) {
-    struct look look = {.at = gates->self + 1 < gates->n ? gates->self + 1 : 0, .left = gates->n};
+    struct look look = {.at = (gates->self > 0 ? gates->self : gates->n) - 1, .left = gates->n};
     uint64_t begun_ns = 0;
     uint32_t for_whom = NOBODY;
     int gave_up = 0;
