@@ -44,6 +44,8 @@ static struct shmtrain_report ordinary(void) {
                                     .staleness = UINT64_MAX,
                                     .quorum = 8,
                                     .replicas = "one",
+                                    .with_accuracy = 1,
+                                    .with_auc = 1,
                                     .workers = 8,
                                     .threads = 1,
                                     .n_epochs = 2,
@@ -189,6 +191,35 @@ static void without_validation_its_columns_are_not_there(void **state) {
     assert_string_equal(heading, "epoch  train loss  examples/s   seconds");
     shmtrain_report_line(&r, &TWO_EPOCHS[0], line, sizeof line);
     assert_int_equal(strlen(line), strlen(heading));
+}
+
+static void columns_that_the_model_does_not_fill_are_not_there(void **state) {
+    struct shmtrain_report r = ordinary();
+    char heading[128], line[128];
+    (void)state;
+    r.with_auc = 0;
+    shmtrain_report_heading(&r, heading, sizeof heading);
+    assert_string_equal(heading, "epoch  train loss  valid loss  accuracy  examples/s   seconds");
+    shmtrain_report_line(&r, &TWO_EPOCHS[0], line, sizeof line);
+    assert_int_equal(strlen(line), strlen(heading));
+    r.with_accuracy = 0;
+    shmtrain_report_heading(&r, heading, sizeof heading);
+    assert_string_equal(heading, "epoch  train loss  valid loss  examples/s   seconds");
+    shmtrain_report_line(&r, &TWO_EPOCHS[0], line, sizeof line);
+    assert_int_equal(strlen(line), strlen(heading));
+}
+
+static void one_is_one(void **state) {
+    struct shmtrain_report r = ordinary();
+    char text[2048];
+    (void)state;
+    r.updates = 1;
+    r.batch = 1;
+    r.write = "aggregate";
+    shmtrain_report_opening(&r, text, sizeof text);
+    assert_non_null(strstr(text, "one update per batch of 1 example, all wait for it\n"));
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_non_null(strstr(text, " 1 update, "));
 }
 
 static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
@@ -360,6 +391,8 @@ int main(void) {
         TEST(a_file_name_that_is_no_utf8_is_still_named),
         TEST(ordinary_lines_stand_under_their_headings),
         TEST(without_validation_its_columns_are_not_there),
+        TEST(columns_that_the_model_does_not_fill_are_not_there),
+        TEST(one_is_one),
         TEST(opening_and_summary_say_what_runs_and_what_came_out),
         TEST(what_is_out_of_the_ordinary_has_words_of_its_own),
         TEST(no_line_is_wider_than_80_columns),

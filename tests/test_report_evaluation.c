@@ -61,7 +61,7 @@ static void a_regression_has_no_accuracy_and_no_matrix(void **state) {
     (void)state;
     assert_text(&e,
                 "model       linear, 4 examples\n"
-                "squared loss 1.62500\n"
+                "loss        1.62500 (squared loss)\n"
                 "RMSE        1.8028\n");
 }
 

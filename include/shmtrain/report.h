@@ -42,11 +42,12 @@ struct shmtrain_report {
     double wait_fraction;       /* of the workers' training time */
     double lost_updates;        /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
                                    asked for (option count-lost) */
-    uint32_t guests;            /* places for workers that join by name */
-    uint32_t numa_nodes;        /* that the run's memory is spread over; 1: no policy was needed */
-    const char *numa;           /* the policy: "off", "interleave", "bind" */
-    uint64_t page_bytes;        /* of the store's memory */
-    const char *blas;           /* the BLAS and its kernel, "OpenBLAS 0.3.21 Zen"; "": none was used */
+    uint32_t with_accuracy, with_auc; /* 1: the model classifies; two classes */
+    uint32_t guests;                  /* places for workers that join by name */
+    uint32_t numa_nodes;              /* that the run's memory is spread over; 1: no policy was needed */
+    const char *numa;                 /* the policy: "off", "interleave", "bind" */
+    uint64_t page_bytes;              /* of the store's memory */
+    const char *blas;                 /* the BLAS and its kernel, "OpenBLAS 0.3.21 Zen"; "": none was used */
     uint64_t parameter_bytes;
     uint64_t parameters_xxh64; /* XXH64, seed 0, of the final parameters: tables in order, rows in order, little-endian f32 */
 };

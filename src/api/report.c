@@ -33,6 +33,8 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->write = shmt_write_name(spec->policy.write);
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";
+    r->with_accuracy = store->job.model && store->job.model->task != SHMTRAIN_REGRESSION;
+    r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
     r->optimizer = shmt_rule_name(spec->rule.kind);
     r->schedule = shmt_rate_name(&spec->rate);
     r->staleness = spec->policy.staleness;

@@ -225,7 +225,8 @@ static int take_operands(const struct found *found, int first, struct arguments 
     if (n > c->most && c == command_at(0))
         return talk_refuse("one data file at a time: what is \"%s\"?", found->operand[first + c->most]);
     if (n > c->most)
-        return talk_refuse("shmtrain %s %s: what is \"%s\"?", c->name, c->operands, found->operand[first + c->most]);
+        return talk_refuse("shmtrain %s%s%s: what is \"%s\"?", c->name, c->operands[0] != '\0' ? " " : "", c->operands,
+                           found->operand[first + c->most]);
     if (n < c->least && !out->help && !out->version)
         return talk_refuse("shmtrain %s %s: %s missing; shmtrain help %s says more", c->name, c->operands,
                            c->least - n > 1 ? "these are"

@@ -1,8 +1,9 @@
 /* The display's terminal: see display.h. What is drawn is decided in draw.c.
  *
  * A frame is one write: begin synchronized update, a line that stays above it if there is one, the lines (each erased to its
- * end), erase what is below, cursor back up, end of the update: nothing is erased before what replaces it is there. A signal handler that prints finds the cursor at rest, unless the terminal was so slow that the write
- * had to wait in the middle: then the rest of the frame is dropped, and the next one comes a tenth of a second later. */
+ * end), erase what is below, cursor back up, end of the update: nothing is erased before what replaces it is there. A signal
+ * handler that prints finds the cursor at rest, unless the terminal was so slow that the write had to wait in the middle: then
+ * the rest of the frame is dropped, and the next one comes a tenth of a second later. */
 #include "cli/display.h"
 
 #include <errno.h>

@@ -11,6 +11,7 @@
 #include "report/json_priv.h"
 #include "report/words_priv.h"
 
+#define NAME_COLUMNS   11 /* of what a line is about */
 #define MOST_OF_MATRIX 10 /* classes: more do not fit 80 columns */
 #define MOST_MISTAKES  10 /* kinds of them that are listed instead */
 
@@ -74,7 +75,10 @@ char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
     FILE *f = open_memstream(&text, &bytes);
     if (!f) return NULL;
     fprintf(f, "model       %.40s, %s examples\n", e->model, count_text(e->examples, count));
-    fprintf(f, "%-11.24s %.5f\n", e->loss_name, e->loss);
+    if (strlen(e->loss_name) <= NAME_COLUMNS)
+        fprintf(f, "%-*s %.5f\n", NAME_COLUMNS, e->loss_name, e->loss);
+    else
+        fprintf(f, "%-*s %.5f (%.24s)\n", NAME_COLUMNS, "loss", e->loss, e->loss_name);
     if (!isnan(e->accuracy)) fprintf(f, "accuracy    %.2f %%\n", 100 * e->accuracy);
     if (!isnan(e->auc)) fprintf(f, "AUC         %.4f\n", e->auc);
     if (!isnan(e->root_mean_square_error)) fprintf(f, "RMSE        %.5g\n", e->root_mean_square_error);

@@ -52,8 +52,8 @@ static void add_machine(struct text *t, const struct shmtrain_plan *plan) {
         cores += plan->node[i].cores;
         cpus += plan->node[i].cpus;
     }
-    add(t, "machine     %s: %" PRIu32 " node%s, %" PRIu32 " cores, %" PRIu32 " processors to use\n", plan->machine,
-        plan->n_nodes, plan->n_nodes == 1 ? "" : "s", cores, cpus);
+    add(t, "machine     %s: %" PRIu32 " node%s, %" PRIu32 " core%s, %" PRIu32 " processor%s to use\n", plan->machine,
+        plan->n_nodes, plan->n_nodes == 1 ? "" : "s", cores, cores == 1 ? "" : "s", cpus, cpus == 1 ? "" : "s");
     if (plan->data[0] != '\0') {
         add(t, "data        ");
         add_name(t, plan->data);

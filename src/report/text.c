@@ -39,11 +39,17 @@ static void cell(char *out, size_t bytes, int width, int digits, double x) {
     add(out, bytes, " %*s", width, text);
 }
 
+static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
 static int has_valid(const struct shmtrain_report *r) { return r->valid.name[0] != '\0'; }
 
 void shmtrain_report_heading(const struct shmtrain_report *r, char *out, size_t bytes) {
     SHMT_PLAIN_NUMBERS;
-    snprintf(out, bytes, "epoch  train loss%s  examples/s   seconds", has_valid(r) ? "  valid loss  accuracy     AUC" : "");
+    snprintf(out, bytes, "epoch  train loss%s  examples/s   seconds",
+             has_valid(r) ? r->with_auc        ? "  valid loss  accuracy     AUC"
+                            : r->with_accuracy ? "  valid loss  accuracy"
+                                               : "  valid loss"
+                          : "");
 }
 
 void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain_epoch *epoch, char *out, size_t bytes) {
@@ -54,11 +60,11 @@ void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain
     if (has_valid(r)) {
         add(out, bytes, " ");
         cell(out, bytes, 10, 5, epoch->valid_loss);
-        if (isnan(epoch->valid_accuracy))
+        if (r->with_accuracy && isnan(epoch->valid_accuracy))
             add(out, bytes, "  %8s", "-");
-        else
+        else if (r->with_accuracy)
             add(out, bytes, "  %6.2f %%", 100 * epoch->valid_accuracy);
-        cell(out, bytes, 7, 4, epoch->valid_auc);
+        if (r->with_auc) cell(out, bytes, 7, 4, epoch->valid_auc);
     }
     add(out, bytes, "  %10s ", shmt_short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
     cell(out, bytes, 8, 3, epoch->seconds);
@@ -74,11 +80,11 @@ static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t feat
 static void add_choices(char *out, size_t bytes, const struct shmtrain_report *r) {
     add(out, bytes, "mode        %s: ", r->mode);
     if (strcmp(r->write, "aggregate") == 0)
-        add(out, bytes, "one update per batch of %u examples, all wait for it\n", r->batch);
+        add(out, bytes, "one update per batch of %u example%s, all wait for it\n", r->batch, plural(r->batch));
     else if (r->staleness == 0)
-        add(out, bytes, "all meet after %u examples each\n", r->item); /* the mode's name says the rest */
+        add(out, bytes, "all meet after %u example%s each\n", r->item, plural(r->item)); /* the mode's name says the rest */
     else if (r->blas && r->blas[0] != '\0') /* a dense model's products are worth it for many examples only */
-        add(out, bytes, "%s updates of %u examples, no waits\n", r->write, r->item);
+        add(out, bytes, "%s updates of %u example%s, no waits\n", r->write, r->item, plural(r->item));
     else
         add(out, bytes, "%s updates after each example, nobody waits\n", r->write);
 }
@@ -165,8 +171,8 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     add(out, bytes, " s (");
     add_number(out, bytes, 8, 3, r->train_seconds);
     add(out, bytes, " s of training), %s examples/s", shmt_short_number(r->examples_per_second, text[0]));
-    add(out, bytes, "\n            %s updates, %.1f %% of the workers' time waiting\n",
-        shmt_short_number((double)r->updates, text[1]), 100 * r->wait_fraction);
+    add(out, bytes, "\n            %s update%s, %.1f %% of the workers' time waiting\n",
+        shmt_short_number((double)r->updates, text[1]), plural(r->updates), 100 * r->wait_fraction);
     if (!isnan(r->lost_updates)) {
         add(out, bytes, "lost        ");
         add_number(out, bytes, 6, 2, 100 * r->lost_updates);
