@@ -40,7 +40,8 @@ static const struct command COMMANDS[] = {
      "force", 1, 1, rm_run},
     {"join", "NAME", "join a run as further workers",
      "The run must have a name (--name) and places for guests (--guests). Who joins\n"
-     "begins with the next epoch, and leaves at the end of one on SIGINT.\n",
+     "begins with the next epoch, and leaves at the end of one on SIGINT. Ctrl-Z here\n"
+     "makes the whole run wait until fg.\n",
      "workers threads spawn bind quiet json progress", 1, 1, join_run},
     {"watch", "NAME", "look on at a run until it is over",
      "The run must have a name (--name). It does not notice who watches.\n", "quiet json progress", 1, 1, watch_run},

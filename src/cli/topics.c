@@ -144,6 +144,7 @@ static const struct topic TOPICS[] = {
 "--guests is the number of places that are kept free for workers that join. They\n"
 "begin with the next epoch, and leave at the end of one (Ctrl-C). The result of\n"
 "a sync run has the same bits with and without them. Who watches is not noticed.\n"
+"Ctrl-Z in a join stops its workers only, and the whole run waits until fg.\n"
 "A name has letters, digits, '.', '_' and '-', at most 63 of them, and does not\n"
 "begin with '.' or '-'.\n"},
 
@@ -184,12 +185,13 @@ static const struct topic TOPICS[] = {
 "The bar is the whole run, with a segment for each epoch where there is room. The\n"
 "loss is the mean of this epoch so far; behind it stand those of the epochs that\n"
 "are done as blocks, low ones for low losses, and the last change. A worker's bar\n"
-"is its time: computing, waiting for others, the rest. Where workers are too many\n"
-"they are summed up, and each is a block: the higher, the more it computes.\n"
-"Blocks need a UTF-8 locale.\n"
+"is its time: computing, waiting for others, evaluating. Time without a processor\n"
+"counts as what it interrupts. Where workers are too many they are summed up, and\n"
+"each is a block: the higher, the more it computes. Blocks need a UTF-8 locale.\n"
 "\n"
 "Only a terminal gets escape sequences; TERM=dumb is none, and NO_COLOR=1 leaves\n"
-"out the colours. Ctrl-Z stops a run with all its workers, fg goes on.\n"},
+"out the colours. Ctrl-Z stops a run with all its workers, fg goes on. The others\n"
+"wait for a worker that is stopped alone.\n"},
 
 {"environment", "variables that are looked at",
 "SHMTRAIN_WORKERS, SHMTRAIN_MODE, ...\n"
