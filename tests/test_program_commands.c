@@ -256,6 +256,7 @@ static void options_and_words_that_a_command_does_not_use_are_refused(void **sta
         {2, "help does not use --workers", {"-w", "2", "help"}},
         {2, "shmtrain eval MODEL DATA: the last one is missing", {"eval", "m"}},
         {2, "shmtrain eval MODEL DATA: what is \"x\"?", {"eval", "m", "d", "x"}},
+        {2, "shmtrain ls: what is \"x\"?", {"ls", "x"}},
         {2, "shmtrain predict MODEL DATA: these are missing", {"predict"}},
         {2, "take --scores or --probabilities, not both", {"predict", "--scores", "--probabilities", "m", "d"}},
         {2, "--workers 0: expected", {"eval", "-w", "0", "m", "d"}},
