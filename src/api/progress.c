@@ -99,8 +99,8 @@ static bool is_here(const struct shmtrain_store *store, uint32_t first_seat) {
     return first_seat < own || (store->ops->occupied && store->ops->occupied(store->job.store, first_seat) != 0);
 }
 
-/* Where nothing is validated, the ends of epochs are one more wait for the others, or for the chief. So are a guest's time before
- * it is let in, and anybody's who has no work left: what is neither work nor evaluation. */
+/* Where nothing is validated, the ends of epochs are one more wait for the others, or for the chief. So are a guest's time
+ * before it is let in, and anybody's who has no work left: what is neither work nor evaluation. */
 static void divide_time(const struct shmtrain_store *store, const struct sums *before, const struct sums *now, double ns,
                         struct shmtrain_worker_progress *p) {
     const bool validates = store->job.board.n_valid > 0;

@@ -12,8 +12,8 @@ enum { SHMT_WATCH_LISTENER, SHMT_WATCH_CALLER, SHMT_N_WATCHES };
 /* Tells the listener, when it wants to know and the last time is a tenth of a second ago. By the thread that drives the run. */
 void shmt_progress_tick(struct shmtrain_store *store);
 
-/* Milliseconds until that is due, at least 1 and at most `most`: whoever waits longer would tell only when an epoch has ended, and
- * of short epochs nothing but their beginnings. */
+/* Milliseconds until that is due, at least 1 and at most `most`: whoever waits longer would tell only when an epoch has ended,
+ * and of short epochs nothing but their beginnings. */
 int shmt_progress_due_ms(const struct shmtrain_store *store, int most);
 
 void shmt_progress_forget(struct shmtrain_store *store); /* frees what was kept */

@@ -58,7 +58,7 @@ struct shmt_tally {
 struct shmt_counters {
     _Atomic uint64_t examples, updates;
     _Atomic uint64_t touched; /* count_lost: updates of single floats */
-    /* Times are read by shmt_meter_read (ps/meter.h). Waits are those of training, not those for evaluation or for a late start. */
+    /* Times are read by shmt_meter_read (ps/meter.h). Waits are those of training, not for evaluation or for a late start. */
     _Atomic uint64_t wait_clock_ns, wait_epoch_ns;
     _Atomic uint64_t busy_ns;     /* at work, with what comes between two pieces */
     _Atomic uint64_t evaluate_ns; /* between two epochs: evaluation, and the waits for it */

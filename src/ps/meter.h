@@ -1,8 +1,8 @@
 /* What a seat's time goes to: one of its counters at a time, or none. The session says when it works and when an epoch ends, a
  * backend when it waits; displays read the counters at any time, and so see what goes on at the moment, too.
  *
- * A counter that rests holds a sum of nanoseconds; one that grows holds that sum minus the (monotonic) time at which it began to,
- * which is negative, because nobody has counted longer than the machine runs. So one word says both, and is read whole. */
+ * A counter that rests holds a sum of nanoseconds; one that grows holds that sum minus the (monotonic) time at which it began
+ * to, which is negative, because nobody has counted longer than the machine runs. So one word says both, and is read whole. */
 #ifndef SHMT_PS_METER_H
 #define SHMT_PS_METER_H
 
@@ -30,7 +30,8 @@ static inline uint64_t shmt_meter_read(const _Atomic uint64_t *word, uint64_t no
     return shmt_meter_grows(x + now_ns) ? 0 : x + now_ns;
 }
 
-/* The owner has just sat down. Whoever died here before has left a counter growing, and nobody knows until when it should have. */
+/* The owner has just sat down. Whoever died here before has left a counter growing, and nobody knows until when it should
+ * have. */
 static inline void shmt_meter_begin(struct shmt_seat *seat) {
     struct shmt_counters *c = seat->counters;
     _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns, &c->evaluate_ns};
