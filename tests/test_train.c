@@ -168,10 +168,11 @@ static int note_step(shmtrain_session *s, const struct shmtrain_batch *batch, co
     return step(s, batch, with, loss_out);
 }
 
-/* The chief does not get a processor before the other one has worked for a while. */
+/* Behind its first meeting the chief does not get a processor before the other one has worked for a while. */
 static int meet_late(struct shmt_seat *seat) {
+    static int n_meetings_of_chief;
     const int rc = SHMT_BACKEND_SHM.meet(seat);
-    if (rc < 0 || seat->rank != 0 || load_relaxed(&g_others_work)) return rc;
+    if (rc < 0 || seat->rank != 0 || n_meetings_of_chief++ > 0) return rc;
     while (!load_relaxed(&g_others_work)) usleep(1000);
     usleep(50000);
     return rc;
