@@ -127,7 +127,7 @@ static void the_report_names_the_library_and_its_kernel(void **state) {
     assert_non_null(blas);
     assert_int_equal(strncmp(blas, "OpenBLAS ", 9), 0);
     char line[160];
-    snprintf(line, sizeof line, "model       softmax, sgd with rate 0.2479 inverse, l2 0\n            on %s\n", blas);
+    snprintf(line, sizeof line, "model       softmax, sgd with rate 0.2479 cosine, l2 0\n            on %s\n", blas);
     p = RUN("-M", "softmax", "-e", "1", "-r", "0.2479", DATA);
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[OUT], line));

@@ -205,6 +205,11 @@ void shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
 
 /* ---- guests that die ---- */
 
+/* What a user calls a worker may have several seats, one for each of its threads. */
+static uint32_t worker_of(const struct shmt_spec *spec, uint32_t rank) {
+    return rank / ((spec->n_seats - spec->n_guests) / spec->n_workers);
+}
+
 static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     char whose[40] = "";
     _Atomic uint32_t *abort_word = store->ops->abort_word(store->job.store);
@@ -213,11 +218,12 @@ static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     store->ops->rouse(store->job.store);
     if (pid != UINT32_MAX) snprintf(whose, sizeof whose, "process %u, ", pid);
     shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED,
-              "worker %u (%sjoined by name) died or gave up while training: a gradient of it is missing", rank, whose);
+              "worker %u (%sjoined by name) died or gave up while training: a gradient of it is missing",
+              worker_of(&store->spec, rank), whose);
 }
 
-/* The mark of the seat is ours: nobody who lives has it, and nobody takes it. */
-static void mourn(struct shmtrain_store *store, uint32_t rank) {
+/* The mark of the seat is ours: nobody who lives has it, and nobody takes it. `named`: the worker that a line was about. */
+static void mourn(struct shmtrain_store *store, uint32_t rank, uint32_t *named) {
     const uint32_t pid = store->ops->occupied(store->job.store, rank);
     if (pid == 0) return; /* it has left meanwhile */
     if (!store->ops->mourn(store->job.store, rank)) {
@@ -226,19 +232,23 @@ static void mourn(struct shmtrain_store *store, uint32_t rank) {
     }
     store->ops->rouse(store->job.store);
     if (pid == UINT32_MAX) return; /* mourned before, and counted in by the chief at the same moment */
-    shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others go on without it", rank, pid);
+    const uint32_t worker = worker_of(&store->spec, rank);
+    if (worker == *named) return; /* the same one's next thread */
+    *named = worker;
+    shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others go on without it", worker, pid);
 }
 
 /* Guests hold their mark from before they take the seat until after they have left. */
 int shmt_lease_tick(struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     struct shmt_lease *lease = &store->lease;
+    uint32_t named = UINT32_MAX;
     if (!lease->held) return 0;
     for (uint32_t rank = spec->n_seats - spec->n_guests; rank < spec->n_seats && lease->lost.status == 0; rank++) {
         struct shmt_error ignored = {0}; /* where the system does not lock, nobody can tell: as if the guest were alive */
         if (store->ops->occupied(store->job.store, rank) == 0) continue;
         if (shmt_mark_hold(lease->fd, SHMT_MARK_GUEST(rank), &ignored) != 1) continue;
-        mourn(store, rank);
+        mourn(store, rank, &named);
         shmt_mark_drop(lease->fd, SHMT_MARK_GUEST(rank));
     }
     return lease->lost.status;

@@ -61,7 +61,7 @@ static const struct shmt_option_row ROWS[] = {
      CHOICE, AT(optimizer), 0, 0, "sgd|momentum|adagrad|adam|ftrl"},
     {{"rate", 'r', "X", "auto", ENV("RATE"), LEARN, "learning rate; auto: by the data, mode and optimizer"},
      REAL, AT(rate), 1e-12, 1e12, "auto"},
-    {{"schedule", 0, "NAME", "auto", ENV("SCHEDULE"), LEARN, "constant, inverse, step or cosine; auto: sgd inverse"},
+    {{"schedule", 0, "NAME", "auto", ENV("SCHEDULE"), LEARN, "constant, inverse, step or cosine; auto: by model, optimizer"},
      CHOICE, AT(schedule), 0, 0, "auto|constant|inverse|step|cosine"},
     {{"power", 0, "X", "auto", ENV("POWER"), LEARN, "inverse: rate / (1 + epochs / N)^X; auto: async 2, else 0.5"},
      REAL, AT(power), 0, 8, "auto"},

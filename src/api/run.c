@@ -54,6 +54,10 @@ static int schedule_of_config(const struct shmt_config *c, enum shmt_rule_kind r
     return rule == SHMT_RULE_SGD || rule == SHMT_RULE_MOMENTUM ? SHMT_RATE_INVERSE : SHMT_RATE_CONSTANT;
 }
 
+bool shmt_rate_is_named(const struct shmt_config *c) {
+    return strcmp(c->schedule, "auto") != 0 || !isnan(c->power) || !isnan(c->decay_every);
+}
+
 void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate *rate) {
     const double tenth = fmax(1, (double)c->epochs / 10);
     rate->power = !isnan(c->power) ? (float)c->power : noisy ? 2 : 0.5f;

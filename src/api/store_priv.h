@@ -103,6 +103,9 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
  * above 1: their unit of time is a tenth of the run, but an epoch at least. */
 void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate *rate);
 
+/* Whether the options say how it goes down. */
+bool shmt_rate_is_named(const struct shmt_config *c);
+
 /* The part of the spec that follows from the options: policy, batches, order, rate. */
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples, struct shmt_spec *out);
 

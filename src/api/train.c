@@ -191,12 +191,15 @@ static int make_tables(struct session *s) {
 /* ---- the run ---- */
 
 /* What the options leave to us: for dense models, whose items are one update each, smaller items and the slower decay of
- * batches. */
+ * batches; or rather, unless somebody asks for that, a cosine: its last updates are so small that it does not matter where
+ * their noise, and in the live modes what overtakes what, happens to leave the parameters. */
 static void settle_items(struct session *s) {
     const struct shmt_config *c = &s->store->config;
     struct shmt_spec *spec = &s->store->spec;
-    if (s->model->dense && c->item == 0) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
-    if (s->model->dense) shmt_rate_settle(c, false, &spec->rate);
+    if (!s->model->dense) return;
+    if (c->item == 0) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
+    shmt_rate_settle(c, false, &spec->rate);
+    if (spec->rate.kind == SHMT_RATE_INVERSE && !shmt_rate_is_named(c)) spec->rate.kind = SHMT_RATE_COSINE;
 }
 
 /* The rate by the data, when its weights are there. */
