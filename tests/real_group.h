@@ -55,7 +55,7 @@ static inline int real_group_make(uint32_t version, uint64_t bytes, struct real_
     return 0;
 }
 
-/* Runs `body` in a process of such a group and expects 0 of it; a kill by the kernel is a failure. Skips where there is none. */
+/* Runs `body` in a process of such a group and expects 0; a kill by the kernel is a failure. Skips where there is none. */
 static inline void in_real_group(uint32_t version, uint64_t bytes, int (*body)(const struct real_group *real)) {
     struct real_group real;
     if (!real_group_make(version, bytes, &real)) {

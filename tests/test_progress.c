@@ -1,5 +1,5 @@
-/* A run at one moment: what listeners hear, and what shmtrain_store_look says. Workers stand still at a known place until it has
- * been seen, so the numbers are exact. */
+/* A run at one moment: what listeners hear, and what shmtrain_store_look says. Workers stand still at a known place until it
+ * has been seen, so the numbers are exact. */
 #include "api_help.h"
 
 #include <math.h>

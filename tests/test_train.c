@@ -271,7 +271,8 @@ static void a_model_that_does_not_classify_has_a_loss_only(void **state) {
     assert_true(isfinite(epoch[0].valid_loss) && isnan(epoch[0].valid_accuracy) && isnan(epoch[0].valid_auc));
 }
 
-/* Three outputs: the largest one is at the place of a class that follows from the example, with ties in which the first counts. */
+/* Three outputs: the largest one is at the place of a class that follows from the example, with ties in which the first
+ * counts. */
 static const float CLASSES[] = {-7, 2, 30};
 static uint32_t class_of(uint64_t i) { return (uint32_t)shmt_below(shmt_hash64(5, i, 0, 0), 3); }
 static int score_classes(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,

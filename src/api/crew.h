@@ -22,8 +22,8 @@ struct shmt_crew {
     enum shmt_team_kind kind;
 };
 
-/* What a worker's threads do: an own worker function starts its own and has one seat; those of sparse models train side by side,
- * each at a seat; those of dense models share the loops of one seat. */
+/* What a worker's threads do: an own worker function starts its own and has one seat; those of sparse models train side by
+ * side, each at a seat; those of dense models share the loops of one seat. */
 enum shmt_seating { SHMT_SEAT_OF_FUNCTION, SHMT_SEAT_OF_THREAD, SHMT_SEAT_OF_LOOPS };
 
 enum shmt_seating shmt_seating_of(const struct shmtrain_model *model); /* NULL: an own worker function */

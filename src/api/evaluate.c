@@ -1,4 +1,5 @@
-/* What a model is worth on some data, and what it predicts: the last steps of scoring (scores.h), on the application's thread. */
+/* What a model is worth on some data, and what it predicts: the last steps of scoring (scores.h), on the application's
+ * thread. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

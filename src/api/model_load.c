@@ -1,8 +1,9 @@
-/* Loading a saved model: its parameters become the store's, and what the file notes of the run that made them is what prediction
- * goes by. A file without such notes (of own worker functions, or of other programs) gives tables and parameters only.
+/* Loading a saved model: its parameters become the store's, and what the file notes of the run that made them is what
+ * prediction goes by. A file without such notes (of own worker functions, or of other programs) gives tables and parameters
+ * only.
  *
- * Relies on train/model_read.c for the file itself. Here its notes are checked, and that its tables are those of the model that it
- * names. A file that is refused leaves the store as it was. */
+ * Relies on train/model_read.c for the file itself. Here its notes are checked, and that its tables are those of the model
+ * that it names. A file that is refused leaves the store as it was. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

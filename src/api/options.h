@@ -27,7 +27,7 @@ struct shmt_config {
     uint64_t guests;                /* places for workers that join; counts with a name only */
     char *name;                     /* of the store; "": none */
     char *mode, *write, *staleness; /* "": as the mode says */
-    uint64_t given; /* bit i: row i of the table was set, to something that is not "automatic" or off */
+    uint64_t given;                 /* bit i: row i of the table was set, to something that is not "automatic" or off */
     char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };
 

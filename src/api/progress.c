@@ -1,7 +1,7 @@
 /* A run at one moment: see progress.h.
  *
- * Counters are their seats' own and read while they grow: each is whole, all together are of about one moment. The records of the
- * epochs that are done say exactly what belongs to them; what the counters have beyond is the epoch that goes on. */
+ * Counters are their seats' own and read while they grow: each is whole, all together are of about one moment. The records of
+ * the epochs that are done say exactly what belongs to them; what the counters have beyond is the epoch that goes on. */
 #include "api/progress.h"
 
 #include <math.h>
@@ -151,7 +151,8 @@ static void look_at_epoch(const struct shmtrain_store *store, struct shmt_watch 
     const struct shmt_spec *spec = &store->spec;
     struct shmt_board *board = board_of(store);
     const struct shmtrain_epoch *record = shmt_board_epochs(board, &store->job.board);
-    /* acquire: pairs with the chief's release; the records are whole. A named store may have been damaged: no more than there are */
+    /* acquire: pairs with the chief's release; the records are whole. A named store may have been damaged: no more than there
+     * are */
     const uint32_t done = (uint32_t)shmt_min_u64(load_acquire(&board->epochs_done), spec->epochs);
     uint64_t examples = 0;
     double loss = 0;

@@ -1,5 +1,5 @@
-/* A run at one moment, from the counters of its seats: for shmtrain_store_look and the listener's `progress`. Works for runs of this
- * store, and for those that it observes or has joined. */
+/* A run at one moment, from the counters of its seats: for shmtrain_store_look and the listener's `progress`. Works for runs
+ * of this store, and for those that it observes or has joined. */
 #ifndef SHMT_API_PROGRESS_H
 #define SHMT_API_PROGRESS_H
 

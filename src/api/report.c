@@ -68,8 +68,8 @@ static struct shmt_board *board_of(struct shmtrain_store *store) { return store-
 bool shmt_report_take_epoch(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
     struct shmt_board *board = board_of(store);
-    /* acquire: pairs with the chief's release; the records are whole. A named store may have been damaged: no more than there is
-     * room for. */
+    /* acquire: pairs with the chief's release; the records are whole. A named store may have been damaged: no more than there
+     * is room for. */
     const uint64_t done = shmt_min_u64(load_acquire(&board->epochs_done), store->spec.epochs);
     if (r->n_epochs >= done) return false;
     struct shmtrain_epoch *epoch = &store->epochs[r->n_epochs];

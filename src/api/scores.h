@@ -1,5 +1,5 @@
-/* The outputs of a trained model for every example of some data, computed by all workers. For shmtrain_store_evaluate and _predict
- * (evaluate.c). */
+/* The outputs of a trained model for every example of some data, computed by all workers. For shmtrain_store_evaluate and
+ * _predict (evaluate.c). */
 #ifndef SHMT_API_SCORES_H
 #define SHMT_API_SCORES_H
 
@@ -20,8 +20,8 @@ struct shmt_scores {
     uint32_t n_outputs;
 };
 
-/* `must_fit`: labels that are none of the model's are refused, with their place; else they may be anything, and losses mean nothing.
- * To be freed, also after a failure. Errors: as shmtrain_store_evaluate. */
+/* `must_fit`: labels that are none of the model's are refused, with their place; else they may be anything, and losses mean
+ * nothing. To be freed, also after a failure. Errors: as shmtrain_store_evaluate. */
 int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out);
 void shmt_scores_free(struct shmt_scores *scores);
 

@@ -362,8 +362,8 @@ static int fill_data(struct session *s) {
     return shmt_weights_fill(&s->store->config, &s->train.data, &trained, s->train.weight, &s->store->error);
 }
 
-/* All that comes before the workers, or, to plan only, all but what checks memory and fills it; a stop that is asked for meanwhile
- * is seen between two of these. */
+/* All that comes before the workers, or, to plan only, all but what checks memory and fills it; a stop that is asked for
+ * meanwhile is seen between two of these. */
 static int prepare(struct session *s, bool plan_only) {
     static const struct {
         int (*run)(struct session *);

@@ -26,7 +26,7 @@ struct shmt_weights_of {
 double shmt_weights_mean(const struct shmtrain_data *data, const struct shmt_weights_of *trained);
 
 /* Writes weight (data->n_examples), when the labels are there. "balanced" weights are those for the examples that are trained
- * on: n / (classes that occur * examples of the class). Errors: as above; _DATA when nothing that is trained on has a weight. */
+ * on: n / (classes that occur * examples of the class). Errors: as above; _DATA when nothing trained on has a weight. */
 int shmt_weights_fill(const struct shmt_config *config, const struct shmtrain_data *data, const struct shmt_weights_of *trained,
                       float *weight, struct shmt_error *e);
 

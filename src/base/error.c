@@ -13,9 +13,8 @@
 #undef shmt_fail_errno
 
 static const char *const STATUS_NAMES[] = {
-    "SHMTRAIN_OK",       "SHMTRAIN_E_USAGE", "SHMTRAIN_E_MEMORY",  "SHMTRAIN_E_DATA",
-    "SHMTRAIN_E_SYSTEM", "SHMTRAIN_E_DIED",  "SHMTRAIN_E_STOPPED", "SHMTRAIN_E_NUMBERS",
-    "SHMTRAIN_E_AGAIN",
+    "SHMTRAIN_OK",     "SHMTRAIN_E_USAGE",   "SHMTRAIN_E_MEMORY",  "SHMTRAIN_E_DATA",  "SHMTRAIN_E_SYSTEM",
+    "SHMTRAIN_E_DIED", "SHMTRAIN_E_STOPPED", "SHMTRAIN_E_NUMBERS", "SHMTRAIN_E_AGAIN",
 };
 
 const char *shmtrain_status_name(int status) {

@@ -1,7 +1,7 @@
 /* shmtrain, the program: a thin face of libshmtrain. It uses public headers only.
  *
- * What it does is in the files of its commands (commands.h). Lines for people go to stdout as they come, or to stderr when stdout
- * is for JSON. Errors are one line on stderr. */
+ * What it does is in the files of its commands (commands.h). Lines for people go to stdout as they come, or to stderr when
+ * stdout is for JSON. Errors are one line on stderr. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* A run as it is shown while it goes on, by the commands that train, join or watch: what it is, a line for each epoch, and live lines
- * on a terminal; in the end what came out. */
+/* A run as it is shown while it goes on, by the commands that train, join or watch: what it is, a line for each epoch, and
+ * live lines on a terminal; in the end what came out. */
 #ifndef SHMTRAIN_CLI_SHOW_H
 #define SHMTRAIN_CLI_SHOW_H
 

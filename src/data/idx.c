@@ -190,8 +190,8 @@ static int open_images(struct idx *idx, const char *name, char **labels_out, str
     return found;
 }
 
-/* The name of the labels that belong to images of this name, with or without ".gz" at its end; NULL when there is no "images" in
- * it, or no memory. */
+/* The name of the labels that belong to images of this name, with or without ".gz" at its end; NULL when there is no "images"
+ * in it, or no memory. */
 static char *name_labels(const char *images, bool gz) {
     const char *file = strrchr(images, '/'), *word = NULL;
     for (const char *at = file ? file : images; (at = strstr(at, "images")); at++) word = at;

@@ -25,9 +25,9 @@ struct shmt_idx_file {
     uint64_t bytes;  /* of all elements */
 };
 
-/* 1: it is open. 0: this is no IDX file, or none that can be opened: nothing is open, and *e is not set. Below 0: it begins like
- * one, but cannot be read: SHMTRAIN_E_DATA (type, dimensions, sizes; truncated, or too long, as far as that is known without
- * unpacking), _SYSTEM. */
+/* 1: it is open. 0: this is no IDX file, or none that can be opened: nothing is open, and *e is not set. Below 0: it begins
+ * like one, but cannot be read: SHMTRAIN_E_DATA (type, dimensions, sizes; truncated, or too long, as far as that is known
+ * without unpacking), _SYSTEM. */
 int shmt_idx_file_open(const char *path, struct shmt_idx_file *out, struct shmt_error *e);
 void shmt_idx_file_close(struct shmt_idx_file *file);
 

@@ -1,10 +1,11 @@
 /* Where examples come from: a file, or a generator. Read in two passes, both in parallel.
  *
  * The caller cuts the work into parts and runs them in any processes, in any order: first `count` for every part, then, when
- * the sums are known and memory of the exact size is there, `fill` for every part. The result does not depend on how many parts
- * there are, to the last bit of every sum. A source writes into memory of its caller and holds no pointer into it. Opening
- * happens before workers are forked; they use the opened source as it was (read-only), so count and fill are safe in several
- * processes or threads at once. Some sources must be unpacked first, in one process or thread, into memory that all of them see.
+ * the sums are known and memory of the exact size is there, `fill` for every part. The result does not depend on how many
+ * parts there are, to the last bit of every sum. A source writes into memory of its caller and holds no pointer into it.
+ * Opening happens before workers are forked; they use the opened source as it was (read-only), so count and fill are safe in
+ * several processes or threads at once. Some sources must be unpacked first, in one process or thread, into memory that all
+ * of them see.
  *
  * Data that was counted before the number of columns was known, and has ids beyond it (validation data usually), is counted
  * once more with these columns: what count found under some columns is exactly what fill writes under the same. */
@@ -69,12 +70,12 @@ enum {
     SHMT_SOURCE_UNLABELLED = 2 /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
 };
 
-/* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", a path to LIBSVM text
- * in a regular file, or one to an IDX file of examples, packed or not; its labels are found by its name ("images" replaced by
- * "labels"), or named, too: "IMAGES,LABELS". `seed` is used by generators only. `how`, HELD_OUT: a generator gives examples of the
- * same planted model that the training set does not contain (their number: key `valid`); a reader refuses it. *out belongs to
- * the caller, who closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory, a pipe), _DATA
- * (empty or compressed file; IDX: a bad header, no labels), _SYSTEM (cannot be read), _MEMORY. */
+/* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", a path to LIBSVM
+ * text in a regular file, or one to an IDX file of examples, packed or not; its labels are found by its name ("images"
+ * replaced by "labels"), or named, too: "IMAGES,LABELS". `seed` is used by generators only. `how`, HELD_OUT: a generator
+ * gives examples of the same planted model that the training set does not contain (their number: key `valid`); a reader
+ * refuses it. *out belongs to the caller, who closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a
+ * directory, a pipe), _DATA (empty or compressed file; IDX: a bad header, no labels), _SYSTEM (cannot be read), _MEMORY. */
 int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_source **out, struct shmt_error *e);
 void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 

@@ -16,7 +16,8 @@ struct shmt_unpack;
 /* `file` must stay open; its position is not used, so streams of one file do not disturb one another. */
 int shmt_unpack_open(const struct shmt_file *file, struct shmt_unpack **out, struct shmt_error *e);
 
-/* The next `bytes` bytes; fewer only at the end. Returns their number, or SHMTRAIN_E_DATA (damaged), _SYSTEM (cannot be read). */
+/* The next `bytes` bytes; fewer only at the end. Returns their number, or SHMTRAIN_E_DATA (damaged), _SYSTEM (cannot be
+ * read). */
 int64_t shmt_unpack_read(struct shmt_unpack *stream, void *into, uint64_t bytes, struct shmt_error *e);
 
 /* To be called at the end of the bytes: are they what was packed? SHMTRAIN_E_DATA. */

@@ -23,8 +23,8 @@ typedef void shmt_tile(void *arg, uint64_t i);
  * threads may call it at a time; each has helpers of its own. */
 void shmt_parallel(uint32_t threads, uint64_t n, shmt_tile *tile, void *arg);
 
-/* How many of `threads` threads are worth waking for a loop that takes one of them about `ns` nanoseconds: to wake a thread that
- * sleeps takes about as long as to wake a worker, some 50 microseconds. */
+/* How many of `threads` threads are worth waking for a loop that takes one of them about `ns` nanoseconds: to wake a thread
+ * that sleeps takes about as long as to wake a worker, some 50 microseconds. */
 uint32_t shmt_parallel_worth(uint32_t threads, double ns);
 
 /* Loads the runtime. False: there is none, and every loop runs on the thread that calls. */

@@ -82,8 +82,8 @@ struct shmt_backend_ops {
     /* Pure: what `create` will need. Refuses a spec that this backend cannot serve. */
     int (*plan)(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);
 
-    /* Makes the store, parameters zero; before workers exist. `spec` is copied; `home` may be NULL. Errors: _MEMORY, _SYSTEM, and
-     * those of plan. */
+    /* Makes the store, parameters zero; before workers exist. `spec` is copied; `home` may be NULL. Errors: _MEMORY, _SYSTEM,
+     * and those of plan. */
     int (*create)(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e);
     void (*destroy)(struct shmt_store *store);
 
@@ -92,13 +92,14 @@ struct shmt_backend_ops {
     void (*leave)(struct shmt_seat *seat);
 
     /* Guests (SHMT_CAP_JOIN; else NULL). `reserve` takes guest's seat `rank` for this process: 1, or 0 when it is not free;
-     * _USAGE when the run is over. `unreserve` gives it back, by the same process, if nobody has entered. After `enter`, `admit` waits until the chief lets the guest in, which it does between two
-     * epochs: 1: go on with `claim`; 0: the run has ended meanwhile. `part` asks to be let go at the end of the epoch: `turn`
-     * (or `admit`) returns 0 then, for the guest alone; signal-safe.
+     * _USAGE when the run is over. `unreserve` gives it back, by the same process, if nobody has entered. After `enter`,
+     * `admit` waits until the chief lets the guest in, which it does between two epochs: 1: go on with `claim`; 0: the run
+     * has ended meanwhile. `part` asks to be let go at the end of the epoch: `turn` (or `admit`) returns 0 then, for the
+     * guest alone; signal-safe.
      *
      * By the application that made the store: `occupied`: the process that has the seat, 0: none. `mourn`: that process has
-     * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is missing. To be
-     * called until the seat is not occupied. */
+     * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is missing.
+     * To be called until the seat is not occupied. */
     int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
     void (*unreserve)(struct shmt_store *store, uint32_t rank);
     int (*admit)(struct shmt_seat *seat);

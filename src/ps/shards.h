@@ -1,8 +1,8 @@
 /* Shards: the parts of the tables that lie on one NUMA node each. Pure planning; called by backends, which turn shards into
  * ranges of memory, and by whoever shows a plan. The optimizer state of a shard lies where its weights lie.
  *
- * A table is cut into `parts` shards of whole pages, as even as pages allow (TensorFlow's fixed_size_partitioner). Shards go to the
- * nodes round robin (replica_device_setter), or each to the node that has the fewest bytes so far
+ * A table is cut into `parts` shards of whole pages, as even as pages allow (TensorFlow's fixed_size_partitioner). Shards go
+ * to the nodes round robin (replica_device_setter), or each to the node that has the fewest bytes so far
  * (GreedyLoadBalancingStrategy). */
 #ifndef SHMT_PS_SHARDS_H
 #define SHMT_PS_SHARDS_H

@@ -3,8 +3,8 @@
  *
  *     head | epochs (n_epochs) | of each validation chunk: its loss; its note | scores (n_valid, n_outputs)
  *
- * A chunk's note says how many predictions were right, and in which epoch: written last, so that a chunk that somebody died over
- * is told from one that is done. */
+ * A chunk's note says how many predictions were right, and in which epoch: written last, so that a chunk that somebody died
+ * over is told from one that is done. */
 #ifndef SHMT_TRAIN_BOARD_H
 #define SHMT_TRAIN_BOARD_H
 

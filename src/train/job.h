@@ -33,7 +33,8 @@ struct shmt_job {
 /* Runs seat `rank` to the end. Returns 0, or a status with its sentence in *e; _STOPPED when others failed. */
 int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *e);
 
-/* Scores part `part` of n_parts of the job's `valid` examples: outputs, losses and right ones go to the board. Waits for nobody. */
+/* Scores part `part` of n_parts of the job's `valid` examples: outputs, losses and right ones go to the board. Waits for
+ * nobody. */
 int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts);
 
 /* The end of an epoch, in every worker; `started_ns`: when it began, in the chief. */

@@ -1,8 +1,8 @@
 /* Reading model files (model_file.h says what is in one), written by us or by anybody.
  *
- * Called by api/model_load.c. Nothing in the file is believed: every length and offset is compared with the size of the file before
- * it is used, and what cannot be gives one sentence with the byte or the key. Memory is taken for the header only, and no more
- * of it than the file is long; parameters are read into memory of the caller. */
+ * Called by api/model_load.c. Nothing in the file is believed: every length and offset is compared with the size of the file
+ * before it is used, and what cannot be gives one sentence with the byte or the key. Memory is taken for the header only, and
+ * no more of it than the file is long; parameters are read into memory of the caller. */
 #ifndef SHMT_TRAIN_MODEL_READ_H
 #define SHMT_TRAIN_MODEL_READ_H
 

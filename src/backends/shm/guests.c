@@ -1,12 +1,13 @@
 /* Guests: seats that processes of the same user take by name while the run goes on. Called through the backend's entries by
- * whoever joins (reserve, unreserve, admit, part), by the application that made the store (mourn), and by the chief at the end of an
- * epoch (admit_all).
+ * whoever joins (reserve, unreserve, admit, part), by the application that made the store (mourn), and by the chief at the
+ * end of an epoch (admit_all).
  *
- * A guest reserves a free seat by a compare-and-swap of its `guest` word from 0 to its process id and a mark that it is on its way;
- * the mark goes when its thread has entered. Between two epochs the chief counts in those who have, and counts out those who
- * asked to leave: before it reaches the meeting that begins the epoch, so that whoever has passed that meeting sees the same
- * members. A guest that was counted in has already reached that meeting: its gate is written by the chief, as its owner is not
- * let in yet. Nobody waits for one that is on its way: it may still have to be forked, or find that it cannot come at all. */
+ * A guest reserves a free seat by a compare-and-swap of its `guest` word from 0 to its process id and a mark that it is on
+ * its way; the mark goes when its thread has entered. Between two epochs the chief counts in those who have, and counts out
+ * those who asked to leave: before it reaches the meeting that begins the epoch, so that whoever has passed that meeting sees
+ * the same members. A guest that was counted in has already reached that meeting: its gate is written by the chief, as its
+ * owner is not let in yet. Nobody waits for one that is on its way: it may still have to be forked, or find that it cannot
+ * come at all. */
 #include <time.h>
 #include <unistd.h>
 

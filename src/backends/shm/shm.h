@@ -7,8 +7,8 @@
 extern const struct shmt_backend_ops SHMT_BACKEND_SHM;
 
 /* The store of a segment that another process (or this one) has created with the same spec, mapped wherever there is room.
- * `flags`: of shmt_segment_attach; what is mapped for reading only may be read (read, board, counters), and nothing else. Destroyed
- * like any other; the memory goes with the last one that maps it. Errors: _USAGE or _SYSTEM when the segment is not
+ * `flags`: of shmt_segment_attach; what is mapped for reading only may be read (read, board, counters), and nothing else.
+ * Destroyed like any other; the memory goes with the last one that maps it. Errors: _USAGE or _SYSTEM when the segment is not
  * what it should be, _MEMORY. */
 int shmt_shm_attach(const struct shmt_spec *spec, int fd, int flags, struct shmt_store **out, struct shmt_error *e);
 
