@@ -130,7 +130,7 @@ SHMTRAIN_API int shmtrain_store_step(struct shmtrain_store *store);
 
 /* Joins a named store, to look only. shmtrain_store_look says how the run goes: _DIED when it has failed, or its maker has
  * died. Errors: _AGAIN (its run is still being prepared: once more in a moment), _USAGE (no such store, not ours, another
- * version, damaged), _MEMORY, _SYSTEM; the store is as it was then. */
+ * version, damaged), _DIED (its run died before it began), _MEMORY, _SYSTEM; the store is as it was then. */
 SHMTRAIN_API int shmtrain_store_observe(struct shmtrain_store *store, const char *name);
 
 /* Joins a named store as option `workers` workers (by default: as many as there are cores and free places), which begin at

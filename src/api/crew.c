@@ -63,13 +63,16 @@ static int check_machine(struct shmtrain_store *store, const struct shmt_topo *t
                      variable ? variable : "hwloc's environment");
 }
 
+int shmt_crew_look_around(struct shmtrain_store *store, struct shmt_crew *crew) {
+    const int rc = shmt_topo_open(&crew->topo, &store->error);
+    return rc < 0 ? rc : check_machine(store, crew->topo);
+}
+
 int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating,
                    struct shmt_crew *out) {
     const struct shmt_config *c = &store->config;
     struct shmt_crew crew = {0};
-    int rc = shmt_topo_open(&crew.topo, &store->error);
-    if (rc < 0) return rc;
-    rc = check_machine(store, crew.topo);
+    int rc = shmt_crew_look_around(store, &crew);
     if (rc < 0) {
         shmt_crew_free(&crew);
         return rc;

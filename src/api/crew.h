@@ -31,6 +31,10 @@ enum shmt_seating shmt_seating_of(const struct shmtrain_model *model); /* NULL: 
 /* Threads of each worker: the option's number, lowered, with a note, by OMP_NUM_THREADS, and to 1 for loops that would hang. */
 uint32_t shmt_crew_threads(const struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating);
 
+/* Looks at the machine, first of all: crew->topo, to be freed with the crew, after an error, too. Errors: _USAGE where the
+ * environment describes another machine and the store does more than plan; of shmt_topo_open. Sentence in the store. */
+int shmt_crew_look_around(struct shmtrain_store *store, struct shmt_crew *crew);
+
 /* From the store's options and the machine. Sentence in the store. */
 int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *ops, enum shmt_seating seating,
                    struct shmt_crew *out);

@@ -76,8 +76,8 @@ static int fail_full(struct stay *stay, uint32_t seats_per_worker) {
                      name, n, stay->crew.n_workers, n);
 }
 
-/* The mark first: whoever has a seat without one counts as dead. */
-static int take_seats(struct stay *stay) {
+/* As many as are free, of those that are still needed. The mark first: whoever has a seat without one counts as dead. */
+static int take_free_seats(struct stay *stay) {
     struct shmtrain_store *store = stay->store;
     struct shmt_visit *visit = &store->visit;
     const int file = shmt_visit_file(store);
@@ -91,6 +91,19 @@ static int take_seats(struct stay *stay) {
         if (rc < 0) return rc;
         if (rc == 1) visit->seat[visit->n_seats++] = rank;
     }
+    return 0;
+}
+
+/* Twice: who mourns a guest holds the mark of its seat for a moment. */
+static int take_seats(struct stay *stay) {
+    const struct timespec nap = {.tv_nsec = LOOK_NS};
+    const struct shmt_visit *visit = &stay->store->visit;
+    int rc = take_free_seats(stay);
+    if (rc == 0 && visit->n_seats < stay->crew.n_seats) {
+        (void)nanosleep(&nap, NULL);
+        rc = take_free_seats(stay);
+    }
+    if (rc < 0) return rc;
     return visit->n_seats == stay->crew.n_seats ? 0 : fail_full(stay, stay->crew.n_seats / stay->crew.n_workers);
 }
 
@@ -114,7 +127,7 @@ static int make_crew(struct stay *stay) {
     const enum shmt_seating seating = shmt_seating_of(model);
     const uint32_t threads = shmt_crew_threads(store, store->ops, seating);
     const uint32_t each = seating == SHMT_SEAT_OF_THREAD ? threads : 1;
-    int rc = shmt_topo_open(&crew->topo, &store->error);
+    const int rc = shmt_crew_look_around(store, crew);
     if (rc < 0) return rc;
     const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store) / each);
     crew->n_workers = (uint32_t)(c->workers ? c->workers : shmt_max_u64(1, shmt_min_u64(shmt_topo_cores(crew->topo), most)));

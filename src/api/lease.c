@@ -27,16 +27,21 @@ static int fail_taken(struct shmtrain_store *store, const char *name) {
     if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, &why) < 0)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s: take another name", why.text);
     const bool known = shmt_manifest_read(fd, name, &manifest, NULL, &ignored) == 0;
-    const bool used = shmt_named_in_use(fd);
+    const bool used = shmt_named_in_use(fd),
+               has_places = known && manifest.n_guests > 0 && shmt_mark_is_held(fd, SHMT_MARK_RUN);
     close(fd);
     if (!used)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          "store %s is there already, of a run that has ended: shmtrain rm %s removes it, or take another name",
                          name, name);
     if (known) snprintf(whose, sizeof whose, ", made by process %d", manifest.pid);
+    if (has_places)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s is there already, in use%s: take another name (shmtrain ls), or join it (shmtrain join %s)",
+                         name, whose, name);
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "store %s is there already, in use%s: take another name (shmtrain ls), or join it (shmtrain join %s)",
-                     name, whose, name);
+                     "store %s is there already, in use%s: take another name (shmtrain ls shows those that are taken)", name,
+                     whose);
 }
 
 void shmt_lease_close(struct shmtrain_store *store) {

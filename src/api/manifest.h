@@ -107,7 +107,7 @@ void shmt_manifest_spec(const struct shmt_manifest *manifest, struct shmt_spec *
 /* Reads the manifest of store `name` from its file into private memory, and checks everything: of this version; made by this
  * user; numbers in their ranges, texts with an end, a spec that a backend would take, and a file as large as its layout.
  * *spec_out may be NULL. Errors: _USAGE, in one sentence that names the store; _AGAIN (there is
- * none yet: its run is being prepared); _SYSTEM, _MEMORY. */
+ * none yet: its run is being prepared), _DIED (and never will be); _SYSTEM, _MEMORY. */
 int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e);
 
 /* What stands in the data's arrays, which models trust: where rows begin, columns below n_features, labels that are finite. */

@@ -201,20 +201,9 @@ static bool is_unwritten(const struct shmt_manifest *m, uint32_t state, size_t n
     return n == sizeof *m && state == SHMT_STATE_MAKING && (m->magic == 0 || m->magic == SHMT_MANIFEST_MAGIC);
 }
 
-/* Twice: its maker takes the mark a moment after it has made the file. */
-static int fail_unwritten(int fd, const char *name, struct shmt_error *e) {
-    const struct timespec moment = {.tv_nsec = 5000000};
-    for (int look = 0; look < 2; look++) {
-        if (shmt_mark_is_held(fd, SHMT_MARK_RUN))
-            return shmt_fail(e, SHMTRAIN_E_AGAIN, "store %s is not ready: its run is still being prepared", name);
-        if (look == 0) (void)nanosleep(&moment, NULL);
-    }
-    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has died before it began: shmtrain rm %s removes it", name, name);
-}
-
-int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e) {
+/* 1: it is there; 0: not yet, or it never will be. */
+static int read_written(int fd, const char *name, struct shmt_manifest *out, struct shmt_error *e) {
     const uint64_t head = SHMT_SEGMENT_HEADER_BYTES;
-    struct shmt_spec spec;
     struct stat file;
     uint32_t state = SHMT_STATE_MAKING;
     size_t n = 0;
@@ -223,9 +212,35 @@ int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, stru
     int rc = read_all(fd, &state, sizeof state, head + offsetof(struct shmt_head, state), &n, name, e);
     if (rc == 0) rc = read_all(fd, out, sizeof *out, head + offsetof(struct shmt_head, manifest), &n, name, e);
     if (rc < 0) return rc;
-    if (is_unwritten(out, state, n, (uint64_t)file.st_size)) return fail_unwritten(fd, name, e);
+    if (is_unwritten(out, state, n, (uint64_t)file.st_size)) return 0;
     if (n < sizeof *out) out->magic = 0;
-    return check(fd, out, name, spec_out ? spec_out : &spec, e);
+    return 1;
+}
+
+static bool is_removed(int fd) {
+    struct stat file;
+    return fstat(fd, &file) == 0 && file.st_nlink == 0;
+}
+
+/* Several looks: its maker takes the mark a moment after it has made the file, and drops it a moment after it has written, or
+ * removed, what it made. */
+static int wait_until_written(int fd, const char *name, struct shmt_manifest *out, struct shmt_error *e) {
+    const struct timespec moment = {.tv_nsec = 5000000};
+    int rc;
+    for (int look = 0; (rc = read_written(fd, name, out, e)) == 0 && look < 10; look++) {
+        if (shmt_mark_is_held(fd, SHMT_MARK_RUN))
+            return shmt_fail(e, SHMTRAIN_E_AGAIN, "store %s is not ready: its run is still being prepared", name);
+        (void)nanosleep(&moment, NULL);
+    }
+    if (rc != 0) return rc;
+    if (is_removed(fd)) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no store %s any more: its run did not begin", name);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has died before it began: shmtrain rm %s removes it", name, name);
+}
+
+int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e) {
+    struct shmt_spec spec;
+    const int rc = wait_until_written(fd, name, out, e);
+    return rc < 0 ? rc : check(fd, out, name, spec_out ? spec_out : &spec, e);
 }
 
 /* ---- the data's contents ---- */

@@ -54,7 +54,7 @@ void shmt_config_fini(struct shmt_config *config);
 int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,
                     struct shmt_error *e);
 
-/* Whether an option was set, by whatever way, even to its default. */
+/* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
 
 int shmt_config_set_from_environment(struct shmt_config *config, struct shmt_error *e);

@@ -337,8 +337,10 @@ static int choose_memory(struct session *s) {
 
 /* Beside the segments. */
 static uint64_t work_bytes(const struct session *s) {
-    const uint64_t column_bytes = s->store->table[0].table.rows * sizeof(float);
-    return (s->store->spec.l2_shares ? 2 * column_bytes : 0) + (s->model->begin ? column_bytes : 0);
+    const struct shmtrain_store *store = s->store;
+    uint64_t floats = store->spec.l2_shares ? 2 * store->table[0].table.rows : 0; /* counts and shares of columns */
+    for (uint32_t t = 0; t < store->n_tables && s->model->begin; t++) floats += shmt_table_floats(&store->table[t].table);
+    return floats * sizeof(float);
 }
 
 /* What a set will take of the free memory, of which reserved huge pages are no part. */

@@ -29,6 +29,11 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 #define lock_acquire(word, expected, desired) \
     atomic_compare_exchange_strong_explicit((word), (expected), (desired), memory_order_acquire, memory_order_relaxed)
 
+/* The way back: true when `word` held *expected, which was mine, and now holds `desired`: release then; on failure *expected is
+ * what was found, relaxed. */
+#define lock_release(word, expected, desired) \
+    atomic_compare_exchange_strong_explicit((word), (expected), (desired), memory_order_release, memory_order_relaxed)
+
 /* For a word that several change, each by a function of the word itself: true when it held *expected, bit by bit, and now holds
  * `desired`; false, perhaps without a reason, when *expected is what it holds. */
 #define swap_relaxed(word, expected, desired) \

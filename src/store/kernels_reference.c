@@ -84,7 +84,8 @@ static void push_ftrl(const struct shmt_span *span, uint64_t at, float g, float 
     *squares = before + g * g;
     *z += g - (sqrtf(*squares) - sqrtf(before)) / u->rate * *w;
     const float size = fabsf(*z) - u->l1;
-    *w = size <= 0 ? 0 : -copysignf(size, *z) / ((u->beta + sqrtf(*squares)) / u->rate + u->l2);
+    const float hold = (u->beta + sqrtf(*squares)) / u->rate + u->l2;
+    if (hold != 0) *w = size <= 0 ? 0 : -copysignf(size, *z) / hold;
 }
 
 /* ---- live modes: examples and dense gradients ---- */

@@ -48,9 +48,6 @@ int shmt_rule_check(const struct shmt_rule *rule, enum shmt_write write, struct 
     if (!((!divides || rule->epsilon > 0) && isfinite(rule->epsilon) && rule->beta >= 0 && isfinite(rule->beta)))
         return shmt_fail(e, SHMTRAIN_E_USAGE, "epsilon %g and beta %g: take an epsilon above 0 and a beta of at least 0",
                          (double)rule->epsilon, (double)rule->beta);
-    if (rule->kind == SHMT_RULE_FTRL && rule->beta == 0 && rule->l2 == 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "ftrl divides by its beta and l2 until a parameter has had a gradient: take one of them above 0");
     return write == SHMT_WRITE_ATOMIC ? check_atomic(rule, e) : 0;
 }
 

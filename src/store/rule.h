@@ -19,7 +19,8 @@
  * momentum and adam: averages that have come below FLT_MIN are 0, because arithmetic with such numbers is slow.
  * adagrad, adam: a parameter whose n' or v' is 0 has no rate of its own yet, and rests (r1 = 0): L2 would else wipe out
  * weights that were set from outside before their first gradient.
- * ftrl: one of beta and l2 is above 0. Its l1 and l2 stand against the sum of all gradients so far, as in the paper, and not
+ * ftrl: where beta and l2 are both 0 (rows without L2: the bias) a parameter whose n' is 0 rests; its first gradient moves it
+ * by r against the gradient's sign. l1 and l2 stand against the sum of all gradients so far, as in the paper, and not
  * against their mean: after k updates they weigh what l1 / k and l2 / k do in the other rules.
  *
  * c1 = 1 - b1^k and c2 = 1 - b2^k correct adam's bias, k being the number of updates: in `aggregate` the step of the run,

@@ -111,11 +111,15 @@ SHMT_INLINE struct shmt_cells shmt_adam_weight(struct shmt_cells c, shmt_lanes s
     return c;
 }
 
+/* Without beta and L2 nothing holds a parameter that has had no gradient: its w is no function of z, and stays. */
 SHMT_INLINE struct shmt_cells shmt_ftrl(struct shmt_cells c, shmt_lanes g, const struct shmt_step *s) {
     const shmt_lanes after = shmt_squares(c.word1, g), root = shmt_roots(after);
     c.word0 += g - (root - shmt_roots(c.word1)) / s->u.rate * c.w;
     c.word1 = after;
-    c.w = 0 - shmt_shrunk(c.word0, shmt_all(s->u.l1)) / ((s->u.beta + root) / s->u.rate + s->u.l2);
+    const shmt_lanes hold = (s->u.beta + root) / s->u.rate + s->u.l2;
+    const shmt_masks held = (shmt_masks)(hold != 0);
+    const shmt_lanes solved = 0 - shmt_shrunk(c.word0, shmt_all(s->u.l1)) / hold;
+    c.w = (shmt_lanes)(((shmt_masks)solved & held) | ((shmt_masks)c.w & ~held));
     return c;
 }
 

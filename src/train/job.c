@@ -31,9 +31,10 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
 static int begin(struct body *body) {
     if (body->job->guest) return shmt_session_admit(&body->session);
     const int rc = shmt_session_meet(&body->session);
-    uint64_t not_yet = 0;
+    const uint64_t now_ns = shmt_now_ns();
+    uint64_t not_yet = 0; /* or whoever was first */
     /* relaxed: one number, read by the chief behind another meeting, and for display */
-    if (rc == 0) (void)swap_relaxed(&board_of(body)->first_step_ns, &not_yet, shmt_now_ns());
+    while (rc == 0 && not_yet == 0 && !swap_relaxed(&board_of(body)->first_step_ns, &not_yet, now_ns)) continue;
     return rc;
 }
 

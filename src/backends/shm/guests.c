@@ -36,8 +36,8 @@ int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error 
 
 void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank) {
     uint32_t mine = (uint32_t)getpid() | ON_ITS_WAY;
-    /* a lock word as in `reserve`; nothing was written under it that whoever takes it next could miss */
-    (void)lock_acquire(&store->slot[rank].guest, &mine, 0);
+    /* release: `parting` is mine until then; pairs with the acquire of whoever reserves the seat next */
+    (void)lock_release(&store->slot[rank].guest, &mine, 0);
 }
 
 void shmt_shm_come(struct shmt_shm_seat *p) {
