@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "store/kernels_reference.h"
 #include "store/rule.h"
 
 /* A rule with constants at which every term counts. */
@@ -354,6 +355,31 @@ static void weights_that_were_set_from_outside_stay_until_their_first_gradient(v
     }
 }
 
+/* beta 0 in a row without L2: before its first gradient nothing says what a weight is but the weight itself. */
+static void ftrl_that_nothing_holds_rests_until_its_first_gradient(void **state) {
+    (void)state;
+    static const float GRAD[] = {0, 1e-30f /* whose square is 0 */, -2, 0};
+    static const float WANT[] = {1.5f, 1.5f, 1.8f, 1.8f}; /* the first moves it by the rate, against the gradient's sign */
+    for (uint32_t i = 0; i < 2; i++) {
+        struct shmt_rule rule = rule_of(SHMT_RULE_FTRL, i ? 0.05f : 0, 0);
+        struct shmt_update u;
+        rule.beta = 0;
+        shmt_update_make(&rule, 0.3f, 0, &u);
+        for (enum shmt_write write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++) {
+            float w = 1.5f, words[2], v, same[2];
+            if (!is_legal(write, SHMT_RULE_FTRL)) continue;
+            shmt_rule_begin(SHMT_RULE_FTRL, &u, &w, words, 1, 1);
+            v = w, memcpy(same, words, sizeof same);
+            const struct shmt_span span = {.weight = &v, .sink = &v, .state = same, .plane = 1, .rows = 1, .width = 1};
+            for (int k = 0; k < 4; k++) {
+                push_one(&rule, write, &w, words, &GRAD[k]);
+                shmt_kernels_reference(SHMT_WRITE_RACY, SHMT_RULE_FTRL)->push_dense(&span, 0, 1, &GRAD[k], &u);
+                assert_true(fabsf(w - WANT[k]) < 1e-6f && v == w);
+            }
+        }
+    }
+}
+
 /* Arithmetic with numbers below FLT_MIN takes many times longer, and rounding would keep them there for ever. */
 static void averages_of_gradients_that_ended_become_zero(void **state) {
     (void)state;
@@ -420,10 +446,9 @@ static void constants_that_cannot_be_are_refused(void **state) {
     WITH(SHMT_RULE_ADAGRAD, epsilon, -1, "an epsilon above 0");
     WITH(SHMT_RULE_FTRL, beta, -1, "a beta of at least 0");
     WITH(SHMT_RULE_FTRL, beta, INFINITY, "a beta of at least 0");
-    WITH(SHMT_RULE_FTRL, beta, 0, "beta and l2");
     /* Constants of other rules do not matter to sgd. */
     assert_int_equal(shmt_rule_check(&(struct shmt_rule){.kind = SHMT_RULE_SGD, .momentum = 5}, SHMT_WRITE_RACY, NULL), 0);
-    assert_int_equal(shmt_rule_check(&(struct shmt_rule){.kind = SHMT_RULE_FTRL, .l2 = 1}, SHMT_WRITE_RACY, NULL), 0);
+    assert_int_equal(shmt_rule_check(&(struct shmt_rule){.kind = SHMT_RULE_FTRL}, SHMT_WRITE_RACY, NULL), 0);
 }
 
 static void rules_have_names(void **state) {
@@ -450,6 +475,7 @@ int main(void) {
         cmocka_unit_test(rules_find_the_minimum_of_one_objective),
         cmocka_unit_test(a_zero_gradient_moves_nothing_where_the_rule_says_so),
         cmocka_unit_test(weights_that_were_set_from_outside_stay_until_their_first_gradient),
+        cmocka_unit_test(ftrl_that_nothing_holds_rests_until_its_first_gradient),
         cmocka_unit_test(averages_of_gradients_that_ended_become_zero),
         cmocka_unit_test(what_is_no_number_stays_none),
         cmocka_unit_test(rules_refuse_what_they_cannot_bear_and_say_why),
