@@ -214,6 +214,19 @@ static void topo_plans_for_machines_that_one_does_not_have(void **state) {
     program_assert_refused(RUN("topo", "-o", "x"), 2, "topo does not use --output");
 }
 
+/* Places in the run stay free: it is refused before it takes one. */
+static void nobody_joins_on_a_machine_that_is_only_described(void **state) {
+    (void)state;
+    struct program *run = start_run();
+    program_assert_refused(RUN_IN(be_large, "join", "-w", "1", g_name), 2,
+                           "HWLOC_SYNTHETIC describes another machine, for shmtrain topo only");
+    struct program *watch = START_IN(be_large, "watch", g_name); /* looks on, and runs nothing */
+    program_wait_for_epoch(watch);
+    end_run(run);
+    program_finish(watch);
+    program_assert_status(watch, 0);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_name, end_all)
     const struct CMUnitTest tests[] = {
@@ -226,6 +239,7 @@ int main(void) {
         TEST(who_is_early_waits_until_the_run_is_prepared),
         TEST(who_waits_can_be_interrupted_and_sees_a_run_that_never_begins),
         TEST(topo_plans_for_machines_that_one_does_not_have),
+        TEST(nobody_joins_on_a_machine_that_is_only_described),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }
