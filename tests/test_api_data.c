@@ -233,6 +233,7 @@ static void what_is_read_is_no_place_for_output(void **state) {
     (void)state;
     write_bytes("images", images, sizeof images);
     write_bytes("labels", labels, sizeof labels);
+    write_bytes("unlabelled", images, sizeof images);
     write_text("train.svm", "1 1:1\n-1 1:1\n");
     write_text("valid.svm", "1 1:1\n-1 1:1\n");
     write_text("w.txt", "1\n1\n");
@@ -246,6 +247,7 @@ static void what_is_read_is_no_place_for_output(void **state) {
         {"link", "", "train.svm", "train.svm is read as the data (link), and"},
         {"images", "", "images", "images is read as the data (images), and"},
         {"images", "", "labels", "labels is read as the data (images), and"},
+        {"unlabelled", "", "unlabelled", "unlabelled is read as the data (unlabelled), and"}, /* by whoever predicts */
         {"images,labels", "", "labels", "labels is read as the data (images,labels), and"},
         {"images,labels", "", "images", "images is read as the data (images,labels), and"},
         {"train.svm", "valid.svm", "valid.svm", "valid.svm is read as validation data (valid.svm), and"},

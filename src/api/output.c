@@ -9,7 +9,7 @@
 #include "data/show.h"
 #include "data/source.h"
 
-/* What cannot be opened is not read either: the run will say why. Examples without labels can be read: predicting needs none. */
+/* What cannot be opened is not read either: the run will say why. Without labels it may be read, too: by predicting. */
 static bool source_reads(const char *name, const struct stat *file) {
     struct shmt_source *source;
     struct shmt_error ignored = {0};
