@@ -10,14 +10,16 @@ with open(sys.argv[1], "rb") as f:
     (n,) = struct.unpack("<Q", f.read(8))
     header = json.loads(f.read(n))
     data = f.read()
+model = header.get("__metadata__", {}).get("shmtrain.model")  # None: parameters of somebody's own worker functions
+if model not in ("logistic", "svm"):
+    kind = f"is a {model} model" if model else "names no model"
+    sys.exit(f"predict.py: {sys.argv[1]} {kind}, and this is made for logistic and svm")
 begin, end = header["weight"]["data_offsets"]
 weight = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])  # or numpy.frombuffer(data[begin:end], "<f4")
 meta = header["__metadata__"]  # strings, all of them
 n_features, first = int(meta["shmtrain.features"]), int(meta["shmtrain.first_feature"])
 bias = weight[n_features] if meta["shmtrain.bias"] == "1" else 0.0
 labels = float(meta["shmtrain.label_low"]), float(meta["shmtrain.label_high"])
-if meta["shmtrain.model"] not in ("logistic", "svm"):
-    sys.exit(f"predict.py: {sys.argv[1]} is a {meta['shmtrain.model']} model, and this is made for logistic and svm")
 
 right = total = 0
 for line in open(sys.argv[2]):

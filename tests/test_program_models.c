@@ -147,6 +147,27 @@ static void another_language_reads_it(void **state) {
     }
 }
 
+static void another_language_says_what_it_cannot_read(void **state) {
+    static const char *const HEADERS[] = {"{\"mine\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                                          "{\"weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                                          "\"__metadata__\":{}}"};
+    static const float parameter = 1;
+    (void)state;
+    program_write_file("one", "1 1:1\n");
+    for (size_t i = 0; i < sizeof HEADERS / sizeof *HEADERS; i++) {
+        const uint64_t n = strlen(HEADERS[i]);
+        FILE *f = fopen("own.model", "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(&n, sizeof n, 1, f), 1);
+        assert_int_equal(fwrite(HEADERS[i], 1, n, f), n);
+        assert_int_equal(fwrite(&parameter, sizeof parameter, 1, f), 1);
+        assert_int_equal(fclose(f), 0);
+        struct program *p = run_example("own.model", "one");
+        program_assert_status(p, 1);
+        assert_string_equal(p->text[ERR], "predict.py: own.model names no model, and this is made for logistic and svm\n");
+    }
+}
+
 /* ---- how it gets there ---- */
 
 static void a_file_is_replaced_as_a_whole_and_keeps_its_permissions(void **state) {
@@ -276,6 +297,7 @@ int main(void) {
         PROGRAM_TEST(the_saved_model_is_what_was_trained),
         PROGRAM_TEST(two_features_and_their_labels_are_told_apart_by_the_saved_weights),
         PROGRAM_TEST(another_language_reads_it),
+        PROGRAM_TEST(another_language_says_what_it_cannot_read),
         PROGRAM_TEST(a_file_is_replaced_as_a_whole_and_keeps_its_permissions),
         PROGRAM_TEST(a_new_file_has_the_permissions_of_any_new_file),
         PROGRAM_TEST(a_link_stays_a_link),
