@@ -3,6 +3,7 @@
 #include "api_help.h"
 
 #include <math.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -229,6 +230,46 @@ static void a_limit_of_steps_is_the_end_that_is_looked_forward_to(void **state) 
     shmtrain_store_destroy(store);
 }
 
+/* How long whoever drives workers would sleep. */
+static struct { int calls, shortest_ms; } g_polls;
+
+int __real_poll(struct pollfd *fd, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *fd, nfds_t n, int ms);
+
+int __wrap_poll(struct pollfd *fd, nfds_t n, int ms) {
+    g_polls.calls++;
+    if (ms < g_polls.shortest_ms) g_polls.shortest_ms = ms;
+    return __real_poll(fd, n, ms);
+}
+
+static void count_calls(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_progress *now) {
+    (void)so_far;
+    (void)now;
+    ++*(int *)arg;
+}
+
+/* The listener was told of the run, is not told of loading and scoring, and so is never late there. */
+static void nobody_hurries_to_tell_a_listener_when_nothing_trains(void **state) {
+    int told = 0;
+    const struct shmtrain_listener listener = {.arg = &told, .progress = count_calls};
+    const struct shmtrain_evaluation *evaluation;
+    struct shmtrain_store *store;
+    (void)state;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_set(store, "workers", "2"));
+    WELL(store, shmtrain_store_set(store, "epochs", "5"));
+    shmtrain_store_listen(store, &listener);
+    WELL(store, shmtrain_store_train(store, "builtin:sparse:examples=2000,features=300"));
+    assert_true(told > 0);
+    usleep(200000); /* it would be due again */
+    g_polls.calls = 0;
+    g_polls.shortest_ms = 1000000;
+    WELL(store, shmtrain_store_evaluate(store, "builtin:sparse:examples=20000,features=300", &evaluation));
+    assert_true(g_polls.calls > 0);
+    assert_true(g_polls.shortest_ms > 1);
+    shmtrain_store_destroy(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_listener_hears_how_far_the_run_is, deadline),
@@ -238,6 +279,7 @@ int main(void) {
         cmocka_unit_test_setup(without_reports_the_loss_is_unknown, deadline),
         cmocka_unit_test_setup(without_a_run_there_is_nothing_to_see, deadline),
         cmocka_unit_test_setup(a_limit_of_steps_is_the_end_that_is_looked_forward_to, deadline),
+        cmocka_unit_test_setup(nobody_hurries_to_tell_a_listener_when_nothing_trains, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

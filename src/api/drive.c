@@ -55,7 +55,9 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
     if (rc < 0) return rc;
     while (!shmt_team_step(team)) {
         struct pollfd pollfd[2] = {{.fd = shmt_team_fd(team), .events = POLLIN}, {.fd = store->stop_fd, .events = POLLIN}};
-        (void)poll(pollfd, 2, shmt_progress_due_ms(store, LOOK_MS)); /* interrupted: look at once */
+        /* Who has no tick tells nobody, so nothing would be due later than now. */
+        const int most_ms = driver->tick ? shmt_progress_due_ms(store, LOOK_MS) : LOOK_MS;
+        (void)poll(pollfd, 2, most_ms); /* interrupted: look at once */
         look(store, team, driver, &course);
     }
     struct shmt_error why = {0};
