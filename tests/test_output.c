@@ -2,6 +2,7 @@
 #include "folder_help.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -101,6 +102,44 @@ static void a_handler_takes_away_what_is_not_complete(void **state) {
     assert_nothing_is_left();
 }
 
+/* ---- signals, seen from below ---- */
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+
+static int g_raised; /* right behind each open that makes a file; 0: none */
+
+int __wrap_open(const char *path, int flags, ...) {
+    va_list args;
+    va_start(args, flags);
+    const mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    const int fd = __real_open(path, flags, mode);
+    if (fd >= 0 && (flags & O_CREAT) && g_raised) raise(g_raised);
+    return fd;
+}
+
+static void end_with_discarding(int number) {
+    output_discard_in_handler();
+    _exit(number);
+}
+
+static void a_signal_right_behind_the_first_moment_leaves_nothing(void **state) {
+    struct output out;
+    int status;
+    (void)state;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGTERM, end_with_discarding);
+        g_raised = SIGTERM;
+        (void)output_open(&out, "early");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == SIGTERM);
+    assert_nothing_is_left();
+}
+
 static void a_device_is_written_to_as_it_is(void **state) {
     struct output out;
     struct stat there;
@@ -117,8 +156,11 @@ static void a_device_is_written_to_as_it_is(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_complete_takes_the_place),      cmocka_unit_test(what_is_not_complete_leaves_nothing),
-        cmocka_unit_test(a_full_disk_leaves_the_file_as_it_was), cmocka_unit_test(a_handler_takes_away_what_is_not_complete),
+        cmocka_unit_test(what_is_complete_takes_the_place),
+        cmocka_unit_test(what_is_not_complete_leaves_nothing),
+        cmocka_unit_test(a_full_disk_leaves_the_file_as_it_was),
+        cmocka_unit_test(a_handler_takes_away_what_is_not_complete),
+        cmocka_unit_test(a_signal_right_behind_the_first_moment_leaves_nothing),
         cmocka_unit_test(a_device_is_written_to_as_it_is),
     };
     alarm(60);

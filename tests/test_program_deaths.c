@@ -61,6 +61,53 @@ static void ctrl_c_reaches_every_process_and_ends_it_just_the_same(void **state)
     assert_ended_well(p, 130, "ctrl-c.model");
 }
 
+/* The kernel and the shell may both say it, so the second one does not end it at once. */
+static void a_closed_terminal_ends_it_just_the_same(void **state) {
+    (void)state;
+    struct program *p = start_training("sync", "closed.model");
+    send_to(-p->pid, SIGHUP);
+    send_to(-p->pid, SIGHUP);
+    assert_ended_well(p, 129, "closed.model");
+}
+
+static int ignore_hangups(void) { return signal(SIGHUP, SIG_IGN) == SIG_ERR; }
+
+static void under_nohup_a_closed_terminal_is_nothing(void **state) {
+    (void)state;
+    struct program *p = START_IN(ignore_hangups, "-w", "2", ENDLESS, "-o", "nohup.model", DATA);
+    program_wait_for_epoch(p);
+    send_to(-p->pid, SIGHUP);
+    program_wait_for(p, OUT, "\n    3 ");
+    send_to(p->pid, SIGTERM);
+    assert_ended_well(p, 143, "nohup.model");
+}
+
+/* As predictions are written, which is seen by the file that is not complete. It is held there, so that it cannot end. */
+static void a_closed_terminal_leaves_no_half_of_the_predictions(void **state) {
+    const struct dirent *entry;
+    bool begun = false;
+    (void)state;
+    program_assert_status(RUN("-w", "2", "-q", "-e", "1", "-o", "cut.model", DATA), 0);
+    struct program *p = START("predict", "--scores", "-w", "1", "-o", "cut.txt", "cut.model",
+                              "builtin:sparse:examples=1000000,features=2000,nonzeros=2");
+    while (!begun && program_state(p->pid) != 'Z') {
+        DIR *folder = opendir(".");
+        assert_non_null(folder);
+        while ((entry = readdir(folder))) begun = begun || strstr(entry->d_name, ".tmp");
+        closedir(folder);
+    }
+    send_to(p->pid, SIGSTOP);
+    send_to(p->pid, SIGHUP);
+    send_to(p->pid, SIGCONT);
+    program_finish(p);
+    program_assert_status(p, 129);
+    DIR *folder = opendir(".");
+    assert_non_null(folder);
+    while ((entry = readdir(folder)))
+        if (strstr(entry->d_name, ".tmp")) fail_msg("%s is left", entry->d_name);
+    closedir(folder);
+}
+
 static void with_workers_as_threads_a_signal_ends_it_well(void **state) {
     (void)state;
     struct program *p = START("-w", "2", "--spawn", "threads", ENDLESS, "-o", "threads.model", DATA);
@@ -328,6 +375,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(sigint_and_sigterm_end_it_at_a_consistent_point_in_each_mode),
         PROGRAM_TEST(ctrl_c_reaches_every_process_and_ends_it_just_the_same),
+        PROGRAM_TEST(a_closed_terminal_ends_it_just_the_same),
+        PROGRAM_TEST(under_nohup_a_closed_terminal_is_nothing),
+        PROGRAM_TEST(a_closed_terminal_leaves_no_half_of_the_predictions),
         PROGRAM_TEST(with_workers_as_threads_a_signal_ends_it_well),
         PROGRAM_TEST(a_stopped_run_still_reports_in_json),
         PROGRAM_TEST(a_signal_is_not_lost_at_any_moment_of_the_start),

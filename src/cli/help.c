@@ -93,8 +93,8 @@ void help_print(void) {
     printf(
         "\nDefaults are in brackets. Each option that sets up a run, and --progress, can\n"
         "also be set in the environment: SHMTRAIN_WORKERS=4 is --workers 4.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage, 130 and 143 ended by SIGINT and\n"
-        "SIGTERM (what -o asked for is saved).\n");
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 129, 130 and 143 ended by SIGHUP,\n"
+        "SIGINT and SIGTERM (what -o asked for is saved).\n");
 }
 
 void help_print_command(const struct command *c) {

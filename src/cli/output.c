@@ -70,8 +70,8 @@ int output_check(struct shmtrain_store *store, const char *path, const char *mod
 static char temporary[PATH_MAX];
 static volatile sig_atomic_t is_there;
 
-/* The name is ours alone: O_EXCL. */
-static int open_temporary(const struct output *out) {
+/* The name is ours alone (O_EXCL), and only then the handler may remove it. */
+static int make_temporary(const struct output *out) {
     struct stat old;
     const char *slash = strrchr(out->place, '/');
     const int folder = slash ? (int)(slash - out->place) + 1 : 0;
@@ -87,6 +87,17 @@ static int open_temporary(const struct output *out) {
     if (fd < 0) return -1;
     is_there = 1;
     if (stat(out->place, &old) == 0) (void)fchmod(fd, old.st_mode & 0777);
+    return fd;
+}
+
+/* No signal comes between the file and is_there: its handler would leave the file. Leaves errno as make_temporary does. */
+static int open_temporary(const struct output *out) {
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    const int fd = make_temporary(out), saved = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
     return fd;
 }
 

@@ -15,6 +15,7 @@ static volatile sig_atomic_t caught;
 static void on_signal(int number) {
     static const char LINE[] = "shmtrain: stopping; once more stops at once\n";
     display_clear_in_handler();
+    if (caught && number == SIGHUP) return; /* a closed terminal and its shell may both say it: nobody is impatient */
     if (caught) {
         output_discard_in_handler();
         _exit(128 + number);
@@ -27,10 +28,13 @@ static void on_signal(int number) {
 
 void talk_catch_signals(struct shmtrain_store *store) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}; /* no line that is being printed is lost */
+    struct sigaction before;
     running = store;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup wants it */
+        sigaction(SIGHUP, &action, NULL);
 }
 
 int talk_caught(void) { return caught; }

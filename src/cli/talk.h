@@ -16,8 +16,9 @@ void talk_note(void *arg, const char *line);
 /* What was written may be in no file yet: a full disk shows here. Returns the exit status. */
 int talk_close_output(void);
 
-/* From now on the first SIGINT or SIGTERM stops the store at a consistent point, the second one ends the program at once. NULL:
- * there is nothing to stop, talk_caught says it. */
+/* From now on the first SIGINT, SIGTERM or SIGHUP (a closed terminal; not where it is ignored, as under nohup) stops the store
+ * at a consistent point, a further SIGINT or SIGTERM ends the program at once. NULL: there is nothing to stop, talk_caught says
+ * it. */
 void talk_catch_signals(struct shmtrain_store *store);
 int talk_caught(void); /* the signal that came; 0: none */
 
