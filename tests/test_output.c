@@ -102,12 +102,15 @@ static void a_handler_takes_away_what_is_not_complete(void **state) {
     assert_nothing_is_left();
 }
 
-/* ---- signals, seen from below ---- */
+/* ---- signals and folders, seen from below ---- */
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
 
 static int g_raised; /* right behind each open that makes a file; 0: none */
+static ino_t g_synced_folder;
 
 int __wrap_open(const char *path, int flags, ...) {
     va_list args;
@@ -117,6 +120,12 @@ int __wrap_open(const char *path, int flags, ...) {
     const int fd = __real_open(path, flags, mode);
     if (fd >= 0 && (flags & O_CREAT) && g_raised) raise(g_raised);
     return fd;
+}
+
+int __wrap_fsync(int fd) {
+    struct stat s;
+    if (fstat(fd, &s) == 0 && S_ISDIR(s.st_mode)) g_synced_folder = s.st_ino;
+    return __real_fsync(fd);
 }
 
 static void end_with_discarding(int number) {
@@ -140,6 +149,24 @@ static void a_signal_right_behind_the_first_moment_leaves_nothing(void **state) 
     assert_nothing_is_left();
 }
 
+static void the_folder_is_synced_behind_the_rename(void **state) {
+    struct output out;
+    struct stat folder;
+    (void)state;
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(stat("folder", &folder), 0);
+    const char *const paths[] = {"folder/out", "here"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(output_open(&out, paths[i]), 0);
+        g_synced_folder = 0;
+        assert_int_equal(output_close(&out, true), 0);
+        assert_int_equal(stat(i == 0 ? "folder" : ".", &folder), 0);
+        assert_int_equal(g_synced_folder, folder.st_ino);
+        assert_int_equal(unlink(paths[i]), 0);
+    }
+    assert_int_equal(rmdir("folder"), 0);
+}
+
 static void a_device_is_written_to_as_it_is(void **state) {
     struct output out;
     struct stat there;
@@ -161,6 +188,7 @@ int main(void) {
         cmocka_unit_test(a_full_disk_leaves_the_file_as_it_was),
         cmocka_unit_test(a_handler_takes_away_what_is_not_complete),
         cmocka_unit_test(a_signal_right_behind_the_first_moment_leaves_nothing),
+        cmocka_unit_test(the_folder_is_synced_behind_the_rename),
         cmocka_unit_test(a_device_is_written_to_as_it_is),
     };
     alarm(60);

@@ -134,6 +134,17 @@ int output_open(struct output *out, const char *path) {
     return -1;
 }
 
+/* The rename itself must survive a crash of the machine, too. A folder that cannot be synced (some file systems) is no
+ * failure. */
+static void sync_folder(const char *place) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", place);
+    const int fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
 int output_close(struct output *out, bool complete) {
     FILE *file = out->file;
     const bool is_new = out->path && out->place[0] != '\0';
@@ -150,6 +161,7 @@ int output_close(struct output *out, bool complete) {
     if (rc == 0 && complete) rc = rename(temporary, out->place);
     if (rc != 0 || !complete) discard();
     is_there = 0;
+    if (rc == 0 && complete) sync_folder(out->place);
     return rc;
 }
 

@@ -23,8 +23,9 @@ struct output {
  * 0, or -1 with errno. */
 int output_open(struct output *out, const char *path);
 
-/* Moves the file to its place if `complete`, and removes it if not. 0, or -1 with errno: what was there before is untouched,
- * unless it is a device or a pipe. stdout is left to talk_close_output. */
+/* Moves the file to its place if `complete`, and removes it if not. When it returns, what is complete survives a crash of the
+ * machine, where the file system can promise it. 0, or -1 with errno: what was there before is untouched, unless it is a device
+ * or a pipe. stdout is left to talk_close_output. */
 int output_close(struct output *out, bool complete);
 
 /* In a signal handler that ends the program: removes the file that is not complete, if there is one. */
