@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "api/store_priv.h"
+
 /* ---- observing ---- */
 
 static void an_observer_sees_the_run_and_what_it_leaves(void **state) {
@@ -226,6 +228,45 @@ static void what_is_observed_can_be_saved_and_evaluated(void **state) {
     unlink(file);
 }
 
+/* An IDX file: a type of unsigned bytes, the sizes, big-endian, and the bytes. */
+static void write_idx(const char *path, uint32_t n_sizes, const unsigned char *sizes, const unsigned char *bytes, size_t n) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    const unsigned char magic[4] = {0, 0, 8, (unsigned char)n_sizes};
+    assert_int_equal(fwrite(magic, 1, 4, f), 4);
+    for (uint32_t i = 0; i < n_sizes; i++) assert_int_equal(fwrite((const unsigned char[]){0, 0, 0, sizes[i]}, 1, 4, f), 4);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void what_is_saved_of_data_without_ids_says_so_whoever_saves_it(void **state) {
+    enum { IMAGES = 100, PIXELS = 4 };
+    const char *tmp = getenv("TMPDIR");
+    char folder[400], images[512], labels[512];
+    unsigned char pixel[IMAGES * PIXELS], label[IMAGES];
+    struct shmtrain_store *store;
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/test_join.XXXXXX", tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    snprintf(images, sizeof images, "%s/train-images-idx3-ubyte", folder);
+    snprintf(labels, sizeof labels, "%s/train-labels-idx1-ubyte", folder);
+    for (int i = 0; i < IMAGES; i++) {
+        label[i] = i % 3 == 0;
+        for (int j = 0; j < PIXELS; j++) pixel[i * PIXELS + j] = (unsigned char)(label[i] ? 200 + i % 7 : 10 * j + i % 5);
+    }
+    write_idx(images, 3, (const unsigned char[]){IMAGES, 2, 2}, pixel, sizeof pixel);
+    write_idx(labels, 1, (const unsigned char[]){IMAGES}, label, sizeof label);
+    const pid_t maker = start_maker(&(struct how){"async", "processes", "1", "1", "3", images, 0});
+    assert_int_equal(wait_for(maker), 0);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_observe(store, NAME));
+    assert_int_equal(store->trained.lacks_ids, 1);
+    shmtrain_store_destroy(store);
+    unlink(images);
+    unlink(labels);
+    rmdir(folder);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
@@ -236,6 +277,7 @@ int main(void) {
         TEST(training_a_model_with_guests_gives_the_same_bits),
         TEST(softmax_with_guests_gives_the_same_bits),
         TEST(what_is_observed_can_be_saved_and_evaluated),
+        TEST(what_is_saved_of_data_without_ids_says_so_whoever_saves_it),
     };
     return cmocka_run_group_tests(tests, share_tally, NULL);
 }

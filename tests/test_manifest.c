@@ -218,6 +218,31 @@ static void a_copy_is_as_good_as_the_store_itself(void **state) {
     }
 }
 
+static void an_observer_without_the_model_sees_what_it_is_judged_by(void **state) {
+    static const struct {
+        int run;
+        uint32_t classifies;
+    } CASES[] = {{0, 1}, {2, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmtrain_store *store;
+        int fd[N_FILES];
+        assert_true(make_copy(CASES[i].run));
+        struct shmt_manifest m = manifest;
+        snprintf(m.model, sizeof m.model, "offered-elsewhere");
+        put(fd);
+        put_manifest(fd[STORE], &m, true);
+        assert_int_equal(shmtrain_store_create(&store), 0);
+        WELL(store, shmtrain_store_observe(store, COPY));
+        const struct shmtrain_report *r = shmtrain_store_report(store);
+        assert_string_equal(r->model, "offered-elsewhere");
+        assert_int_equal(r->with_accuracy, CASES[i].classifies);
+        assert_int_equal(r->with_auc, CASES[i].classifies);
+        shmtrain_store_destroy(store);
+        take_away(fd);
+    }
+}
+
 static uint64_t draw(uint64_t *n, uint64_t below) { return shmt_hash64(SEED, (*n)++, 0, 0) % below; }
 
 /* One word of the manifest becomes something else. */
@@ -240,14 +265,14 @@ static void spoil_word(struct shmt_manifest *m, uint64_t *n) {
 
 /* Places are most of the manifest: other words would seldom be hit. */
 static void spoil_named_word(struct shmt_manifest *m, uint64_t *n) {
-    uint32_t *const words[] = {&m->n_seats,        &m->n_guests,       &m->n_workers,    &m->epochs,
-                               &m->write,          &m->batch,          &m->n_chunks,     &m->item,
-                               &m->shuffle,        &m->count_lost,     &m->l2_shares,    &m->spin_ns,
-                               &m->rule,           &m->rate_kind,      &m->place_policy, &m->place_parts,
-                               &m->place_n_nodes,  &m->place_strategy, &m->n_tables,     &m->n_threads,
-                               &m->n_outputs,      &m->bias,           &m->group,        &m->n_classes,
-                               &m->table[0].width, &m->train.shared,   &m->valid.shared, &m->train.n_features,
-                               &m->train.n_labels};
+    uint32_t *const words[] = {&m->n_seats,       &m->n_guests,       &m->n_workers,        &m->epochs,
+                               &m->write,         &m->batch,          &m->n_chunks,         &m->item,
+                               &m->shuffle,       &m->count_lost,     &m->l2_shares,        &m->spin_ns,
+                               &m->rule,          &m->rate_kind,      &m->place_policy,     &m->place_parts,
+                               &m->place_n_nodes, &m->place_strategy, &m->n_tables,         &m->n_threads,
+                               &m->with_accuracy, &m->with_auc,       &m->lacks_ids,        &m->n_outputs,
+                               &m->bias,          &m->group,          &m->n_classes,        &m->table[0].width,
+                               &m->train.shared,  &m->valid.shared,   &m->train.n_features, &m->train.n_labels};
     uint64_t *const longs[] = {&m->n_examples,       &m->max_steps,        &m->staleness,       &m->board_bytes,
                                &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,         &m->train.n_examples,
                                &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off, &m->train.id_off,
@@ -439,10 +464,15 @@ int main(void) {
     print_message("  seed %u\n", SEED);
 #define TEST(f) cmocka_unit_test_setup(f, deadline_and_clean)
     const struct CMUnitTest tests[] = {
-        TEST(a_copy_is_as_good_as_the_store_itself),        TEST(a_spoilt_manifest_is_refused_or_harmless),
-        TEST(spoilt_bytes_of_the_store_do_no_harm),         TEST(a_store_of_another_length_is_refused),
-        TEST(spoilt_data_is_refused_or_harmless),           TEST(what_is_wrong_is_said),
-        TEST(the_list_calls_damaged_what_observers_refuse), TEST(a_model_is_not_evaluated_on_tables_that_are_not_its_own),
+        TEST(a_copy_is_as_good_as_the_store_itself),
+        TEST(a_spoilt_manifest_is_refused_or_harmless),
+        TEST(spoilt_bytes_of_the_store_do_no_harm),
+        TEST(a_store_of_another_length_is_refused),
+        TEST(spoilt_data_is_refused_or_harmless),
+        TEST(what_is_wrong_is_said),
+        TEST(an_observer_without_the_model_sees_what_it_is_judged_by),
+        TEST(the_list_calls_damaged_what_observers_refuse),
+        TEST(a_model_is_not_evaluated_on_tables_that_are_not_its_own),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int file = 0; file < N_FILES; file++) free(content[file]);

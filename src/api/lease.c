@@ -167,6 +167,8 @@ static void describe_report(const struct shmtrain_store *store, struct shmt_mani
     out->load_seconds = r->load_seconds;
     out->page_bytes = r->page_bytes;
     out->numa_nodes = r->numa_nodes;
+    out->with_accuracy = r->with_accuracy;
+    out->with_auc = r->with_auc;
     snprintf(out->blas, sizeof out->blas, "%s", r->blas);
 }
 
@@ -184,6 +186,7 @@ static void describe_model(const struct shmtrain_store *store, struct shmt_manif
     out->n_classes = job->settings.n_classes;
     if (job->settings.classes) memcpy(out->classes, job->settings.classes, out->n_classes * sizeof *out->classes);
     out->first_feature = lease->first_feature;
+    out->lacks_ids = lease->lacks_ids;
     out->share = lease->share;
     describe(job->train, lease->shares ? lease->train : NULL, &out->train);
     if (lease->share == 0) describe(job->valid, lease->shares ? lease->valid : NULL, &out->valid);

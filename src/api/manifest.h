@@ -13,7 +13,7 @@
 #include "base/line.h"
 #include "ps/spec.h"
 
-#define SHMT_MANIFEST_VERSION 1
+#define SHMT_MANIFEST_VERSION 2
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
 
 /* What `state` says. */
@@ -66,9 +66,10 @@ struct shmt_manifest {
     char model[64]; /* "": the application's own worker function */
     uint64_t n_valid;
     uint32_t n_outputs, bias, group, n_classes;
-    uint32_t first_feature; /* the id in the data that is column 0 */
-    uint32_t reserved;
-    double share; /* > 0: validation is this share of the training data */
+    uint32_t first_feature;           /* the id in the data that is column 0 */
+    uint32_t lacks_ids;               /* 1: the data has no ids: its elements were counted */
+    uint32_t with_accuracy, with_auc; /* as reported; observers need not have the model */
+    double share;                     /* > 0: validation is this share of the training data */
     float classes[SHMTRAIN_MAX_CLASSES];
     struct shmt_manifest_data train, valid;
 

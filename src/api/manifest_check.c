@@ -113,7 +113,9 @@ static bool has_classes(const struct shmt_manifest *m) {
  * of its own. */
 static bool has_model(const struct shmt_manifest *m) {
     const bool own = m->model[0] == '\0', split = m->share > 0;
-    if (!(m->share >= 0 && m->share < 1) || !is_switch(m->bias) || m->group < 1 || m->group > 64) return false;
+    if (!(m->share >= 0 && m->share < 1) || !is_switch(m->bias) || !is_switch(m->lacks_ids) || m->group < 1 || m->group > 64)
+        return false;
+    if (!is_switch(m->with_accuracy) || !is_switch(m->with_auc)) return false;
     if (m->n_outputs < 1 || m->n_outputs > SHMTRAIN_MAX_CLASSES + 1 || m->n_valid > UINT32_MAX) return false;
     if (!has_data(&m->train) || !has_data(&m->valid) || !has_classes(m)) return false;
     if (own) return m->n_valid == 0 && !m->train.shared && !m->valid.shared;

@@ -404,6 +404,7 @@ static int train(struct session *s) {
     store->lease.valid = s->has_valid ? &s->valid.segment : NULL;
     store->lease.share = s->share;
     store->lease.first_feature = s->train.columns.base;
+    store->lease.lacks_ids = !s->train.has_ids;
     const int rc = shmt_run_job(store, &s->crew, s->l2_shares);
     shmt_trained_make(s->model, &s->train.data, s->train.columns.base, store->job.settings.bias, &store->trained);
     store->trained.lacks_ids = !s->train.has_ids;

@@ -100,8 +100,9 @@ static void take_job(struct shmtrain_store *store) {
         .bias = m->bias, .group = m->group, .threads = 1, .n_classes = m->n_classes, .classes = data.classes};
     store->blas[0] = '\0';
     store->trained = (struct shmt_trained){0};
-    if (job->model && has_tables_of(store, job->model, &data))
-        shmt_trained_make(job->model, &data, m->first_feature, m->bias, &store->trained);
+    if (!job->model || !has_tables_of(store, job->model, &data)) return;
+    shmt_trained_make(job->model, &data, m->first_feature, m->bias, &store->trained);
+    store->trained.lacks_ids = m->lacks_ids;
 }
 
 static void take_report(struct shmtrain_store *store) {
@@ -112,6 +113,8 @@ static void take_report(struct shmtrain_store *store) {
     r->page_bytes = m->page_bytes;
     shmt_report_describe(store, m->n_threads);
     r->model = m->model;
+    r->with_accuracy = m->with_accuracy;
+    r->with_auc = m->with_auc;
     r->dataset.name = store->dataset_name;
     r->dataset.examples = m->train.examples;
     r->dataset.features = m->train.features;
