@@ -11,6 +11,8 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
+#include "segment/budget.h"
+
 #define MIB    ((uint64_t)1 << 20)
 #define LITTLE "builtin:sparse:examples=2000,features=10000,nonzeros=5"
 #define SKIPS  77
@@ -132,6 +134,57 @@ static void a_v2_group_that_is_too_small_refuses_with_figures(void **state) {
     in_real_group(2, 100 * MIB, trains_in_group);
 }
 
+/* A model whose second table is most of what there is, and is given values to begin with: so there are two of it for a while. */
+static uint64_t most_floats;
+static struct shmtrain_store *the_store;
+
+static uint32_t broad_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+                             struct shmtrain_shape *out) {
+    (void)data, (void)with;
+    out[0] = (struct shmtrain_shape){.name = "small", .rows = 1, .width = 1};
+    out[1] = (struct shmtrain_shape){.name = "large", .rows = most_floats, .width = 1};
+    return 2;
+}
+
+static void broad_begin(const struct shmtrain_batch *all, const struct shmtrain_settings *with, uint32_t t, float *value) {
+    (void)all, (void)with, (void)t, (void)value;
+    shmtrain_store_stop(the_store);
+}
+
+static int broad_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                      double *loss_out) {
+    (void)s, (void)batch, (void)with, (void)loss_out;
+    return SHMTRAIN_E_USAGE;
+}
+
+static int broad_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                       float *score_out, double *loss_out) {
+    (void)score_out;
+    return broad_step(s, batch, with, loss_out);
+}
+
+static void what_a_model_begins_with_counts_in_all_its_tables(void **state) {
+    static const struct shmtrain_model BROAD = {.name = "broad",
+                                                .about = "one small table and one large",
+                                                .task = SHMTRAIN_REGRESSION,
+                                                .loss = "nothing",
+                                                .tables = broad_tables,
+                                                .begin = broad_begin,
+                                                .step = broad_step,
+                                                .score = broad_score};
+    struct shmt_budget budget;
+    (void)state;
+    shmt_budget_read("", &budget);
+    most_floats = budget.available_bytes / 10 * 6 / sizeof(float);
+    assert_int_equal(shmtrain_store_create(&the_store), 0);
+    WELL(the_store, shmtrain_store_offer(the_store, &BROAD));
+    WELL(the_store, shmtrain_store_set(the_store, "model", "broad"));
+    WELL(the_store, shmtrain_store_set(the_store, "workers", "1"));
+    WELL(the_store, shmtrain_store_set(the_store, "valid", "none"));
+    refused(the_store, shmtrain_store_train(the_store, LITTLE), SHMTRAIN_E_MEMORY, "training needs ");
+    shmtrain_store_destroy(the_store);
+}
+
 static int limit(int resource, uint64_t bytes) {
     const struct rlimit value = {bytes, bytes};
     return setrlimit(resource, &value) == 0;
@@ -188,6 +241,7 @@ int main(void) {
         cmocka_unit_test(a_small_dev_shm_concerns_named_stores_only),
         cmocka_unit_test(a_v1_group_that_is_too_small_refuses_with_figures),
         cmocka_unit_test(a_v2_group_that_is_too_small_refuses_with_figures),
+        cmocka_unit_test(what_a_model_begins_with_counts_in_all_its_tables),
         cmocka_unit_test(a_small_address_space_refuses_what_is_too_large),
         cmocka_unit_test(a_limit_for_files_refuses_without_a_signal),
     };
