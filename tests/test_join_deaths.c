@@ -2,6 +2,14 @@
  * observers and guests do: test_join.c. */
 #include "join_help.h"
 
+#include <sys/resource.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define SANITIZED 1 /* takes address space of its own while it looks */
+#else
+#    define SANITIZED 0
+#endif
+
 static void wait_for_work_of(uint32_t rank) {
     const uint64_t before = tally->examples[rank];
     while (tally->examples[rank] == before) nap(1000);
@@ -133,6 +141,40 @@ static void a_killed_maker_leaves_a_store_that_is_not_in_use(void **state) {
     shmtrain_store_destroy(store);
 }
 
+/* In a process of its own, whose address space has no room for the store. */
+static int list_without_room(void) {
+    struct shmtrain_named *all;
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    if (!file || fscanf(file, "%lu", &pages) != 1) return 2;
+    fclose(file);
+    const rlim_t most = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)4 << 20);
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) != 0) return 3;
+    if (mmap(NULL, (size_t)16 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) return 4;
+    const int n = shmtrain_named_list(&all);
+    for (int i = 0; i < n; i++)
+        if (strcmp(all[i].name, NAME) == 0) return all[i].intact && !all[i].died && all[i].bytes > (uint64_t)16 << 20 ? 0 : 5;
+    return 6;
+}
+
+static void a_store_larger_than_ones_address_space_is_listed_all_the_same(void **state) {
+    (void)state;
+    if (SANITIZED) skip();
+    struct shmtrain_store *store = make("threads", "1", "1", 64);
+    assert_int_equal(shmtrain_store_table(store, "large", 1 << 22, 1), 1);
+    WELL(store, shmtrain_store_set(store, "name", NAME));
+    WELL(store, shmtrain_store_run(store, count, NULL));
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(list_without_room());
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    shmtrain_store_destroy(store);
+    assert_int_equal(shmtrain_named_remove(NAME, 0, NULL, 0), 0);
+}
+
 static void a_name_that_is_taken_is_refused_and_renewed_by_its_own_store(void **state) {
     struct shmtrain_named found;
     (void)state;
@@ -193,6 +235,7 @@ int main(void) {
         TEST(a_failed_run_ends_its_guests_with_its_sentence),
         TEST(a_guest_that_fails_ends_with_its_own_status),
         TEST(a_killed_maker_leaves_a_store_that_is_not_in_use),
+        TEST(a_store_larger_than_ones_address_space_is_listed_all_the_same),
         TEST(a_name_that_is_taken_is_refused_and_renewed_by_its_own_store),
         TEST(what_cannot_be_joined_is_refused),
     };

@@ -1,4 +1,6 @@
 /* Listing and removing stores with a name: see <shmtrain/store.h>. Nobody's handle is needed for that. */
+#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,6 @@
 
 #include "api/manifest.h"
 #include "backends/shm/shm.h"
-#include "base/atomic.h"
 #include "segment/named.h"
 #include "segment/segment.h"
 #include <shmtrain/store.h>
@@ -29,35 +30,42 @@ static uint64_t bytes_of_parts(const char *name, int fd) {
     return bytes;
 }
 
-/* Whether the store is whole, as who observes it finds out: by mapping it. Whether its run has died: looked at twice, as in
- * visit.c, because who ends a run says so first, and drops the mark then. */
-static void look_inside(int fd, const struct shmt_spec *spec, struct shmtrain_named *out) {
+/* The run's last word; a file that cannot be read says that none has come. */
+static uint32_t state_of(int fd) {
+    const off_t at = SHMT_SEGMENT_HEADER_BYTES + (off_t)offsetof(struct shmt_head, state);
+    uint32_t state = SHMT_STATE_MAKING;
+    ssize_t n;
+    do {
+        n = pread(fd, &state, sizeof state, at);
+    } while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof state ? state : SHMT_STATE_MAKING;
+}
+
+/* Whether the store is whole, by what who observes it checks, and whether its run has died: looked at twice, as in visit.c,
+ * because who ends a run says so first, and drops the mark then. Nothing is mapped: a store may be larger than this process's
+ * address space, and its owner may cut it short while we look. */
+static void look_inside(int fd, struct shmtrain_named *out) {
     struct shmt_error ignored = {0};
-    struct shmt_store *store;
-    out->intact = shmt_shm_attach(spec, fd, SHMT_ATTACH_NAMED | SHMT_ATTACH_READ, &store, &ignored) == 0;
-    if (!out->intact) return;
-    const struct shmt_head *head = SHMT_BACKEND_SHM.head(store);
-    out->died = 1;
+    out->intact = shmt_shm_check(fd, SHMT_ATTACH_NAMED, &ignored) == 0;
+    out->died = out->intact;
     for (int look = 0; look < 2 && out->died; look++) {
-        const uint32_t state = load_acquire(&head->state); /* pairs with the release of who made it */
+        const uint32_t state = state_of(fd);
         out->died = state != SHMT_STATE_OVER && state != SHMT_STATE_FAILED && !shmt_mark_is_held(fd, SHMT_MARK_RUN);
     }
-    SHMT_BACKEND_SHM.destroy(store);
 }
 
 /* What can be said of a store whose maker may have left it in any state. */
 static void look_at(const char *name, struct shmt_manifest *m, struct shmtrain_named *out) {
-    struct shmt_spec spec;
     int fd;
     *out = (struct shmtrain_named){0};
     snprintf(out->name, sizeof out->name, "%s", name);
     if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) < 0) return;
     out->bytes = bytes_of_parts(name, fd);
-    const int rc = shmt_manifest_read(fd, name, m, &spec, NULL);
+    const int rc = shmt_manifest_read(fd, name, m, NULL, NULL);
     out->in_use = shmt_named_in_use(fd);
     out->intact = rc == SHMTRAIN_E_AGAIN; /* it says nothing of itself yet */
     out->died = rc == SHMTRAIN_E_DIED;    /* nor will it ever */
-    if (rc == 0) look_inside(fd, &spec, out);
+    if (rc == 0) look_inside(fd, out);
     close(fd);
     if (!out->intact || rc < 0) return;
     snprintf(out->model, sizeof out->model, "%.31s", m->model);

@@ -104,11 +104,20 @@ static uint64_t page_bytes_of(int fd) {
     return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static int read_checked(int fd, uint64_t fingerprint, int flags, struct shmt_segment_header *out, struct shmt_error *e) {
+    int rc = read_header(fd, out, e);
+    if (rc == 0) rc = check_header(fd, out, fingerprint, e);
+    return rc == 0 ? check_file(fd, out, flags, e) : rc;
+}
+
+int shmt_segment_check(int fd, uint64_t fingerprint, int flags, struct shmt_error *e) {
+    struct shmt_segment_header header;
+    return read_checked(fd, fingerprint, flags, &header, e);
+}
+
 int shmt_segment_attach(int fd, uint64_t fingerprint, int flags, struct shmt_segment *out, struct shmt_error *e) {
     struct shmt_segment_header header;
-    int rc = read_header(fd, &header, e);
-    if (rc == 0) rc = check_header(fd, &header, fingerprint, e);
-    if (rc == 0) rc = check_file(fd, &header, flags, e);
+    int rc = read_checked(fd, fingerprint, flags, &header, e);
     if (rc != 0) return rc;
     struct shmt_segment segment = {.bytes = header.bytes, .page_bytes = page_bytes_of(fd)};
     segment.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);

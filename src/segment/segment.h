@@ -66,6 +66,10 @@ enum shmt_attach_flags {
  * where it is not the segment that it should be, _MEMORY, _SYSTEM. */
 int shmt_segment_attach(int fd, uint64_t fingerprint, int flags, struct shmt_segment *out, struct shmt_error *e);
 
+/* Whether attach would find the segment that it should be: all its checks, by reading, without mapping anything. Errors: _USAGE
+ * where it is not, _SYSTEM. */
+int shmt_segment_check(int fd, uint64_t fingerprint, int flags, struct shmt_error *e);
+
 /* Unmaps and closes; harmless for a detached handle. The memory goes when the last process has done so. */
 void shmt_segment_detach(struct shmt_segment *segment);
 

@@ -132,6 +132,10 @@ int shmt_shm_attach(const struct shmt_spec *spec, int fd, int flags, struct shmt
     return 0;
 }
 
+int shmt_shm_check(int fd, int flags, struct shmt_error *e) {
+    return shmt_segment_check(fd, shmt_shm_layout_fingerprint(), flags, e);
+}
+
 int shmt_shm_fd(const struct shmt_store *store) { return store->segment.fd; }
 
 /* ---- seats ---- */

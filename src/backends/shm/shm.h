@@ -12,6 +12,10 @@ extern const struct shmt_backend_ops SHMT_BACKEND_SHM;
  * what it should be, _MEMORY. */
 int shmt_shm_attach(const struct shmt_spec *spec, int fd, int flags, struct shmt_store **out, struct shmt_error *e);
 
+/* Whether the file of a segment is one that attach would take for a checked spec, without mapping it. Errors: of
+ * shmt_segment_check. */
+int shmt_shm_check(int fd, int flags, struct shmt_error *e);
+
 /* The segment's descriptor; it belongs to the store. */
 int shmt_shm_fd(const struct shmt_store *store);
 
