@@ -128,17 +128,12 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
 }
 
-int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint64_t *waited_ns_out,
-                    uint32_t *for_whom_out) {
+int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {
     struct look look = {.at = (gates->self > 0 ? gates->self : gates->n) - 1, .left = gates->n};
-    uint64_t begun_ns = 0;
     uint32_t for_whom = NOBODY;
     int gave_up = 0;
     while (somebody_missing(gates, word, target, &look)) {
-        if (for_whom == NOBODY) {
-            begun_ns = shmt_now_ns();
-            if (gates->tell) gates->tell(gates->tell_arg, 1);
-        }
+        if (for_whom == NOBODY && gates->tell) gates->tell(gates->tell_arg, 1);
         for_whom = look.at;
         if (aborted(gates)) {
             gave_up = 1;
@@ -147,7 +142,6 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
         if (!spin(gates, word, target, look.at)) sleep_for(gates, word, target, look.at);
     }
     if (for_whom != NOBODY && gates->tell) gates->tell(gates->tell_arg, 0);
-    if (waited_ns_out) *waited_ns_out = for_whom == NOBODY ? 0 : shmt_now_ns() - begun_ns;
     if (for_whom_out) *for_whom_out = for_whom;
     return gave_up;
 }

@@ -57,10 +57,9 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
 /* Waits until every counting member has been seen to have reached `target`. 0: they have, and what they wrote before is
  * visible. 1: the abort word is set; it is looked at only while somebody is missing, so whoever looks after all have
  * reached the target gets 0. Blocks until then, and notices the abort word and changed member words within about 100 ms
- * even if nobody rouses it. *waited_ns_out (may be NULL) gets the time spent, 0 when nobody was missing; *for_whom_out (may
- * be NULL) the member last missing, UINT32_MAX when nobody was. Both are set in either case. */
-int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint64_t *waited_ns_out,
-                    uint32_t *for_whom_out);
+ * even if nobody rouses it. *for_whom_out (may be NULL) gets the member last missing, UINT32_MAX when nobody was, in either
+ * case. */
+int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
 
 /* Wakes all sleepers at once, after the abort word or a member word was changed (by any store). Any process that has the gates
  * mapped, `self` does not matter. Never blocks. */

@@ -52,7 +52,7 @@ static int wait_for_slowest(struct shmt_shm_seat *p) {
     const uint64_t target = shmt_policy_wait_for(&p->store->spec.policy, p->clock);
     if (target == 0) return 0;
     p->wait_ns = &p->slot->counters.wait_clock_ns;
-    return shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL, NULL) ? SHMTRAIN_E_STOPPED : 0;
+    return shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL) ? SHMTRAIN_E_STOPPED : 0;
 }
 
 int shmt_shm_live_publish(struct shmt_shm_seat *p) {

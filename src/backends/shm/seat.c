@@ -58,7 +58,7 @@ void shmt_shm_note_wait(void *seat, int waits) {
 
 int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
     p->wait_ns = wait_ns;
-    const int gave_up = shmt_gates_wait(&p->meeting, SHMT_GATE_PHASE, p->phase, NULL, NULL);
+    const int gave_up = shmt_gates_wait(&p->meeting, SHMT_GATE_PHASE, p->phase, NULL);
     return gave_up ? SHMTRAIN_E_STOPPED : 0;
 }
 
