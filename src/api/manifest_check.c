@@ -229,7 +229,7 @@ static bool is_removed(int fd) {
 static int wait_until_written(int fd, const char *name, struct shmt_manifest *out, struct shmt_error *e) {
     const struct timespec moment = {.tv_nsec = 5000000};
     int rc;
-    for (int look = 0; (rc = read_written(fd, name, out, e)) == 0 && look < 10; look++) {
+    for (int look = 0; (rc = read_written(fd, name, out, e)) == 0 && look < 4; look++) {
         if (shmt_mark_is_held(fd, SHMT_MARK_RUN))
             return shmt_fail(e, SHMTRAIN_E_AGAIN, "store %s is not ready: its run is still being prepared", name);
         (void)nanosleep(&moment, NULL);
