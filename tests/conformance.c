@@ -5,14 +5,15 @@
 #include <unistd.h>
 
 #include "consistency/chunks.h"
+#include "consistency/mode.h"
 
-static const struct shmt_policy POLICIES[] = {{SHMT_WRITE_RACY, SHMT_STALENESS_INF},
-                                              {SHMT_WRITE_RACY, 0},
-                                              {SHMT_WRITE_ATOMIC, SHMT_STALENESS_INF},
-                                              {SHMT_WRITE_ATOMIC, 0},
-                                              {SHMT_WRITE_LOCKED, SHMT_STALENESS_INF},
-                                              {SHMT_WRITE_LOCKED, 0},
-                                              {SHMT_WRITE_AGGREGATE, 0}};
+static const struct shmt_policy POLICIES[] = {{.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
+                                              {.write = SHMT_WRITE_RACY, .staleness = 0},
+                                              {.write = SHMT_WRITE_ATOMIC, .staleness = SHMT_STALENESS_INF},
+                                              {.write = SHMT_WRITE_ATOMIC, .staleness = 0},
+                                              {.write = SHMT_WRITE_LOCKED, .staleness = SHMT_STALENESS_INF},
+                                              {.write = SHMT_WRITE_LOCKED, .staleness = 0},
+                                              {.write = SHMT_WRITE_AGGREGATE, .staleness = 0}};
 enum { N_POLICIES = sizeof POLICIES / sizeof *POLICIES };
 
 void each_case(void (*test)(const struct kase *)) {
@@ -23,8 +24,9 @@ void each_case(void (*test)(const struct kase *)) {
             for (size_t s = 0; s < (ops->caps & SHMT_CAP_MANY ? 4u : 1u); s++)
                 for (int processes = 0; processes <= !!(ops->caps & SHMT_CAP_PROCESSES); processes++) {
                     const struct kase k = {ops, POLICIES[p], SEATS[s], processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS};
-                    print_message("  %s, %s, %u %s\n", ops->name, shmt_policy_name(&k.policy), k.n_seats,
-                                  processes ? "processes" : "threads");
+                    char name[64];
+                    shmt_mode_name(&k.policy, name, sizeof name);
+                    print_message("  %s, %s, %u %s\n", ops->name, name, k.n_seats, processes ? "processes" : "threads");
                     test(&k);
                 }
 }

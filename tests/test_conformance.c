@@ -317,7 +317,7 @@ static void refuses_impossible_specs(const struct kase *k) {
     spec.n_tables = 0;
     assert_int_equal(k->ops->plan(&spec, &need, NULL), SHMTRAIN_E_USAGE);
     spec = spec_of(k, 10, 1, 1);
-    spec.policy.staleness = 3;
+    spec.policy.quorum = k->n_seats + 1;
     assert_int_equal(k->ops->plan(&spec, &need, NULL), SHMTRAIN_E_USAGE);
 }
 

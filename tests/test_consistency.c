@@ -7,33 +7,77 @@
 #include <string.h>
 
 #include "consistency/chunks.h"
-#include "consistency/policy.h"
+#include "consistency/mode.h"
+
+static void name_of(const struct shmt_policy *p, char out[64]) { shmt_mode_name(p, out, 64); }
 
 static void modes_are_names_for_points(void **state) {
-    struct shmt_policy p;
+    const struct shmt_mode *mode;
+    char name[64];
     (void)state;
-    assert_int_equal(shmt_policy_preset("async", &p, NULL), 0);
-    assert_true(p.write == SHMT_WRITE_RACY && p.staleness == SHMT_STALENESS_INF && shmt_policy_is_live(&p));
-    assert_string_equal(shmt_policy_name(&p), "async");
-    assert_int_equal(shmt_policy_preset("sync", &p, NULL), 0);
-    assert_true(p.write == SHMT_WRITE_AGGREGATE && p.staleness == 0 && !shmt_policy_is_live(&p));
-    assert_string_equal(shmt_policy_name(&p), "sync");
+    for (size_t i = 0; (mode = shmt_mode_at(i)); i++) {
+        struct shmt_policy p;
+        assert_int_equal(shmt_mode_parse(mode->name, &p, NULL), 0);
+        assert_true(shmt_policy_equal(&p, &mode->policy));
+        name_of(&p, name);
+        assert_string_equal(name, mode->name);
+        assert_int_equal(shmt_policy_settle(&p, 8, NULL), 0);
+        name_of(&p, name);
+        assert_string_equal(name, mode->name);
+        assert_true(strlen(mode->about) <= 50);
+    }
 }
 
-static void an_unknown_mode_is_refused_with_the_ones_there_are(void **state) {
+static void the_number_behind_a_name_is_the_one_that_the_mode_is_about(void **state) {
     struct shmt_policy p;
-    struct shmt_error e = {0};
+    char name[64];
     (void)state;
-    assert_int_equal(shmt_policy_preset("fast", &p, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "async"));
-    assert_non_null(strstr(e.text, "sync"));
+    assert_int_equal(shmt_mode_parse("ssp:3", &p, NULL), 0);
+    assert_true(p.write == SHMT_WRITE_ATOMIC && p.staleness == 3);
+    assert_int_equal(shmt_mode_parse("backup:6", &p, NULL), 0);
+    assert_true(p.write == SHMT_WRITE_AGGREGATE && p.staleness == 0 && p.quorum == 6);
+    assert_int_equal(shmt_mode_parse("local:16", &p, NULL), 0);
+    assert_true(p.replicas == SHMT_REPLICAS_WORKER && p.merge_every == 16 && p.staleness == 0);
+    name_of(&p, name);
+    assert_string_equal(name, "local");
+    assert_int_equal(shmt_mode_parse("node:2", &p, NULL), 0);
+    assert_true(p.replicas == SHMT_REPLICAS_NODE && p.merge_every == 2 && p.staleness == SHMT_STALENESS_INF);
+    assert_int_equal(shmt_mode_parse("ssp:inf", &p, NULL), 0);
+    name_of(&p, name);
+    assert_string_equal(name, "atomic, staleness inf");
+}
+
+static void a_mode_that_is_none_is_refused_with_the_ones_there_are(void **state) {
+    static const struct {
+        const char *mode, *says;
+    } CASES[] = {{"fast", "take async, sync, ssp, backup, local or node"},
+                 {"", "take async"},
+                 {"asyn", "take async"},
+                 {"async:1", "mode async takes no number"},
+                 {"ssp:", "in clocks, as in ssp:4"},
+                 {"ssp:-1", "in clocks, as in ssp:4"},
+                 {"ssp:18446744073709551615", "in clocks, as in ssp:4"},
+                 {"ssp:4x", "in clocks, as in ssp:4"},
+                 {"backup:0", "from 1 on, as in backup:6"},
+                 {"backup:4294967296", "from 1 on, as in backup:6"},
+                 {"local:0", "the clocks between two merges"}};
+    struct shmt_policy p = {.staleness = 77};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmt_error e = {0};
+        assert_int_equal(shmt_mode_parse(CASES[i].mode, &p, &e), SHMTRAIN_E_USAGE);
+        assert_non_null(strstr(e.text, CASES[i].says));
+        assert_int_equal(p.staleness, 77);
+    }
 }
 
 static void a_live_mode_with_a_barrier_is_no_bsp(void **state) {
-    const struct shmt_policy p = {SHMT_WRITE_RACY, 0};
+    const struct shmt_policy p = {.write = SHMT_WRITE_RACY, .staleness = 0};
+    char name[64];
     (void)state;
-    assert_int_equal(shmt_policy_check(&p, NULL), 0);
-    assert_string_equal(shmt_policy_name(&p), "racy, staleness 0");
+    assert_int_equal(shmt_policy_check(&p, 8, NULL), 0);
+    name_of(&p, name);
+    assert_string_equal(name, "racy, staleness 0");
 }
 
 static void write_modes_have_names(void **state) {
@@ -50,39 +94,128 @@ static void write_modes_have_names(void **state) {
     assert_non_null(strstr(e.text, "take racy, atomic, locked or aggregate"));
 }
 
-static void every_legal_point_has_a_name_that_tells_it_from_the_others(void **state) {
-    struct shmt_policy p[8];
-    uint32_t n = 0;
-    (void)state;
-    for (uint32_t i = 0; i < 8; i++) {
-        p[n] = (struct shmt_policy){i / 2, i % 2 ? SHMT_STALENESS_INF : 0};
-        if (shmt_policy_check(&p[n], NULL) == 0) n++;
-    }
-    assert_int_equal(n, 7); /* all but aggregate without a bound */
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < i; j++) assert_string_not_equal(shmt_policy_name(&p[i]), shmt_policy_name(&p[j]));
-    for (uint32_t i = 0; i < n; i++) assert_int_equal(shmt_policy_is_live(&p[i]), p[i].write != SHMT_WRITE_AGGREGATE);
-    p[0].staleness = 3;
-    assert_int_equal(shmt_policy_check(&p[0], NULL), SHMTRAIN_E_USAGE);
+/* Point i of a grid over the whole space; false behind the last. */
+static bool point(uint32_t i, struct shmt_policy *out) {
+    static const uint64_t STALENESS[] = {0, 1, 4, SHMT_STALENESS_INF};
+    static const uint32_t QUORUM[] = {SHMT_QUORUM_ALL, 3, 8};
+    *out = (struct shmt_policy){.write = i % 4,
+                                .staleness = STALENESS[i / 4 % 4],
+                                .quorum = QUORUM[i / 16 % 3],
+                                .late = i / 48 % 2,
+                                .replicas = i / 96 % 3,
+                                .merge_every = i / 288 % 2 * 4,
+                                .merge = i / 576 % 3};
+    return i < 1728;
 }
 
-static void aggregate_without_a_bound_is_refused(void **state) {
-    const struct shmt_policy p = {SHMT_WRITE_AGGREGATE, SHMT_STALENESS_INF};
+/* The rules of legality once more, in other words. */
+static bool is_legal(const struct shmt_policy *p) {
+    if (p->write == SHMT_WRITE_AGGREGATE)
+        return p->staleness != SHMT_STALENESS_INF && p->replicas == SHMT_REPLICAS_ONE &&
+               (p->quorum == SHMT_QUORUM_ALL || p->staleness == 0);
+    return p->quorum == SHMT_QUORUM_ALL && (p->replicas == SHMT_REPLICAS_ONE || p->merge_every > 0);
+}
+
+static void every_point_is_legal_or_refused_in_one_sentence_that_says_why(void **state) {
+    struct shmt_policy p;
+    uint32_t legal = 0;
+    (void)state;
+    for (uint32_t i = 0; point(i, &p); i++) {
+        struct shmt_error e = {0};
+        const int rc = shmt_policy_check(&p, 8, &e);
+        assert_int_equal(rc, is_legal(&p) ? 0 : SHMTRAIN_E_USAGE);
+        if (rc < 0) assert_true(strlen(e.text) > 20 && !strchr(e.text, '\n'));
+        legal += rc == 0;
+    }
+    assert_true(legal > 100);
+}
+
+static void points_that_differ_in_write_or_wait_have_names_that_do(void **state) {
+    struct shmt_policy p, q;
+    char a[64], b[64];
+    (void)state;
+    for (uint32_t i = 0; i < 16; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            (void)point(i, &p);
+            (void)point(j, &q);
+            if (!is_legal(&p) || !is_legal(&q)) continue;
+            if (p.write == SHMT_WRITE_ATOMIC && q.write == p.write && p.staleness % 4 < 2 && q.staleness % 4 < 2) continue;
+            name_of(&p, a);
+            name_of(&q, b);
+            if (strcmp(a, "ssp") != 0) assert_string_not_equal(a, b); /* ssp is one name for several bounds */
+        }
+}
+
+static void a_policy_is_live_or_batched_or_has_rounds(void **state) {
+    struct shmt_policy p;
+    (void)state;
+    for (uint32_t i = 0; point(i, &p); i++)
+        assert_int_equal(shmt_policy_is_live(&p) + shmt_policy_is_batched(&p) + shmt_policy_has_rounds(&p), 1);
+    (void)shmt_mode_parse("backup:6", &p, NULL);
+    assert_true(shmt_policy_has_rounds(&p));
+    (void)shmt_mode_parse("sync", &p, NULL);
+    assert_true(shmt_policy_is_batched(&p));
+}
+
+static void a_quorum_of_all_is_no_quorum_and_one_of_more_is_refused(void **state) {
+    static const uint32_t MOST[][2] = {{1, 0}, {2, 1}, {7, 6}, {8, 7}, {9, 7}, {64, 56}};
+    struct shmt_policy p;
     struct shmt_error e = {0};
     (void)state;
-    assert_int_equal(shmt_policy_check(&p, &e), SHMTRAIN_E_USAGE);
+    (void)shmt_mode_parse("backup:8", &p, NULL);
+    assert_int_equal(shmt_policy_settle(&p, 8, NULL), 0);
+    assert_true(shmt_policy_is_batched(&p));
+    (void)shmt_mode_parse("backup:9", &p, NULL);
+    assert_int_equal(shmt_policy_settle(&p, 8, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "9 of 8 workers: take a --quorum of at most 8"));
+    for (size_t i = 0; i < sizeof MOST / sizeof *MOST; i++) {
+        (void)shmt_mode_parse("backup", &p, NULL);
+        assert_int_equal(shmt_policy_settle(&p, MOST[i][0], NULL), 0);
+        assert_int_equal(p.quorum, MOST[i][1]);
+    }
+}
+
+/* TensorFlow's sync training hung for ever when 27 of 64 workers ran out of data while 60 gradients were required. */
+static void no_more_gradients_are_needed_than_there_are_members(void **state) {
+    (void)state;
+    assert_int_equal(shmt_policy_needed(60, 64), 60);
+    assert_int_equal(shmt_policy_needed(60, 64 - 27), 37);
+    assert_int_equal(shmt_policy_needed(60, 0), 0);
+    assert_int_equal(shmt_policy_needed(SHMT_QUORUM_ALL, 64), 64);
+}
+
+static void merges_are_due_every_so_many_clocks(void **state) {
+    struct shmt_policy p;
+    (void)state;
+    (void)shmt_mode_parse("local:3", &p, NULL);
+    for (uint64_t clock = 1; clock < 10; clock++) assert_int_equal(shmt_policy_merge_due(&p, clock), clock % 3 == 0);
+    assert_true(shmt_policy_merges_together(&p));
+    (void)shmt_mode_parse("node:3", &p, NULL);
+    assert_false(shmt_policy_merges_together(&p));
+    (void)shmt_mode_parse("async", &p, NULL);
+    assert_false(shmt_policy_merge_due(&p, 3));
+}
+
+static void aggregate_keeps_a_bounded_number_of_buffers(void **state) {
+    const struct shmt_policy p = {.write = SHMT_WRITE_AGGREGATE, .staleness = SHMT_STALENESS_INF},
+                             q = {.write = SHMT_WRITE_AGGREGATE, .staleness = 1000};
+    struct shmt_error e = {0}, f = {0};
+    (void)state;
+    assert_int_equal(shmt_policy_check(&p, 8, &e), SHMTRAIN_E_USAGE);
     assert_non_null(strstr(e.text, "--staleness 0"));
+    assert_int_equal(shmt_policy_check(&q, 8, &f), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(f.text, "at most 64"));
 }
 
 static void the_bound_says_how_far_one_may_run_ahead(void **state) {
-    const struct shmt_policy barrier = {SHMT_WRITE_RACY, 0}, free_running = {SHMT_WRITE_RACY, SHMT_STALENESS_INF};
+    const struct shmt_policy barrier = {.write = SHMT_WRITE_RACY, .staleness = 0},
+                             free_running = {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
+                             bounded = {.write = SHMT_WRITE_ATOMIC, .staleness = 3};
     (void)state;
-    for (uint64_t clock = 0; clock < 5; clock++) {
+    for (uint64_t clock = 0; clock < 8; clock++) {
         assert_int_equal(shmt_policy_wait_for(&barrier, clock), clock);
         assert_int_equal(shmt_policy_wait_for(&free_running, clock), 0);
-        assert_true(shmt_policy_may_go(&barrier, clock, clock));
-        assert_false(shmt_policy_may_go(&barrier, clock + 1, clock));
-        assert_true(shmt_policy_may_go(&free_running, clock + 1000, clock));
+        assert_int_equal(shmt_policy_wait_for(&bounded, clock), clock > 3 ? clock - 3 : 0);
     }
 }
 
@@ -166,11 +299,17 @@ static void the_largest_stack_fits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes_are_names_for_points),
-        cmocka_unit_test(an_unknown_mode_is_refused_with_the_ones_there_are),
+        cmocka_unit_test(the_number_behind_a_name_is_the_one_that_the_mode_is_about),
+        cmocka_unit_test(a_mode_that_is_none_is_refused_with_the_ones_there_are),
         cmocka_unit_test(a_live_mode_with_a_barrier_is_no_bsp),
         cmocka_unit_test(write_modes_have_names),
-        cmocka_unit_test(every_legal_point_has_a_name_that_tells_it_from_the_others),
-        cmocka_unit_test(aggregate_without_a_bound_is_refused),
+        cmocka_unit_test(every_point_is_legal_or_refused_in_one_sentence_that_says_why),
+        cmocka_unit_test(points_that_differ_in_write_or_wait_have_names_that_do),
+        cmocka_unit_test(a_policy_is_live_or_batched_or_has_rounds),
+        cmocka_unit_test(a_quorum_of_all_is_no_quorum_and_one_of_more_is_refused),
+        cmocka_unit_test(no_more_gradients_are_needed_than_there_are_members),
+        cmocka_unit_test(merges_are_due_every_so_many_clocks),
+        cmocka_unit_test(aggregate_keeps_a_bounded_number_of_buffers),
         cmocka_unit_test(the_bound_says_how_far_one_may_run_ahead),
         cmocka_unit_test(chunks_are_a_power_of_two_and_no_smaller_than_they_must_be),
         cmocka_unit_test(every_example_of_a_batch_is_in_one_chunk),

@@ -29,8 +29,8 @@ static struct shmt_spec *any_spec(struct dice *d, bool live) {
     spec.n_seats = 1 + (uint32_t)roll(d, 9);
     spec.n_guests = (uint32_t)roll(d, spec.n_seats);
     spec.n_examples = n;
-    spec.policy =
-        live ? (struct shmt_policy){SHMT_WRITE_RACY, SHMT_STALENESS_INF} : (struct shmt_policy){SHMT_WRITE_AGGREGATE, 0};
+    spec.policy = live ? (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF}
+                       : (struct shmt_policy){.write = SHMT_WRITE_AGGREGATE, .staleness = 0};
     spec.batch = batch;
     spec.n_chunks = shmt_chunks_of_batch(batch);
     spec.item = 1 + (uint32_t)roll(d, 100);

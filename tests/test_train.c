@@ -100,7 +100,7 @@ static void prepare(struct run *r, uint32_t n_seats, uint32_t n_valid) {
                                  .n_examples = N_TRAIN,
                                  .epochs = EPOCHS,
                                  .max_steps = SHMT_NO_LIMIT,
-                                 .policy = {SHMT_WRITE_AGGREGATE, 0},
+                                 .policy = {.write = SHMT_WRITE_AGGREGATE, .staleness = 0},
                                  .batch = 64,
                                  .n_chunks = 8,
                                  .item = 16,
@@ -320,7 +320,7 @@ static void only_the_examples_that_are_meant_are_trained_on(void **state) {
     for (uint32_t i = 0; i < N_TRAIN; i++) third[i] = 3 * i + 1;
     for (int live = 0; live < 2; live++) {
         prepare(&r, 3, 0);
-        if (live) r.spec.policy = (struct shmt_policy){SHMT_WRITE_RACY, SHMT_STALENESS_INF};
+        if (live) r.spec.policy = (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF};
         r.job.train_example = third;
         run_well(&r, epoch);
         for (int i = 0; i < EPOCHS; i++) assert_true(epoch[i].train_loss == 3 * (N_TRAIN - 1) / 2.0 + 1);

@@ -20,11 +20,55 @@ struct shmtrain_epoch {
     double valid_loss, valid_accuracy, valid_auc; /* of the parameters at its end, on the validation data */
 };
 
+/* Delay: how many updates of others came between a worker's pull and its push (with replicas: that it had not seen when it
+ * pushed), sampled once for a work item. In updates: of single examples in the live modes of sparse models, of items for dense
+ * ones, of all workers' gradients in `aggregate`. Percentiles are exact up to 12 %. */
+struct shmtrain_delay {
+    uint64_t samples; /* 0: nothing was measured, and the rest is NaN */
+    double mean, p50, p99, max;
+    double clocks; /* the mean in clocks: in updates of one work item */
+    const struct shmtrain_delays *bucket;
+    uint32_t n_buckets; /* those with samples only, ascending */
+    uint32_t reserved;
+};
+
+/* Delays from `from` to `to`, both included: so many samples. */
+struct shmtrain_delays {
+    uint64_t from, to, samples;
+};
+
+/* Whom a worker has waited for, the longest first. */
+struct shmtrain_waited_for {
+    uint32_t worker;
+    uint32_t reserved;
+    double seconds;
+};
+#define SHMTRAIN_WAITED_FOR 4
+
+/* What one worker has done in the run; times are those of its threads, added up. */
+struct shmtrain_worker_report {
+    uint64_t examples, dropped, folded;
+    double compute_seconds, merge_seconds; /* merging: of replicas */
+    double wait_seconds;                   /* for others within an epoch, as the mode says */
+    double wait_epoch_seconds;             /* for others at the ends of epochs */
+    double evaluate_seconds;               /* between epochs: evaluation, and the waits for it */
+    double load_seconds;                   /* reading data, before training */
+    double delay;                          /* mean, in updates; NaN: not measured */
+    uint32_t n_waited_for;
+    uint32_t joined; /* 1: by name */
+    struct shmtrain_waited_for waited_for[SHMTRAIN_WAITED_FOR];
+};
+
 struct shmtrain_report {
     const char *mode, *write, *backend, *model, *optimizer, *schedule; /* names; model "" for own worker functions */
-    uint64_t staleness;                                                /* UINT64_MAX: no bound */
-    uint32_t quorum;                                                   /* gradients that an update waits for, in workers */
-    const char *replicas;
+    const char *mode_reason;             /* why this mode was chosen where nobody named one; "": somebody did */
+    uint64_t staleness;                  /* UINT64_MAX: no bound */
+    uint32_t quorum;                     /* gradients that an update waits for, in workers */
+    uint32_t merge_every;                /* clocks between two merges of replicas; 0: one copy */
+    const char *replicas, *merge, *late; /* "one", "node", "worker"; "mean", "sum", "elastic"; "drop", "fold" */
+    uint32_t n_replicas;                 /* copies that are trained on */
+    uint32_t reserved;
+    const char *slow; /* which workers are slowed down on purpose, as option `slow` has it; "": none */
     uint32_t workers, threads, n_epochs, stopped; /* stopped: 1 when shmtrain_store_stop, or a limit of steps, ended it early */
     uint32_t batch, item;                         /* examples per update (aggregate), per work item (live) */
     uint64_t seed;
@@ -40,7 +84,14 @@ struct shmtrain_report {
     uint64_t examples, updates; /* trained on, in all; applied to the parameters: of a model with several tables, all at once */
     double examples_per_second; /* examples / train_seconds */
     double wait_fraction;       /* of the workers' training time */
-    double lost_updates;        /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
+    double merge_fraction;      /* likewise, merging replicas */
+    uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into the next */
+    uint64_t merges;            /* of replicas, by each worker, in all */
+    struct shmtrain_delay delay;
+    const struct shmtrain_worker_report *worker; /* (n_workers) with those that joined by name */
+    uint32_t n_workers;
+    uint32_t reserved2;
+    double lost_updates; /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
                                    asked for (option count-lost) */
     uint32_t with_accuracy, with_auc; /* 1: the model classifies; two classes */
     uint32_t guests;                  /* places for workers that join by name */
@@ -54,12 +105,15 @@ struct shmtrain_report {
 
 /* What one worker does, seen from outside. */
 struct shmtrain_worker_progress {
-    uint64_t examples;                      /* trained on so far, in the run */
-    double examples_per_second;             /* since the look before */
-    double compute_fraction, wait_fraction; /* of the time since the look before; what is missing is evaluation. What goes on at
-                                               the moment counts, and time without a processor as what it interrupts */
-    uint32_t joined;                        /* 1: it joined by name */
-    uint32_t here;                          /* 0: a place for a guest that nobody has taken, or one that left */
+    uint64_t examples;                                      /* trained on so far, in the run */
+    double examples_per_second;                             /* since the look before */
+    double compute_fraction, wait_fraction, merge_fraction; /* of the time since the look before; what is missing is evaluation.
+                                               What goes on at the moment counts, and time without a processor as what it
+                                               interrupts */
+    uint64_t dropped, folded;                               /* examples, so far */
+    double delay;                                           /* mean so far, in updates; NaN: not measured (yet) */
+    uint32_t joined;                                        /* 1: it joined by name */
+    uint32_t here;                                          /* 0: a place for a guest that nobody has taken, or one that left */
 };
 
 /* A run that goes on, at one moment: see shmtrain_listener.progress and shmtrain_store_look. */
@@ -70,6 +124,8 @@ struct shmtrain_progress {
     double examples_per_second;      /* of all workers, since the look before */
     double loss;                     /* mean over the examples of this epoch so far; NaN: none yet */
     double seconds_left;             /* by the speed so far; NaN: unknown */
+    double delay;                    /* of all workers, mean so far, in updates; NaN: not measured (yet) */
+    uint64_t dropped, folded;        /* of all workers */
     uint32_t n_workers;
     const struct shmtrain_worker_progress *worker; /* (n_workers) */
 };
@@ -93,6 +149,10 @@ SHMTRAIN_API char *shmtrain_evaluation_json(const struct shmtrain_evaluation *ev
 
 /* One JSON object, in one line, with a line break at its end; to be freed. NULL: no memory. */
 SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
+
+/* The same, for one moment of a run: {"at": seconds, "epoch": ..., "per_worker": [...]}, and for an epoch that is done. */
+SHMTRAIN_API char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct shmtrain_progress *now);
+SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch);
 
 /* Lines for people, at most 80 columns wide, each into `out` (`bytes` large, 0-terminated, no line break): the heading of the
  * table of epochs, one epoch of it. */

@@ -8,10 +8,10 @@
 #include "api/manifest_priv.h"
 
 /* Other programs read it: a field more, less or elsewhere is another version. */
-_Static_assert(sizeof(struct shmt_manifest) == 10136 && offsetof(struct shmt_manifest, table) == 4608 &&
-                   offsetof(struct shmt_manifest, train) == 9264,
-               "the layout of version 2");
-_Static_assert(sizeof(struct shmt_spec) == 5056,
+_Static_assert(sizeof(struct shmt_manifest) == 10168 && offsetof(struct shmt_manifest, table) == 4640 &&
+                   offsetof(struct shmt_manifest, train) == 9296,
+               "the layout of version 3");
+_Static_assert(sizeof(struct shmt_spec) == 5088,
                "its new words belong into the manifest, too: here, in manifest.h and manifest_check.c");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
 
@@ -27,6 +27,13 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .steps_before = spec->steps_before,
         .staleness = spec->policy.staleness,
         .seed = spec->order.seed,
+        .quorum = spec->policy.quorum,
+        .late = spec->policy.late,
+        .replicas = spec->policy.replicas,
+        .merge_every = spec->policy.merge_every,
+        .merge = spec->policy.merge,
+        .unmeasured = spec->unmeasured,
+        .trace_events = spec->trace_events,
         .write = spec->policy.write,
         .batch = spec->batch,
         .n_chunks = spec->n_chunks,
@@ -103,7 +110,15 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
         .epochs = m->epochs,
         .max_steps = m->max_steps,
         .steps_before = m->steps_before,
-        .policy = {.write = (enum shmt_write)m->write, .staleness = m->staleness},
+        .policy = {.write = (enum shmt_write)m->write,
+                   .staleness = m->staleness,
+                   .quorum = m->quorum,
+                   .late = (enum shmt_late)m->late,
+                   .replicas = (enum shmt_replicas)m->replicas,
+                   .merge_every = m->merge_every,
+                   .merge = (enum shmt_merge)m->merge},
+        .unmeasured = m->unmeasured != 0,
+        .trace_events = m->trace_events,
         .batch = m->batch,
         .n_chunks = m->n_chunks,
         .item = m->item,

@@ -40,12 +40,19 @@ static bool has_seats(const struct shmt_manifest *m) {
     return own >= m->n_workers && own % m->n_workers == 0 && m->n_guests % (own / m->n_workers) == 0;
 }
 
+#define MOST_TRACE_EVENTS (1u << 24)
+
+static bool has_policy(const struct shmt_manifest *m) {
+    return m->write <= SHMT_WRITE_AGGREGATE && m->late <= SHMT_LATE_FOLD && m->replicas <= SHMT_REPLICAS_WORKER &&
+           m->merge <= SHMT_MERGE_ELASTIC && is_switch(m->unmeasured) && m->trace_events <= MOST_TRACE_EVENTS;
+}
+
 /* A chunk is a bit field of trees; a batch is a divisor. */
 static bool has_work(const struct shmt_manifest *m) {
     const bool chunks = m->n_chunks >= 1 && m->n_chunks <= SHMT_MAX_CHUNKS && (m->n_chunks & (m->n_chunks - 1)) == 0;
-    return m->write <= SHMT_WRITE_AGGREGATE && chunks && m->n_chunks <= m->batch && m->epochs <= MOST_EPOCHS &&
-           m->max_steps >= 1 && is_switch(m->shuffle) && is_switch(m->count_lost) && is_switch(m->l2_shares) &&
-           m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
+    return has_policy(m) && chunks && m->n_chunks <= m->batch && m->epochs <= MOST_EPOCHS && m->max_steps >= 1 &&
+           is_switch(m->shuffle) && is_switch(m->count_lost) && is_switch(m->l2_shares) && m->spin_ns <= MOST_SPIN_NS &&
+           m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
 }
 
 static bool has_rate(const struct shmt_manifest *m) {

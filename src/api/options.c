@@ -11,6 +11,7 @@
 
 #include "base/plain.h"
 #include "consistency/chunks.h"
+#include "consistency/mode.h"
 
 /* Short words for the table. */
 #define COUNT  SHMT_OPTION_COUNT
@@ -24,6 +25,7 @@
 
 #define WORK  "How much work, by whom"
 #define HOW   "Consistency"
+#define SEE   "What it costs"
 #define WHAT  "What is learned"
 #define LEARN "How it is learned"
 #define WHERE "Where it runs"
@@ -39,12 +41,22 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(epochs), 1, 1000000, NULL},
     {{"steps", 0, "N", "all", ENV("STEPS"), WORK, "end after N steps (sync: batches, async: items)"},
      COUNT, AT(steps), 1, 1e18, "all"},
-    {{"mode", 0, "NAME", "async", ENV("MODE"), HOW, "async (Hogwild) or sync (one update per batch)"},
-     CHOICE, AT(mode), 0, 0, "async|sync"},
+    {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, sync, ssp:S, backup:K, local:H or node:H"},
+     TEXT, AT(mode), 0, 0, NULL},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy, atomic, locked or aggregate; default: the mode's"},
      CHOICE, AT(write), 0, 0, "racy|atomic|locked|aggregate"},
-    {{"staleness", 0, "S", "", ENV("STALENESS"), HOW, "0 (wait for all) or inf; default: the mode's"},
-     CHOICE, AT(staleness), 0, 0, "0|inf"},
+    {{"staleness", 0, "S", "", ENV("STALENESS"), HOW, "clocks ahead of the slowest, or inf; default: the mode's"},
+     TEXT, AT(staleness), 0, 0, NULL},
+    {{"quorum", 0, "K", "auto", ENV("QUORUM"), HOW, "aggregate: gradients that an update waits for"},
+     COUNT, AT(quorum), 1, 4096, "auto"},
+    {{"late", 0, "HOW", "", ENV("LATE"), HOW, "drop gradients that come after that, or fold them in"},
+     CHOICE, AT(late), 0, 0, "drop|fold"},
+    {{"replicas", 0, "HOW", "", ENV("REPLICAS"), HOW, "copies of the parameters: one, node or worker"},
+     CHOICE, AT(replicas), 0, 0, "one|node|worker"},
+    {{"merge-every", 0, "H", "auto", ENV("MERGE_EVERY"), HOW, "replicas: clocks between two merges"},
+     COUNT, AT(merge_every), 1, 1 << 30, "auto"},
+    {{"merge", 0, "HOW", "", ENV("MERGE"), HOW, "replicas: mean, sum (of changes) or elastic"},
+     CHOICE, AT(merge), 0, 0, "mean|sum|elastic"},
     {{"batch", 'b', "N", "64", ENV("BATCH"), HOW, "sync: examples of an update, of all workers"},
      COUNT, AT(batch), 1, 1 << 30, NULL},
     {{"chunks", 0, "N", "auto", ENV("CHUNKS"), HOW, "sync: parts of a batch, the most that can work"},
@@ -53,8 +65,16 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(item), 1, 1 << 24, "auto"},
     {{"group", 0, "N", "4", ENV("GROUP"), HOW, "async: examples in flight; 1 is plain SGD"},
      COUNT, AT(group), 1, 64, NULL},
-    {{"count-lost", 0, "0|1", "0", ENV("COUNT_LOST"), HOW, "racy: estimate how many updates are overwritten"},
+    {{"slow", 0, "WHO:HOW", "", ENV("SLOW"), SEE, "slow worker 3 down: 3:5x, 3:+2ms; random:0.1:10x"},
+     TEXT, AT(slow), 0, 0, NULL},
+    {{"count-lost", 0, "0|1", "0", ENV("COUNT_LOST"), SEE, "racy: estimate how many updates are overwritten"},
      SWITCH, AT(count_lost), 0, 1, NULL},
+    {{"measure", 0, "0|1", "1", ENV("MEASURE"), SEE, "delays, and whom workers wait for"},
+     SWITCH, AT(measure), 0, 1, NULL},
+    {{"metrics", 0, "FILE", "", ENV("METRICS"), SEE, "JSON lines about the run while it goes on"},
+     TEXT, AT(metrics), 0, 0, NULL},
+    {{"trace", 0, "FILE", "", ENV("TRACE"), SEE, "what each worker did when, for Perfetto"},
+     TEXT, AT(trace), 0, 0, NULL},
     {{"model", 'M', "NAME", "logistic", ENV("MODEL"), WHAT, "what to learn: logistic, svm, linear or softmax"},
      TEXT, AT(model), 0, 0, NULL},
     {{"optimizer", 0, "NAME", "sgd", ENV("OPTIMIZER"), LEARN, "sgd, momentum, adagrad, adam or ftrl"},
@@ -181,6 +201,36 @@ static int set_text(struct shmt_config *config, const struct shmt_option_row *ro
     return 0;
 }
 
+/* ---- texts that are checked when they are set ---- */
+
+bool shmt_config_staleness(const char *value, uint64_t *out) {
+    *out = SHMT_STALENESS_INF;
+    return strcmp(value, "inf") == 0 || (parse_count(value, out) && *out < SHMT_STALENESS_INF);
+}
+
+static int check_mode(const char *given_as, const char *value, struct shmt_error *e) {
+    struct shmt_policy policy;
+    (void)given_as;
+    return strcmp(value, "auto") == 0 ? 0 : shmt_mode_parse(value, &policy, e);
+}
+
+static int check_staleness(const char *given_as, const char *value, struct shmt_error *e) {
+    uint64_t clocks;
+    if (value[0] == '\0' || shmt_config_staleness(value, &clocks)) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected a whole number of clocks, or inf", given_as, value);
+}
+
+static const struct {
+    const char *option;
+    int (*check)(const char *given_as, const char *value, struct shmt_error *e);
+} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness}};
+
+static int check_text(const char *option, const char *given_as, const char *value, struct shmt_error *e) {
+    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)
+        if (strcmp(CHECKS[i].option, option) == 0) return CHECKS[i].check(given_as, value, e);
+    return 0;
+}
+
 static int set_row(struct shmt_config *config, const struct shmt_option_row *row, const char *given_as, const char *value,
                    struct shmt_error *e) {
     uint64_t count;
@@ -211,8 +261,10 @@ static int set_row(struct shmt_config *config, const struct shmt_option_row *row
             if (!is_choice(row->choices, value) && !(value[0] == '\0' && row->option.standard[0] == '\0'))
                 return refuse(row, given_as, value, e);
             return set_text(config, row, value, e);
-        case TEXT:
-            return set_text(config, row, value, e);
+        case TEXT: {
+            const int rc = check_text(row->option.name, given_as, value, e);
+            return rc == 0 ? set_text(config, row, value, e) : rc;
+        }
     }
     return refuse(row, given_as, value, e);
 }
@@ -222,7 +274,8 @@ _Static_assert(N_ROWS <= 64, "shmt_config.given has a bit for each");
 /* Back to "automatic", or off, is as if it had not been set. */
 static void mark_given(struct shmt_config *config, size_t i, const char *value) {
     const struct shmt_option_row *row = &ROWS[i];
-    const bool is_word = row->choices && row->kind != CHOICE && strcmp(value, row->choices) == 0;
+    const bool is_word =
+        (row->choices && row->kind != CHOICE && strcmp(value, row->choices) == 0) || strcmp(value, "auto") == 0;
     const bool is_off = row->kind == SWITCH && strcmp(value, "0") == 0 && strcmp(row->option.standard, "0") == 0;
     const uint64_t bit = UINT64_C(1) << i;
     config->given = is_word || is_off || value[0] == '\0' ? config->given & ~bit : config->given | bit;

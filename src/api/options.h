@@ -24,10 +24,14 @@ struct shmt_config {
     uint64_t count_lost;
     uint64_t shards; /* of each table; 0: one for each node */
     uint64_t bias, shuffle;
-    uint64_t guests;                /* places for workers that join; counts with a name only */
-    char *name;                     /* of the store; "": none */
-    char *mode, *write, *staleness; /* "": as the mode says */
-    uint64_t given;                 /* bit i: row i of the table was set, to something that is not "automatic" or off */
+    uint64_t guests;                                   /* places for workers that join; counts with a name only */
+    char *name;                                        /* of the store; "": none */
+    char *mode;                                        /* "auto": by the model's cost */
+    char *write, *staleness, *late, *replicas, *merge; /* "": as the mode says */
+    uint64_t quorum, merge_every;                      /* 0: as the mode says */
+    uint64_t measure;
+    char *slow, *metrics, *trace; /* "": nobody, nowhere */
+    uint64_t given;               /* bit i: row i of the table was set, to something that is not "automatic" or off */
     char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };
 
@@ -56,6 +60,9 @@ int shmt_config_set(struct shmt_config *config, const char *name, const char *gi
 
 /* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
+
+/* "4" or "inf" (SHMT_STALENESS_INF); false: neither. */
+bool shmt_config_staleness(const char *value, uint64_t *out);
 
 int shmt_config_set_from_environment(struct shmt_config *config, struct shmt_error *e);
 

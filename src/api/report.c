@@ -6,6 +6,7 @@
 
 #include "api/store_priv.h"
 #include "base/clock.h"
+#include "consistency/mode.h"
 #include "math/finite.h"
 #include "ps/meter.h"
 
@@ -16,6 +17,11 @@ const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .optimizer = "",
                                                .schedule = "",
                                                .replicas = "",
+                                               .mode_reason = "",
+                                               .merge = "",
+                                               .late = "",
+                                               .slow = "",
+                                               .delay = {.mean = NAN, .p50 = NAN, .p99 = NAN, .max = NAN, .clocks = NAN},
                                                .dataset = {.name = ""},
                                                .valid = {.name = ""},
                                                .best_loss = NAN,
@@ -29,17 +35,25 @@ static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - 
 void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     const struct shmt_spec *spec = &store->spec;
     struct shmtrain_report *r = &store->report;
-    r->mode = shmt_policy_name(&spec->policy);
-    r->write = shmt_write_name(spec->policy.write);
+    const struct shmt_policy *policy = &spec->policy;
+    shmt_mode_name(policy, store->mode, sizeof store->mode);
+    r->mode = store->mode;
+    r->mode_reason = store->mode_reason ? store->mode_reason : "";
+    r->write = shmt_write_name(policy->write);
+    r->late = shmt_late_name(policy->late);
+    r->replicas = shmt_replicas_name(policy->replicas);
+    r->merge = shmt_merge_name(policy->merge);
+    r->merge_every = policy->merge_every;
+    r->slow = store->config.slow;
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";
     r->with_accuracy = store->job.model && store->job.model->task != SHMTRAIN_REGRESSION;
     r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
     r->optimizer = shmt_rule_name(spec->rule.kind);
     r->schedule = shmt_rate_name(&spec->rate);
-    r->staleness = spec->policy.staleness;
-    r->replicas = "one";
-    r->workers = r->quorum = spec->n_workers;
+    r->staleness = policy->staleness;
+    r->workers = spec->n_workers;
+    r->quorum = shmt_policy_needed(policy->quorum, spec->n_workers);
     r->threads = n_threads;
     r->batch = spec->batch;
     r->item = spec->item;

@@ -73,7 +73,9 @@ struct shmtrain_store {
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
     uint64_t began_ns;
-    char blas[64]; /* the library and kernel of the run's products; "": none */
+    char mode[64];           /* the policy's name */
+    const char *mode_reason; /* why it was chosen; "": somebody named it */
+    char blas[64];           /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
     bool has_run;
     bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */
@@ -106,8 +108,9 @@ void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate 
 /* Whether the options say how it goes down. */
 bool shmt_rate_is_named(const struct shmt_config *c);
 
-/* The part of the spec that follows from the options: policy, batches, order, rate. */
-int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, uint64_t n_examples, struct shmt_spec *out);
+/* The part of the spec that follows from the options: policy, batches, order, rate. `model` NULL: own worker functions. */
+int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, const struct shmtrain_model *model,
+                        uint64_t n_examples, struct shmt_spec *out);
 
 /* Makes the backend's store, moves the parameters into it, runs all workers, and completes the report. The job's model, data or
  * worker function are set. `l2_shares` (rows of table 0; NULL: none) belong to the caller. */

@@ -197,7 +197,7 @@ static void settle_items(struct session *s) {
     const struct shmt_config *c = &s->store->config;
     struct shmt_spec *spec = &s->store->spec;
     if (!s->model->dense) return;
-    if (c->item == 0) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
+    if (c->item == 0 && !shmt_policy_has_rounds(&spec->policy)) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
     shmt_rate_settle(c, false, &spec->rate);
     if (spec->rate.kind == SHMT_RATE_INVERSE && !shmt_rate_is_named(c)) spec->rate.kind = SHMT_RATE_COSINE;
 }
@@ -272,7 +272,7 @@ static int make_spec(struct session *s) {
     struct shmtrain_store *store = s->store;
     const uint64_t n_valid = s->has_valid ? s->valid.totals.n_examples : s->split.n_valid;
     const uint64_t n_train = s->share > 0 ? s->split.n_train : s->train.totals.n_examples;
-    int rc = shmt_spec_of_config(store, &s->crew, n_train, &store->spec);
+    int rc = shmt_spec_of_config(store, &s->crew, s->model, n_train, &store->spec);
     if (rc < 0) return rc;
     shmt_board_plan(store->spec.epochs, n_valid, shmtrain_model_outputs(s->model, &store->job.settings), &store->job.board);
     store->spec.board_bytes = store->job.board.bytes;

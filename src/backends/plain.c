@@ -52,6 +52,9 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     if (spec->n_seats != 1)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "the plain backend has one worker with one thread: take -w 1 -t 1, or --backend shm");
+    if (shmt_policy_has_rounds(&spec->policy) || shmt_policy_has_replicas(&spec->policy))
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "the plain backend keeps one copy of the parameters and waits for nobody: take --backend shm");
     struct shmt_flat flat;
     shmt_flat_plan(spec, &flat);
     const uint64_t table_bytes = flat.n * sizeof(float);

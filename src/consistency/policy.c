@@ -1,67 +1,121 @@
-/* Points of the consistency space: see policy.h. */
+/* Points of the consistency space: what is legal, and the words for it. See policy.h. */
 #include "consistency/policy.h"
 
+#include <stdio.h>
 #include <string.h>
-
-static const struct {
-    const char *name;
-    struct shmt_policy policy;
-} PRESETS[] = {
-    {"async", {SHMT_WRITE_RACY, SHMT_STALENESS_INF}},
-    {"sync", {SHMT_WRITE_AGGREGATE, 0}},
-};
-
-static const char *const WRITE_NAMES[] = {[SHMT_WRITE_RACY] = "racy",
-                                          [SHMT_WRITE_ATOMIC] = "atomic",
-                                          [SHMT_WRITE_LOCKED] = "locked",
-                                          [SHMT_WRITE_AGGREGATE] = "aggregate"};
-
-/* Points without a name of their own: [write][staleness is 0]. */
-static const char *const OTHER_NAMES[][2] = {
-    [SHMT_WRITE_RACY] = {"async", "racy, staleness 0"},
-    [SHMT_WRITE_ATOMIC] = {"atomic, staleness inf", "atomic, staleness 0"},
-    [SHMT_WRITE_LOCKED] = {"locked, staleness inf", "locked, staleness 0"},
-    [SHMT_WRITE_AGGREGATE] = {"aggregate, staleness inf", "sync"},
-};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-int shmt_policy_preset(const char *mode, struct shmt_policy *out, struct shmt_error *e) {
-    for (size_t i = 0; i < COUNT(PRESETS); i++) {
-        if (strcmp(PRESETS[i].name, mode) != 0) continue;
-        *out = PRESETS[i].policy;
-        return 0;
+/* ---- words ---- */
+
+static const char *const WRITES[] = {[SHMT_WRITE_RACY] = "racy",
+                                     [SHMT_WRITE_ATOMIC] = "atomic",
+                                     [SHMT_WRITE_LOCKED] = "locked",
+                                     [SHMT_WRITE_AGGREGATE] = "aggregate"};
+static const char *const LATES[] = {[SHMT_LATE_DROP] = "drop", [SHMT_LATE_FOLD] = "fold"};
+static const char *const REPLICAS[] = {
+    [SHMT_REPLICAS_ONE] = "one", [SHMT_REPLICAS_NODE] = "node", [SHMT_REPLICAS_WORKER] = "worker"};
+static const char *const MERGES[] = {[SHMT_MERGE_MEAN] = "mean", [SHMT_MERGE_SUM] = "sum", [SHMT_MERGE_ELASTIC] = "elastic"};
+
+const char *shmt_write_name(enum shmt_write write) { return WRITES[write]; }
+const char *shmt_late_name(enum shmt_late late) { return LATES[late]; }
+const char *shmt_replicas_name(enum shmt_replicas replicas) { return REPLICAS[replicas]; }
+const char *shmt_merge_name(enum shmt_merge merge) { return MERGES[merge]; }
+
+/* The number of a word, or a refusal that names them all. */
+static int find(const char *const *words, size_t n, const char *axis, const char *word, struct shmt_error *e) {
+    char all[80] = "";
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(words[i], word) == 0) return (int)i;
+    for (size_t i = 0; i < n; i++) {
+        const size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no mode \"%s\": take async or sync", mode);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no %s \"%.60s\": take %s", axis, word, all);
 }
 
-const char *shmt_policy_name(const struct shmt_policy *policy) {
-    for (size_t i = 0; i < COUNT(PRESETS); i++) {
-        const struct shmt_policy *p = &PRESETS[i].policy;
-        if (p->write == policy->write && p->staleness == policy->staleness) return PRESETS[i].name;
-    }
-    return OTHER_NAMES[policy->write][policy->staleness == 0];
+int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *e) {
+    const int i = find(WRITES, COUNT(WRITES), "write mode", name, e);
+    if (i >= 0) *out = (enum shmt_write)i;
+    return i < 0 ? i : 0;
 }
 
-int shmt_policy_check(const struct shmt_policy *policy, struct shmt_error *e) {
-    if (policy->staleness != 0 && policy->staleness != SHMT_STALENESS_INF)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "staleness %llu: take 0 (wait for all at each clock) or inf (never wait)",
-                         (unsigned long long)policy->staleness);
-    if (policy->write == SHMT_WRITE_AGGREGATE && policy->staleness != 0)
+int shmt_late_parse(const char *name, enum shmt_late *out, struct shmt_error *e) {
+    const int i = find(LATES, COUNT(LATES), "choice for late gradients", name, e);
+    if (i >= 0) *out = (enum shmt_late)i;
+    return i < 0 ? i : 0;
+}
+
+int shmt_replicas_parse(const char *name, enum shmt_replicas *out, struct shmt_error *e) {
+    const int i = find(REPLICAS, COUNT(REPLICAS), "choice of replicas", name, e);
+    if (i >= 0) *out = (enum shmt_replicas)i;
+    return i < 0 ? i : 0;
+}
+
+int shmt_merge_parse(const char *name, enum shmt_merge *out, struct shmt_error *e) {
+    const int i = find(MERGES, COUNT(MERGES), "way to merge", name, e);
+    if (i >= 0) *out = (enum shmt_merge)i;
+    return i < 0 ? i : 0;
+}
+
+/* ---- what is legal ---- */
+
+static int check_aggregate(const struct shmt_policy *p, struct shmt_error *e) {
+    if (p->staleness == SHMT_STALENESS_INF)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "write aggregate needs a finite staleness: an update waits for all gradients; take --staleness 0");
+    if (p->staleness > SHMT_MAX_AGGREGATE_STALENESS)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "write aggregate with staleness %llu would keep so many gradient buffers of each worker, and one: at "
+                         "most %d are possible",
+                         (unsigned long long)p->staleness, SHMT_MAX_AGGREGATE_STALENESS);
+    if (shmt_policy_has_replicas(p))
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "replicas %s need a write mode that updates at once: take --write racy, atomic or locked",
+                         shmt_replicas_name(p->replicas));
     return 0;
 }
 
-const char *shmt_write_name(enum shmt_write write) { return WRITE_NAMES[write]; }
+static int check_quorum(const struct shmt_policy *p, uint32_t n_workers, struct shmt_error *e) {
+    if (p->quorum == SHMT_QUORUM_ALL) return 0;
+    if (p->quorum > n_workers)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "an update cannot wait for %u of %u workers: take a --quorum of at most %u",
+                         p->quorum, n_workers, n_workers);
+    if (p->write != SHMT_WRITE_AGGREGATE)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a quorum is of gradients that an update waits for: it needs --write aggregate");
+    if (p->staleness != 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a quorum of %u of %u workers needs --staleness 0", p->quorum, n_workers);
+    return 0;
+}
 
-int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *e) {
-    for (size_t i = 0; i < COUNT(WRITE_NAMES); i++) {
-        if (strcmp(WRITE_NAMES[i], name) != 0) continue;
-        *out = (enum shmt_write)i;
-        return 0;
-    }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no write mode \"%s\": take racy, atomic, locked or aggregate", name);
+static int check_replicas(const struct shmt_policy *p, struct shmt_error *e) {
+    if (shmt_policy_has_replicas(p) && p->merge_every == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "replicas %s need to be merged now and then: take --merge-every 4, or another number of clocks",
+                         shmt_replicas_name(p->replicas));
+    return 0;
+}
+
+int shmt_policy_check(const struct shmt_policy *policy, uint32_t n_workers, struct shmt_error *e) {
+    int rc = policy->write == SHMT_WRITE_AGGREGATE ? check_aggregate(policy, e) : 0;
+    if (rc == 0) rc = check_quorum(policy, n_workers, e);
+    return rc == 0 ? check_replicas(policy, e) : rc;
+}
+
+int shmt_policy_settle(struct shmt_policy *policy, uint32_t n_workers, struct shmt_error *e) {
+    if (policy->quorum == SHMT_QUORUM_MOST) policy->quorum = n_workers - (n_workers > 1 ? (n_workers + 7) / 8 : 0);
+    if (!shmt_policy_has_replicas(policy)) policy->merge_every = 0;
+    const int rc = shmt_policy_check(policy, n_workers, e);
+    if (policy->quorum == n_workers) policy->quorum = SHMT_QUORUM_ALL;
+    return rc;
+}
+
+/* ---- points ---- */
+
+bool shmt_policy_equal(const struct shmt_policy *a, const struct shmt_policy *b) {
+    const bool copies = shmt_policy_has_replicas(a), late = a->quorum != SHMT_QUORUM_ALL;
+    return a->write == b->write && a->staleness == b->staleness && a->quorum == b->quorum && a->replicas == b->replicas &&
+           (!late || a->late == b->late) && (!copies || (a->merge_every == b->merge_every && a->merge == b->merge));
 }
 
 uint64_t shmt_policy_wait_for(const struct shmt_policy *policy, uint64_t mine) {

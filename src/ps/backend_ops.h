@@ -54,15 +54,35 @@ struct shmt_tally {
     double loss;               /* the reported losses, added along a tree over the pieces */
 };
 
+/* For whom a seat has waited, and how long; see ps/waits.h. */
+struct shmt_waited_for {
+    _Atomic uint64_t ns;
+    _Atomic uint32_t rank; /* plus 1; 0: the entry is free */
+    uint32_t reserved;
+};
+#define SHMT_WAITED_FOR 8
+
+/* Delays that were sampled, see ps/delay.h. */
+#define SHMT_DELAY_BUCKETS 168
+struct shmt_delays {
+    _Atomic uint64_t samples, sum, max;
+    _Atomic uint32_t bucket[SHMT_DELAY_BUCKETS];
+};
+
 /* What a seat has done since it was taken; written by it alone, read by anyone (each number whole, not all of one moment). */
 struct shmt_counters {
     _Atomic uint64_t examples, updates;
     _Atomic uint64_t touched; /* count_lost: updates of single floats */
     /* Times are read by shmt_meter_read (ps/meter.h). Waits are those of training, not for evaluation or for a late start. */
     _Atomic uint64_t wait_clock_ns, wait_epoch_ns;
-    _Atomic uint64_t busy_ns;     /* at work, with what comes between two pieces */
-    _Atomic uint64_t evaluate_ns; /* between two epochs: evaluation, and the waits for it */
-    _Atomic uint64_t loss_bits;   /* a double: the reported losses of these examples, added up */
+    _Atomic uint64_t busy_ns;         /* at work, with what comes between two pieces */
+    _Atomic uint64_t evaluate_ns;     /* between two epochs: evaluation, and the waits for it */
+    _Atomic uint64_t merge_ns;        /* merging replicas, without the waits for it */
+    _Atomic uint64_t loss_bits;       /* a double: the reported losses of these examples, added up */
+    _Atomic uint64_t dropped, folded; /* examples whose gradients were late */
+    _Atomic uint64_t merges;
+    struct shmt_waited_for waited_for[SHMT_WAITED_FOR];
+    struct shmt_delays delays;
 };
 
 /* Where a store is to live; NULL in its place, or all zeros: wherever there is room. */

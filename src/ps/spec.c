@@ -32,11 +32,14 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->count_lost && spec->policy.write != SHMT_WRITE_RACY)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "write %s loses no updates that could be counted: count-lost is for racy",
                          shmt_write_name(spec->policy.write));
+    if (spec->count_lost && shmt_policy_has_replicas(&spec->policy))
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "count-lost counts the updates of one copy of the parameters: take --replicas one");
     return 0;
 }
 
 int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
-    int rc = shmt_policy_check(&spec->policy, e);
+    int rc = shmt_policy_check(&spec->policy, spec->n_workers, e);
     if (rc == 0) rc = check_work(spec, e);
     if (rc == 0) rc = shmt_rule_check(&spec->rule, spec->policy.write, e);
     if (rc == 0) rc = check_tables(spec, e);

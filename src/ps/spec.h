@@ -46,13 +46,15 @@ struct shmt_spec {
     uint32_t epochs;
     uint64_t max_steps; /* SHMT_NO_LIMIT: as many as the epochs have */
     struct shmt_policy policy;
-    uint32_t batch, n_chunks; /* aggregate: examples per update, and the parts in which they are dealt */
-    uint32_t item;            /* live modes: examples per work item, which is a clock */
+    uint32_t batch, n_chunks; /* aggregate: examples per update, and (sync) the parts in which they are dealt */
+    uint32_t item;            /* all but sync: examples per work item, which is a clock */
     struct shmt_order order;  /* seed, shuffling */
     struct shmt_rate rate;
     struct shmt_rule rule;
     uint64_t steps_before; /* of earlier runs, whose state this one goes on with: they count for adam's corrections */
     bool count_lost;       /* racy: how often each float is updated is counted in the same racy way */
+    bool unmeasured;       /* delays and waits for whom are not measured */
+    uint32_t trace_events; /* of each seat, kept for a trace; 0: none */
     uint32_t n_tables;
     struct shmt_table_spec table[SHMT_MAX_TABLES];
     uint64_t l2_rows[SHMT_MAX_TABLES]; /* rows below this are regularised: all, or all but a bias row at the end */
@@ -64,19 +66,19 @@ struct shmt_spec {
     struct shmt_placement placement;
 };
 
-/* An epoch is cut into steps: batches in `aggregate`, items in the live modes. */
+/* An epoch is cut into steps: batches where updates are of whole batches (`sync`), else items. */
 static inline uint64_t shmt_spec_step_examples(const struct shmt_spec *spec) {
-    return shmt_policy_is_live(&spec->policy) ? spec->item : spec->batch;
+    return shmt_policy_is_batched(&spec->policy) ? spec->batch : spec->item;
 }
 
 static inline uint64_t shmt_spec_steps(const struct shmt_spec *spec) {
     return shmt_ceil_div(spec->n_examples, shmt_spec_step_examples(spec));
 }
 
-/* What `next` deals: items, or chunks of batches. All chunks are counted, also those of a short last batch that have no
+/* What `next` deals: items, or in `sync` chunks of batches. All chunks are counted, also those of a short last batch that have no
  * examples. */
 static inline uint64_t shmt_spec_pieces(const struct shmt_spec *spec) {
-    return shmt_spec_steps(spec) * (shmt_policy_is_live(&spec->policy) ? 1 : spec->n_chunks);
+    return shmt_spec_steps(spec) * (shmt_policy_is_batched(&spec->policy) ? spec->n_chunks : 1);
 }
 
 /* Examples in step `step` of an epoch. */
@@ -87,7 +89,7 @@ static inline uint64_t shmt_spec_examples_of_step(const struct shmt_spec *spec, 
 
 /* The most examples that one work item can have. */
 static inline uint64_t shmt_spec_largest_piece(const struct shmt_spec *spec) {
-    const uint64_t piece = shmt_policy_is_live(&spec->policy) ? spec->item : shmt_ceil_div(spec->batch, spec->n_chunks);
+    const uint64_t piece = shmt_policy_is_batched(&spec->policy) ? shmt_ceil_div(spec->batch, spec->n_chunks) : spec->item;
     return shmt_min_u64(piece, spec->n_examples);
 }
 

@@ -6,11 +6,12 @@
 
 static uint32_t n_nodes(const struct shmt_spec *spec) { return (uint32_t)shmt_max_u64(1, spec->placement.n_nodes); }
 
-static bool is_live(const struct shmt_spec *spec) { return shmt_policy_is_live(&spec->policy); }
+/* Whose examples are dealt by chunks of a batch; else by items. */
+static bool is_batched(const struct shmt_spec *spec) { return shmt_policy_is_batched(&spec->policy); }
 
-uint32_t shmt_strata_count(const struct shmt_spec *spec) { return is_live(spec) ? n_nodes(spec) : spec->n_chunks; }
+uint32_t shmt_strata_count(const struct shmt_spec *spec) { return is_batched(spec) ? spec->n_chunks : n_nodes(spec); }
 
-/* ---- live modes ---- */
+/* ---- by items ---- */
 
 /* Seats on nodes below `node`. */
 static uint32_t seats_below(const struct shmt_spec *spec, uint32_t node) {
@@ -32,14 +33,14 @@ static uint64_t region_place(const struct shmt_spec *spec, uint32_t region) {
     return shmt_min_u64(item * spec->item, spec->n_examples);
 }
 
-static void live_at(const struct shmt_spec *spec, uint32_t node, struct shmt_stratum *out) {
+static void items_at(const struct shmt_spec *spec, uint32_t node, struct shmt_stratum *out) {
     const uint32_t nodes = n_nodes(spec);
     const uint64_t from = node == 0 ? 0 : region_place(spec, seats_below(spec, node));
     const uint64_t to = node + 1 == nodes ? spec->n_examples : region_place(spec, seats_below(spec, node + 1));
     *out = (struct shmt_stratum){.first = from, .n = to - from, .node = node};
 }
 
-/* ---- aggregate ---- */
+/* ---- by batches ---- */
 
 /* Examples of all chunks below `chunk`, over all batches of an epoch. Cuts of a short last batch stay where they are. */
 static uint64_t below_chunk(const struct shmt_spec *spec, uint32_t chunk) {
@@ -60,17 +61,17 @@ static uint32_t seat_of_chunk(const struct shmt_spec *spec, uint32_t chunk) {
     return 0;
 }
 
-static void aggregate_at(const struct shmt_spec *spec, uint32_t chunk, struct shmt_stratum *out) {
+static void batch_at(const struct shmt_spec *spec, uint32_t chunk, struct shmt_stratum *out) {
     const uint64_t from = below_chunk(spec, chunk);
     *out = (struct shmt_stratum){
         .first = from, .n = below_chunk(spec, chunk + 1) - from, .node = spec->placement.seat_node[seat_of_chunk(spec, chunk)]};
 }
 
 void shmt_strata_at(const struct shmt_spec *spec, uint32_t i, struct shmt_stratum *out) {
-    if (is_live(spec))
-        live_at(spec, i, out);
+    if (is_batched(spec))
+        batch_at(spec, i, out);
     else
-        aggregate_at(spec, i, out);
+        items_at(spec, i, out);
 }
 
 /* ---- order ---- */
@@ -82,15 +83,15 @@ struct stretch {
     uint64_t from, to; /* places within the stratum */
 };
 
-static struct stretch live_stretch(const struct shmt_spec *spec, uint64_t place, uint64_t n) {
+static struct stretch items_stretch(const struct shmt_spec *spec, uint64_t place, uint64_t n) {
     struct shmt_stratum s = {0};
     uint32_t i = 0;
-    for (live_at(spec, 0, &s); place >= s.first + s.n; live_at(spec, ++i, &s)) continue;
+    for (items_at(spec, 0, &s); place >= s.first + s.n; items_at(spec, ++i, &s)) continue;
     const uint64_t from = place - s.first;
     return (struct stretch){i, s.first, s.n, from, shmt_min_u64(s.n, from + n)};
 }
 
-static struct stretch aggregate_stretch(const struct shmt_spec *spec, uint64_t place, uint64_t n) {
+static struct stretch batch_stretch(const struct shmt_spec *spec, uint64_t place, uint64_t n) {
     const uint64_t step = place / spec->batch, at = place % spec->batch;
     uint32_t low = 0, high = spec->n_chunks; /* the chunk of place `at`: the last one that begins at it or before */
     uint64_t from, to;
@@ -113,7 +114,7 @@ void shmt_strata_order(const struct shmt_spec *spec, uint32_t epoch, uint64_t fi
         return;
     }
     while (n > 0) {
-        const struct stretch s = is_live(spec) ? live_stretch(spec, first, n) : aggregate_stretch(spec, first, n);
+        const struct stretch s = is_batched(spec) ? batch_stretch(spec, first, n) : items_stretch(spec, first, n);
         const struct shmt_order order = {
             .seed = shmt_hash64(spec->order.seed, s.stratum, 0, 0), .n_examples = s.n, .shuffle = true};
         const uint32_t count = (uint32_t)(s.to - s.from);

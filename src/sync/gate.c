@@ -133,7 +133,7 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
     uint32_t for_whom = NOBODY;
     int gave_up = 0;
     while (somebody_missing(gates, word, target, &look)) {
-        if (for_whom == NOBODY && gates->tell) gates->tell(gates->tell_arg, 1);
+        if (for_whom == NOBODY && gates->tell) gates->tell(gates->tell_arg, 1, look.at);
         for_whom = look.at;
         if (aborted(gates)) {
             gave_up = 1;
@@ -141,7 +141,7 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
         }
         if (!spin(gates, word, target, look.at)) sleep_for(gates, word, target, look.at);
     }
-    if (for_whom != NOBODY && gates->tell) gates->tell(gates->tell_arg, 0);
+    if (for_whom != NOBODY && gates->tell) gates->tell(gates->tell_arg, 0, for_whom);
     if (for_whom_out) *for_whom_out = for_whom;
     return gave_up;
 }

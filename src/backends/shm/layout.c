@@ -27,7 +27,7 @@ static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
 /* Of every number of seats that may take part: guests come and go. */
 static uint32_t stack_height(const struct shmt_spec *spec) {
     uint32_t highest = 0;
-    if (shmt_policy_is_live(&spec->policy)) return 0;
+    if (!shmt_policy_is_batched(&spec->policy)) return 0;
     for (uint32_t n = spec->n_seats - spec->n_guests; n <= spec->n_seats; n++)
         highest = (uint32_t)shmt_max_u64(highest, height_with(spec, n));
     return highest;

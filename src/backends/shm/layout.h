@@ -12,7 +12,7 @@
 #include "ps/flat.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 3
+#define SHMT_SHM_LAYOUT_VERSION 4
 #define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
 
 /* Words that concern all; each line has one writer. */
@@ -47,7 +47,7 @@ struct shmt_shm_piece {
 
 struct shmt_shm_layout {
     struct shmt_flat flat;
-    uint32_t stack;     /* gradient buffers of each seat; 0 in live modes */
+    uint32_t stack;     /* batches: gradient buffers of each seat */
     bool touched;       /* whether touched maps are kept */
     uint64_t map_bytes; /* of one touched map */
     uint32_t planes;    /* of the rule's state */

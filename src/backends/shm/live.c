@@ -1,75 +1,53 @@
-/* Live modes: pieces are claimed from the ledger, pushes are updates of the shared rows at once, a clock is counted per
+/* The engine of live modes with one copy of the parameters: pushes are updates of the shared rows at once, a clock is counted per
  * piece. */
 #include "backends/shm/shm_priv.h"
-#include "base/checked.h"
-#include "ps/strata.h"
 
-static void begin_claims(struct shmt_shm_seat *p) {
-    const struct shmt_spec *spec = &p->store->spec;
-    shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), p->seat.rank, shmt_strata_region(spec, p->seat.rank), spec->n_seats);
-}
-
-int shmt_shm_live_enter(struct shmt_shm_seat *p) {
-    begin_claims(p);
+static int enter(struct shmt_shm_seat *p) {
+    shmt_shm_deal_begin(p);
     return 0;
 }
 
-/* No more work for me in this epoch: nobody needs to wait for my clock any more. */
-static void stop_counting(struct shmt_shm_seat *p) {
-    /* release: who goes on without me must see all that I have pushed, as if my clock had been reached; pairs with the acquire
-     * of the gates' member words */
-    store_release(&p->slot->working, 0);
-    shmt_gates_rouse(&p->clocks);
+static int claim(struct shmt_shm_seat *p) {
+    const int rc = shmt_shm_deal(p);
+    if (rc == 0) shmt_shm_stop_counting(p);
+    return rc;
 }
 
-int shmt_shm_live_claim(struct shmt_shm_seat *p) {
-    struct shmt_store *store = p->store;
-    const struct shmt_spec *spec = &store->spec;
-    uint64_t piece;
-    /* relaxed, both: flags that carry nothing but themselves */
-    const bool stopping = load_relaxed(&store->control->stop) || !shmt_spec_has_step(spec, p->epoch, 0);
-    if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
-    bool found = false;
-    while (!stopping && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
-        found = shmt_spec_has_step(spec, p->epoch, piece);
-        if (found) break; /* pieces beyond max_steps are claimed and left undone */
-    }
-    if (!found) {
-        stop_counting(p);
-        return 0;
-    }
-    p->piece = piece;
-    p->work = (struct shmtrain_work){.first = piece * spec->item,
-                                     .n = shmt_spec_examples_of_step(spec, piece),
-                                     .step = p->epoch * shmt_spec_steps(spec) + piece,
-                                     .epoch = p->epoch,
-                                     .life = p->seat.life};
-    return 1;
-}
-
-/* Waits until the slowest one that has work is as close as the policy asks for. */
+/* Waits until the slowest one that has work is as close as the policy asks for. A bound that is kept anyway costs a look at one
+ * number: clocks only grow, so what the slowest had reached at the last look still holds. */
 static int wait_for_slowest(struct shmt_shm_seat *p) {
     const uint64_t target = shmt_policy_wait_for(&p->store->spec.policy, p->clock);
-    if (target == 0) return 0;
+    if (target <= p->slowest) return 0;
     p->wait_ns = &p->slot->counters.wait_clock_ns;
-    return shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL) ? SHMTRAIN_E_STOPPED : 0;
+    if (shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL)) return SHMTRAIN_E_STOPPED;
+    p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
+    return 0;
 }
 
-int shmt_shm_live_publish(struct shmt_shm_seat *p) {
+static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     p->clock++;
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
+    *out = (struct shmtrain_fate){.clock = p->clock, .applied = (uint32_t)p->work.n};
     return wait_for_slowest(p);
 }
 
-void shmt_shm_live_align(struct shmt_shm_seat *p) {
-    /* All have met, so every clock is at its last value of the epoch, or already at the largest of these. */
-    uint64_t largest = p->clock;
-    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
-        largest = shmt_max_u64(largest, load_relaxed(&p->store->slot[seat].gate.clock));
-    p->clock = largest;
-    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
-    /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
-    store_relaxed(&p->slot->working, 1);
-    begin_claims(p);
+static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
+    struct shmt_store *store = p->store;
+    *out = (struct shmt_shm_memory){
+        .weight = store->weight, .sink = store->weight, .state = store->layout.planes ? store->state : NULL};
 }
+
+/* The members change with the epoch: the slowest of the last one says nothing of a guest that has just come. */
+static void align(struct shmt_shm_seat *p) {
+    shmt_shm_align_clocks(p);
+    p->slowest = 0;
+}
+
+const struct shmt_shm_engine SHMT_SHM_LIVE = {.enter = enter,
+                                              .claim = claim,
+                                              .memory = memory,
+                                              .publish = publish,
+                                              .align = align,
+                                              .pull = shmt_shm_pull_live,
+                                              .missed = shmt_shm_missed_live};

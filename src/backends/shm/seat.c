@@ -1,6 +1,7 @@
 /* What a seat needs in every mode: its gradient buffers, and meeting the others. */
 #include "backends/shm/shm_priv.h"
 #include "ps/meter.h"
+#include "ps/waits.h"
 
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
     const struct shmt_shm_layout *l = &store->layout;
@@ -42,18 +43,20 @@ int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {
     const int rc = check_present(p);
     if (rc < 0) return rc;
     shmt_shm_count_present(p);
-    /* Who takes part counts, not how many: one guest may have come for another. */
-    if (p->store->spec.n_guests > 0 && !shmt_shm_is_live(p->store)) shmt_shm_aggregate_share(p);
+    if (p->engine->share) p->engine->share(p); /* who takes part counts, not how many: one guest may have come for another */
     return 1;
 }
 
-void shmt_shm_note_wait(void *seat, int waits) {
+void shmt_shm_note_wait(void *seat, int waits, uint32_t for_whom) {
     struct shmt_shm_seat *p = seat;
-    _Atomic uint64_t *busy_ns = &p->slot->counters.busy_ns;
-    if (waits && p->seat.meter == busy_ns)
+    struct shmt_counters *c = &p->slot->counters;
+    if (waits && p->seat.meter == &c->busy_ns) {
+        p->waited_ns = load_relaxed(p->wait_ns); /* relaxed, here and below: my own word */
         shmt_meter_turn(&p->seat, p->wait_ns);
-    else if (!waits && p->seat.meter == p->wait_ns)
-        shmt_meter_turn(&p->seat, busy_ns);
+    } else if (!waits && p->seat.meter == p->wait_ns) {
+        shmt_meter_turn(&p->seat, &c->busy_ns);
+        if (!p->store->spec.unmeasured) shmt_waits_note(c->waited_for, for_whom, load_relaxed(p->wait_ns) - p->waited_ns);
+    }
 }
 
 int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {

@@ -1,4 +1,4 @@
-/* The shm backend: store and seats. Live work is in live.c and ledger.c, `aggregate` in aggregate.c and apply.c, what stands
+/* The shm backend: store and seats. What the families of policies do is in their engines' files, what stands
  * where in layout.h.
  *
  * The store is made before workers are forked; they inherit the mapping. Nothing in the segment is a pointer, so a process that
@@ -18,6 +18,8 @@
 static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
     struct shmt_shm_layout layout;
     int rc = shmt_spec_check(spec, e);
+    if (rc == 0 && (shmt_policy_has_rounds(&spec->policy) || shmt_policy_has_replicas(&spec->policy)))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "this policy is not supported");
     if (rc == 0) rc = shmt_shm_layout_plan(spec, &layout, e);
     if (rc != 0) return rc;
     out->parameter_bytes = layout.flat.n * sizeof(float) * (spec->l2_shares ? 2 : 1);
@@ -164,9 +166,13 @@ static void leave(struct shmt_seat *seat) {
      * relaxed: nobody reads anything of mine on the strength of it. */
     if (p->over && !p->guest) store_relaxed(&p->slot->alive, 0);
     if (p->over && p->guest && !p->given_back) shmt_shm_give_back(p); /* else it may be somebody else's already */
-    free(p->nodes);
+    if (p->engine->leave) p->engine->leave(p);
     free(p->scratch);
     free(p);
+}
+
+static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy) {
+    return shmt_policy_is_live(policy) ? &SHMT_SHM_LIVE : &SHMT_SHM_BATCHES;
 }
 
 static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
@@ -178,6 +184,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.rank = rank;
     p->seat.life = life;
     p->seat.counters = &p->slot->counters;
+    p->engine = engine_of(&store->spec.policy);
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
     p->meeting = gates_of(store, rank, &store->slot[0].alive);
     p->clocks = gates_of(store, rank, &store->slot[0].working);
@@ -185,7 +192,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->meeting.tell_arg = p->clocks.tell_arg = p;
     shmt_shm_count_present(p);
     populate(p);
-    const int rc = shmt_shm_is_live(store) ? shmt_shm_live_enter(p) : shmt_shm_aggregate_enter(p);
+    const int rc = p->engine->enter(p);
     if (rc < 0) {
         *e = p->seat.error;
         leave(&p->seat);
@@ -198,22 +205,12 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
 
 static int claim(struct shmt_seat *seat, struct shmtrain_work *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
-    const int rc = shmt_shm_is_live(p->store) ? shmt_shm_live_claim(p) : shmt_shm_aggregate_claim(p);
+    const int rc = p->engine->claim(p);
     if (rc != 1) return rc;
+    shmt_shm_pull_begins(p);
     p->store->ledger[p->piece].loss = 0; /* the last epoch's stands there, and nobody has to report one */
     *out = p->work;
     return 1;
-}
-
-/* Outside a piece (when a session only looks) aggregate has no gradient buffer: the sink is not used then. */
-static float *sink_of(const struct shmt_shm_seat *p) {
-    if (shmt_shm_is_live(p->store)) return p->store->weight;
-    return shmt_shm_buffer(p->store, p->seat.rank, p->stack.n ? p->stack.n - 1 : 0);
-}
-
-static uint8_t *map_of(const struct shmt_shm_seat *p) {
-    if (shmt_shm_is_live(p->store)) return NULL;
-    return shmt_shm_map(p->store, p->seat.rank, p->stack.n ? p->stack.n - 1 : 0);
 }
 
 static struct shmt_locks locks_of(const struct shmt_shm_seat *p, int t) {
@@ -231,29 +228,32 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
     const struct shmt_store *store = p->store;
     const struct shmt_table_spec *table = &store->spec.table[t];
     const uint64_t start = store->layout.flat.start[t];
-    uint8_t *map = map_of(p);
-    *out = (struct shmt_span){.weight = store->weight + start,
-                              .sink = sink_of(p) + start,
-                              .touched = map ? map + start / SHMT_TOUCH_FLOATS : NULL,
+    struct shmt_shm_memory m;
+    p->engine->memory(p, &m);
+    *out = (struct shmt_span){.weight = m.weight + start,
+                              .sink = m.sink + start,
+                              .touched = m.touched ? m.touched + start / SHMT_TOUCH_FLOATS : NULL,
                               .l2_share = store->spec.l2_shares ? store->l2_share + start : NULL,
-                              .state = shmt_shm_is_live(store) && store->layout.planes ? store->state + start : NULL,
+                              .state = m.state ? m.state + start : NULL,
                               .plane = store->layout.flat.n,
                               .counted = store->spec.count_lost ? store->counted + start : NULL,
                               .locks = locks_of(p, t),
                               .rows = table->rows,
                               .width = table->width};
-    *live_out = shmt_shm_is_live(store);
+    *live_out = !shmt_policy_is_batched(&store->spec.policy);
     return 0;
 }
 
+/* The gradient itself where it is kept apart; in the live modes scratch memory. */
 static int lend(struct shmt_seat *seat, int t, float **out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_flat *flat = &p->store->layout.flat;
     const uint64_t start = flat->start[t], floats = shmt_table_floats(&p->store->spec.table[t]);
-    if (!shmt_shm_is_live(p->store)) {
-        uint8_t *map = map_of(p);
-        if (map) memset(map + start / SHMT_TOUCH_FLOATS, 1, shmt_ceil_div(floats, SHMT_TOUCH_FLOATS));
-        *out = sink_of(p) + start;
+    struct shmt_shm_memory m;
+    p->engine->memory(p, &m);
+    if (m.sink != m.weight) {
+        if (m.touched) memset(m.touched + start / SHMT_TOUCH_FLOATS, 1, shmt_ceil_div(floats, SHMT_TOUCH_FLOATS));
+        *out = m.sink + start;
         return 0;
     }
     if (!p->scratch) p->scratch = calloc(flat->n, sizeof *p->scratch);
@@ -271,11 +271,8 @@ static void report(struct shmt_seat *seat, double loss) {
 
 static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
-    const uint32_t examples = (uint32_t)p->work.n;
-    const int rc = shmt_shm_is_live(p->store) ? shmt_shm_live_publish(p) : shmt_shm_aggregate_publish(p);
-    if (rc < 0) return rc;
-    *out = (struct shmtrain_fate){.clock = p->clock, .applied = examples};
-    return 0;
+    shmt_shm_push_ends(p);
+    return p->engine->publish(p, out);
 }
 
 /* ---- the end of an epoch ---- */
@@ -288,7 +285,8 @@ static int meet(struct shmt_seat *seat) {
 /* Of a live piece that somebody claimed in this epoch and has not done: only who died leaves one behind. */
 static uint64_t lost_examples(const struct shmt_shm_seat *p, uint64_t piece) {
     const struct shmt_spec *spec = &p->store->spec;
-    if (!shmt_shm_is_live(p->store) || !shmt_spec_has_step(spec, p->epoch, piece)) return 0; /* nor beyond max_steps */
+    if (shmt_policy_is_batched(&spec->policy) || !shmt_spec_has_step(spec, p->epoch, piece))
+        return 0; /* nor beyond max_steps */
     if (!shmt_ledger_is_claimed(&p->store->ledger[piece], p->epoch)) return 0;
     return shmt_spec_examples_of_step(spec, piece);
 }
@@ -319,7 +317,7 @@ static int turn(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_spec *spec = &p->store->spec;
     struct shmt_shm_control *control = p->store->control;
-    if (shmt_shm_is_live(p->store)) shmt_shm_live_align(p);
+    if (p->engine->align) p->engine->align(p);
     p->epoch++;
     const bool more = p->epoch < spec->epochs && shmt_spec_has_step(spec, p->epoch, 0);
     /* relaxed: the chief alone decides, and the meeting publishes it */

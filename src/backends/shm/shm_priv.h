@@ -27,20 +27,59 @@ struct shmt_shm_node {
     uint32_t seat, slot; /* seat UINT32_MAX: of more than one seat, to be added */
 };
 
+struct shmt_shm_seat;
+
+/* Where the pushes of a seat's piece go; each in the shape of the flat array. */
+struct shmt_shm_memory {
+    const float *weight;
+    float *sink;      /* == weight, or a gradient buffer */
+    float *state;     /* of the rule, beside the sink; NULL: none, or the update comes later */
+    uint8_t *touched; /* the map of a gradient buffer; NULL: none is kept */
+};
+
+/* What one family of policies does where they differ: dealing work, taking pushes, bringing them to the parameters. One constant
+ * table for each, at the end of the file that is named after it. Entries may be NULL where nothing is to be done, but for claim,
+ * publish and memory. All are called by the seat's owner; "may wait" as in ps/backend_ops.h. */
+struct shmt_shm_engine {
+    int (*enter)(struct shmt_shm_seat *p); /* sentence in the seat */
+    void (*leave)(struct shmt_shm_seat *p);
+
+    /* Who takes part may have changed, and an epoch begins for them. */
+    void (*share)(struct shmt_shm_seat *p);
+
+    /* 1: p->piece and p->work; 0: this epoch has no more for me, and all that I pushed is on its way. May wait. */
+    int (*claim)(struct shmt_shm_seat *p);
+    void (*memory)(const struct shmt_shm_seat *p, struct shmt_shm_memory *out);
+    int (*publish)(struct shmt_shm_seat *p, struct shmtrain_fate *out); /* may wait */
+
+    /* All have met: the epoch is over for all. */
+    void (*align)(struct shmt_shm_seat *p);
+
+    /* Delay: I begin to pull; how many updates of others I have not seen in what I have pushed (delay.c has the usual ones). */
+    void (*pull)(struct shmt_shm_seat *p);
+    uint64_t (*missed)(const struct shmt_shm_seat *p);
+};
+
+extern const struct shmt_shm_engine SHMT_SHM_LIVE, SHMT_SHM_BATCHES;
+
 /* Private to its owner. */
 struct shmt_shm_seat {
     struct shmt_seat seat;
     struct shmt_store *store;
     struct shmt_shm_slot *slot;
+    const struct shmt_shm_engine *engine;
     struct shmt_gates meeting, clocks; /* the same gates, seen by all who live and by all who have work */
     uint64_t phase, clock;             /* mine, as published */
     uint32_t epoch;
     bool over; /* the run has come to its end */
     bool guest, given_back;
     _Atomic uint64_t *wait_ns; /* the counter of the waits that come next */
+    uint64_t waited_ns;        /* what stood there when the wait began that goes on */
+    uint64_t others;           /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
     struct shmtrain_work work;
     uint64_t piece;              /* the one in hand */
-    struct shmt_claims claims;   /* live modes: where I look for the next piece */
+    uint64_t slowest;            /* live modes: the least clock that I have seen of those who have work */
+    struct shmt_claims claims;   /* all but batches: where I look for the next piece */
     float *scratch;              /* live modes: lent gradients; made when asked for */
     uint64_t step;               /* aggregate: the batch, within the epoch */
     uint32_t from, to, chunk;    /* aggregate: my chunks, and the next one */
@@ -70,8 +109,9 @@ void shmt_shm_count_present(struct shmt_shm_seat *p);
 /* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me; _USAGE: the store is damaged. */
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p);
 
-/* A wait begins (1) or ends (0): while the seat is at work its time goes to p->wait_ns then. Told by the gates. */
-void shmt_shm_note_wait(void *seat, int waits);
+/* A wait for seat `for_whom` begins (1) or ends (0): while the seat is at work its time goes to p->wait_ns then. Told by the
+ * gates. */
+void shmt_shm_note_wait(void *seat, int waits, uint32_t for_whom);
 
 /* My next meeting point: publishes it and waits for all who live. 0, or _STOPPED. The wait of one who is at work counts into
  * *wait_ns. */
@@ -84,11 +124,25 @@ int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
 int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_layout *layout, struct shmt_memory_range **out,
                          uint32_t *n_out, struct shmt_error *e);
 
-/* live.c */
-int shmt_shm_live_enter(struct shmt_shm_seat *p);
-int shmt_shm_live_claim(struct shmt_shm_seat *p);
-int shmt_shm_live_publish(struct shmt_shm_seat *p);
-void shmt_shm_live_align(struct shmt_shm_seat *p); /* at the end of an epoch: all clocks become the largest */
+/* deal.c: pieces of the ledger, for all engines but batches */
+
+/* The first claims of an epoch will be in my own region. */
+void shmt_shm_deal_begin(struct shmt_shm_seat *p);
+
+/* My next piece: 1 and p->piece, p->work; 0: there is none left for me; _STOPPED. Waits for nobody. */
+int shmt_shm_deal(struct shmt_shm_seat *p);
+
+/* No more work for me in this epoch: nobody needs to wait for my clock any more. */
+void shmt_shm_stop_counting(struct shmt_shm_seat *p);
+
+/* At the end of an epoch, all have met: every clock becomes the largest, and everybody counts again. */
+void shmt_shm_align_clocks(struct shmt_shm_seat *p);
+
+/* delay.c: others' updates between pull and push, sampled; around each piece */
+void shmt_shm_pull_begins(struct shmt_shm_seat *p);
+void shmt_shm_push_ends(struct shmt_shm_seat *p);
+void shmt_shm_pull_live(struct shmt_shm_seat *p); /* entries of engines: by the updates that the others have made */
+uint64_t shmt_shm_missed_live(const struct shmt_shm_seat *p);
 
 /* guests.c: see the entries of the same names in ps/backend_ops.h. */
 int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
@@ -100,12 +154,6 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank);
 void shmt_shm_come(struct shmt_shm_seat *p);          /* a guest has entered */
 void shmt_shm_give_back(struct shmt_shm_seat *p);     /* a guest leaves */
 void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that begins an epoch */
-
-/* aggregate.c */
-int shmt_shm_aggregate_enter(struct shmt_shm_seat *p);
-void shmt_shm_aggregate_share(struct shmt_shm_seat *p); /* my chunks, by who takes part */
-int shmt_shm_aggregate_claim(struct shmt_shm_seat *p);
-int shmt_shm_aggregate_publish(struct shmt_shm_seat *p);
 
 /* apply.c: my slice of the update of a batch of `examples` */
 void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples);

@@ -1,4 +1,4 @@
-/* `aggregate`: gradients of a batch's chunks are summed into the owner's buffers along the tree of chunks.h; when all are in,
+/* The engine of batches, `sync`: gradients of a batch's chunks are summed into the owner's buffers along the tree of chunks.h; when all are in,
  * every seat applies one slice of the update. Two meetings per batch: "all gradients are in" and "all slices are applied".
  *
  * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the
@@ -8,17 +8,17 @@
 #include "backends/shm/shm_priv.h"
 #include "store/kernels.h"
 
-int shmt_shm_aggregate_enter(struct shmt_shm_seat *p) {
-    p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
-    if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", p->store->spec.n_chunks);
-    if (!p->guest) shmt_shm_aggregate_share(p); /* a guest's share is found when it is let in */
-    return 0;
-}
-
-void shmt_shm_aggregate_share(struct shmt_shm_seat *p) {
+static void share(struct shmt_shm_seat *p) {
     shmt_chunk_share(p->store->spec.n_chunks, p->seat.index, p->seat.n_present, &p->from, &p->to);
     p->chunk = p->from;
     shmt_shm_nodes_make(p);
+}
+
+static int enter(struct shmt_shm_seat *p) {
+    p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
+    if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", p->store->spec.n_chunks);
+    if (!p->guest) share(p); /* a guest's share is found when it is let in */
+    return 0;
 }
 
 /* Adds the two topmost subtrees of my stack while they are siblings; the buffer that falls free is clear afterwards. */
@@ -91,7 +91,7 @@ static bool next_chunk(struct shmt_shm_seat *p) {
     return false;
 }
 
-int shmt_shm_aggregate_claim(struct shmt_shm_seat *p) {
+static int claim(struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &p->store->spec;
     for (;;) {
         /* relaxed: a flag that carries nothing but itself */
@@ -109,8 +109,36 @@ int shmt_shm_aggregate_claim(struct shmt_shm_seat *p) {
 }
 
 /* Ends the piece in hand; after my last one of the batch, also the batch: a caller's clock is where it waits. */
-int shmt_shm_aggregate_publish(struct shmt_shm_seat *p) {
+static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    const uint32_t examples = (uint32_t)p->work.n;
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     fold_siblings(p);
-    return p->chunk == p->to ? finish_batch(p) : 0;
+    const int rc = p->chunk == p->to ? finish_batch(p) : 0;
+    *out = (struct shmtrain_fate){.clock = p->clock, .applied = examples};
+    return rc;
 }
+
+/* Outside a piece (when a session only looks) there is no gradient buffer: the sink is not used then. */
+static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
+    const uint32_t top = p->stack.n ? p->stack.n - 1 : 0;
+    *out = (struct shmt_shm_memory){.weight = p->store->weight,
+                                    .sink = shmt_shm_buffer(p->store, p->seat.rank, top),
+                                    .touched = shmt_shm_map(p->store, p->seat.rank, top)};
+}
+
+/* relaxed: between two meetings of a batch, which stand around the pieces, the chief counts nothing; it is measured all the
+ * same */
+static uint64_t batches(const struct shmt_shm_seat *p) { return load_relaxed(&p->store->slot[0].counters.updates); }
+static void pull(struct shmt_shm_seat *p) { p->others = batches(p); }
+static uint64_t missed(const struct shmt_shm_seat *p) { return batches(p) - p->others; }
+
+static void leave(struct shmt_shm_seat *p) { free(p->nodes); }
+
+const struct shmt_shm_engine SHMT_SHM_BATCHES = {.enter = enter,
+                                                 .leave = leave,
+                                                 .share = share,
+                                                 .claim = claim,
+                                                 .memory = memory,
+                                                 .publish = publish,
+                                                 .pull = pull,
+                                                 .missed = missed};

@@ -1,0 +1,164 @@
+/* From options to the spec of a run: the policy, items and batches, the rate and the rule. Called by run.c and train.c, which know
+ * the crew and the data. */
+#include <math.h>
+#include <string.h>
+
+#include "api/manifest.h"
+#include "api/store_priv.h"
+#include "consistency/chunks.h"
+#include "consistency/mode.h"
+
+#define SPIN_NS      200000 /* with a processor for each worker: a futex wake costs a quarter of this */
+#define TRACE_EVENTS 65536  /* of each thread that trains, the last ones: 2 MiB */
+
+/* Where nobody names a mode, the cost of an example decides. A sparse example costs about as much as fetching a line from another
+ * core: whoever waits for others at each batch waits longer than it works. A dense one costs hundreds of times as much and its
+ * gradient is as large as the parameters: then one update of everybody's gradients is the cheapest. */
+static const char *mode_of_config(struct shmtrain_store *store, const struct shmtrain_model *model) {
+    const struct shmt_config *c = &store->config;
+    store->mode_reason = "";
+    if (strcmp(c->mode, "auto") != 0) return c->mode;
+    if (c->write[0] || c->quorum || c->replicas[0])
+        return c->quorum || strcmp(c->write, "aggregate") == 0 ? "sync" : "async"; /* what fits the axes that are named */
+    store->mode_reason = !model         ? "the usual one for worker functions"
+                         : model->dense ? "its gradients are dense, and cost more than waiting for others"
+                                        : "its gradients are sparse, and cost less than waiting for others";
+    return model && model->dense ? "sync" : "async";
+}
+
+#define MERGE_EVERY 4 /* clocks, unless the mode or the options say so */
+
+static int replicas_of_config(const struct shmt_config *c, struct shmt_policy *p, struct shmt_error *e) {
+    const bool had = shmt_policy_has_replicas(p);
+    const int rc = shmt_replicas_parse(c->replicas, &p->replicas, e);
+    if (rc < 0 || had) return rc;
+    p->merge = p->replicas == SHMT_REPLICAS_NODE ? SHMT_MERGE_SUM : SHMT_MERGE_MEAN;
+    p->merge_every = MERGE_EVERY;
+    return 0;
+}
+
+/* The axes that somebody has named, in the place of the mode's. */
+static int axes_of_config(struct shmtrain_store *store, struct shmt_policy *p) {
+    const struct shmt_config *c = &store->config;
+    struct shmt_error *e = &store->error;
+    int rc = 0;
+    if (c->write[0]) rc = shmt_write_parse(c->write, &p->write, e);
+    if (c->staleness[0]) (void)shmt_config_staleness(c->staleness, &p->staleness); /* checked when it was set */
+    if (c->quorum) p->quorum = (uint32_t)c->quorum;
+    if (rc == 0 && c->late[0]) rc = shmt_late_parse(c->late, &p->late, e);
+    if (rc == 0 && c->replicas[0]) rc = replicas_of_config(c, p, e);
+    if (rc == 0 && c->merge[0]) rc = shmt_merge_parse(c->merge, &p->merge, e);
+    if (c->merge_every) p->merge_every = (uint32_t)c->merge_every;
+    return rc;
+}
+
+static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, uint32_t n_workers,
+                            struct shmt_policy *out) {
+    int rc = shmt_mode_parse(mode_of_config(store, model), out, &store->error);
+    if (rc == 0) rc = axes_of_config(store, out);
+    return rc == 0 ? shmt_policy_settle(out, n_workers, &store->error) : rc;
+}
+
+#define ITEM 1024 /* examples of a work item, unless the options say so */
+
+/* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker gets
+ * some of it. */
+static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_policy *policy, uint64_t n_examples,
+                               uint32_t n_seats) {
+    if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, n_seats);
+    const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)n_seats);
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : ITEM, fair));
+}
+
+/* The tree over the chunks is complete: their number is the next power of two, but never above the batch. */
+static uint32_t chunks_of_config(const struct shmt_config *c) {
+    uint32_t chunks = 1;
+    if (c->chunks == 0) return shmt_chunks_of_batch((uint32_t)c->batch);
+    while (chunks < c->chunks && 2 * (uint64_t)chunks <= c->batch) chunks *= 2;
+    return chunks;
+}
+
+static const struct {
+    const char *name;
+    int kind;
+} SCHEDULES[] = {
+    {"constant", SHMT_RATE_CONSTANT}, {"inverse", SHMT_RATE_INVERSE}, {"step", SHMT_RATE_STEP}, {"cosine", SHMT_RATE_COSINE}};
+
+/* Rules that scale each parameter's rate by themselves want a constant one; ftrl knows no other. */
+static int schedule_of_config(const struct shmt_config *c, enum shmt_rule_kind rule) {
+    for (size_t i = 0; i < sizeof SCHEDULES / sizeof *SCHEDULES; i++)
+        if (strcmp(SCHEDULES[i].name, c->schedule) == 0) return SCHEDULES[i].kind;
+    return rule == SHMT_RULE_SGD || rule == SHMT_RULE_MOMENTUM ? SHMT_RATE_INVERSE : SHMT_RATE_CONSTANT;
+}
+
+bool shmt_rate_is_named(const struct shmt_config *c) {
+    return strcmp(c->schedule, "auto") != 0 || !isnan(c->power) || !isnan(c->decay_every);
+}
+
+void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate *rate) {
+    const double tenth = fmax(1, (double)c->epochs / 10);
+    rate->power = !isnan(c->power) ? (float)c->power : noisy ? 2 : 0.5f;
+    rate->every = rate->kind != SHMT_RATE_INVERSE ? 3 : rate->power > 1 ? tenth : 1;
+    if (!isnan(c->decay_every)) rate->every = c->decay_every;
+}
+
+/* An automatic rate is 1 here; models that know their data set a better one. */
+static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_rule_kind rule, bool live) {
+    struct shmt_rate rate = {.base = isnan(c->rate) ? 1 : (float)c->rate,
+                             .kind = schedule_of_config(c, rule),
+                             .factor = c->decay_by,
+                             .warmup = c->warmup,
+                             .epochs = (double)c->epochs};
+    shmt_rate_settle(c, live, &rate);
+    return rate;
+}
+
+static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) {
+    const struct shmt_config *c = &store->config;
+    enum shmt_rule_kind kind;
+    const int rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
+    if (rc < 0) return rc;
+    spec->rule = (struct shmt_rule){.kind = kind,
+                                    .l1 = (float)c->l1,
+                                    .l2 = (float)c->l2,
+                                    .momentum = (float)c->momentum,
+                                    .beta2 = (float)c->beta2,
+                                    .epsilon = (float)c->epsilon,
+                                    .beta = (float)c->beta};
+    spec->rate = rate_of_config(c, kind, shmt_policy_is_live(&spec->policy));
+    if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "ftrl works out each parameter's rate from its gradients: take --schedule constant without warm-up");
+    return shmt_rule_check(&spec->rule, spec->policy.write, &store->error);
+}
+
+int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, const struct shmtrain_model *model,
+                        uint64_t n_examples, struct shmt_spec *out) {
+    const struct shmt_config *c = &store->config;
+    struct shmt_policy policy;
+    const int rc = policy_of_config(store, model, crew->n_workers, &policy);
+    if (rc < 0) return rc;
+    *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
+                              .n_guests = crew->n_guests,
+                              .n_workers = crew->n_workers,
+                              .n_examples = n_examples,
+                              .epochs = (uint32_t)c->epochs,
+                              .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
+                              .batch = (uint32_t)c->batch,
+                              .n_chunks = chunks_of_config(c),
+                              .policy = policy,
+                              .item = item_of_config(c, &policy, n_examples, crew->n_seats),
+                              .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
+                              .count_lost = c->count_lost != 0,
+                              .unmeasured = c->measure == 0,
+                              .trace_events = c->trace[0] ? TRACE_EVENTS : 0,
+                              .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
+    out->spin_ns = SPIN_NS;
+    out->spin_seats = (uint32_t)((uint64_t)shmt_topo_cpus(crew->topo) * crew->n_seats / (crew->n_workers * crew->n_threads));
+    for (uint32_t t = 0; t < store->n_tables; t++) {
+        out->table[t] = store->table[t].table;
+        out->l2_rows[t] = store->table[t].l2_rows;
+    }
+    out->n_tables = store->n_tables;
+    return rule_of_config(store, out);
+}

@@ -1,0 +1,51 @@
+/* Dealing the pieces of the ledger, wherever batches are not cut into chunks of their own: claims, and what a seat's clock means to
+ * those who wait for it while it has work and when it has none. */
+#include "backends/shm/shm_priv.h"
+#include "base/checked.h"
+#include "ps/strata.h"
+
+void shmt_shm_deal_begin(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), p->seat.rank, shmt_strata_region(spec, p->seat.rank), spec->n_seats);
+}
+
+void shmt_shm_stop_counting(struct shmt_shm_seat *p) {
+    /* release: who goes on without me must see all that I have pushed, as if my clock had been reached; pairs with the acquire
+     * of the gates' member words */
+    store_release(&p->slot->working, 0);
+    shmt_gates_rouse(&p->clocks);
+}
+
+int shmt_shm_deal(struct shmt_shm_seat *p) {
+    struct shmt_store *store = p->store;
+    const struct shmt_spec *spec = &store->spec;
+    uint64_t piece;
+    /* relaxed, both: flags that carry nothing but themselves */
+    const bool stopping = load_relaxed(&store->control->stop) || !shmt_spec_has_step(spec, p->epoch, 0);
+    if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
+    bool found = false;
+    while (!stopping && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
+        found = shmt_spec_has_step(spec, p->epoch, piece);
+        if (found) break; /* pieces beyond max_steps are claimed and left undone */
+    }
+    if (!found) return 0;
+    p->piece = piece;
+    p->work = (struct shmtrain_work){.first = piece * spec->item,
+                                     .n = shmt_spec_examples_of_step(spec, piece),
+                                     .step = p->epoch * shmt_spec_steps(spec) + piece,
+                                     .epoch = p->epoch,
+                                     .life = p->seat.life};
+    return 1;
+}
+
+void shmt_shm_align_clocks(struct shmt_shm_seat *p) {
+    /* All have met, so every clock is at its last value of the epoch, or already at the largest of these. */
+    uint64_t largest = p->clock;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+        largest = shmt_max_u64(largest, load_relaxed(&p->store->slot[seat].gate.clock));
+    p->clock = largest;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
+    /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
+    store_relaxed(&p->slot->working, 1);
+    shmt_shm_deal_begin(p);
+}

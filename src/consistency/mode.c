@@ -1,0 +1,122 @@
+/* The list of modes, and names of points: see mode.h. */
+#include "consistency/mode.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "consistency/mode_priv.h"
+
+static const struct shmt_mode *const MODES[] = {
+    &SHMT_MODE_ASYNC, &SHMT_MODE_SYNC, &SHMT_MODE_SSP, &SHMT_MODE_BACKUP, &SHMT_MODE_LOCAL, &SHMT_MODE_NODE,
+};
+
+#define N_MODES (sizeof MODES / sizeof *MODES)
+
+const struct shmt_mode *shmt_mode_at(size_t i) { return i < N_MODES ? MODES[i] : NULL; }
+
+static const struct shmt_mode *find(const char *text, size_t length) {
+    for (size_t i = 0; i < N_MODES; i++)
+        if (strlen(MODES[i]->name) == length && memcmp(MODES[i]->name, text, length) == 0) return MODES[i];
+    return NULL;
+}
+
+static int refuse_name(const char *text, struct shmt_error *e) {
+    char names[128] = "";
+    for (size_t i = 0; i < N_MODES; i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < N_MODES ? ", " : " or ", MODES[i]->name);
+    }
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no mode \"%.60s\": take %s", text, names);
+}
+
+/* ---- the number behind the colon ---- */
+
+static bool parse_number(const char *text, uint64_t *out) {
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false; /* strtoull takes signs and blanks */
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static int set_staleness(struct shmt_policy *policy, const char *text, struct shmt_error *e) {
+    if (strcmp(text, "inf") == 0) {
+        policy->staleness = SHMT_STALENESS_INF;
+        return 0;
+    }
+    if (parse_number(text, &policy->staleness) && policy->staleness < SHMT_STALENESS_INF) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "mode ssp:%.40s: the number is a staleness bound, in clocks, as in ssp:4", text);
+}
+
+static int set_count(uint32_t *out, const char *name, const char *text, const char *what, struct shmt_error *e) {
+    uint64_t n;
+    if (!parse_number(text, &n) || n == 0 || n > INT32_MAX)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "mode %s:%.40s: the number is %s, from 1 on, as in %s:6", name, text, what, name);
+    *out = (uint32_t)n;
+    return 0;
+}
+
+static int set_number(const struct shmt_mode *mode, struct shmt_policy *policy, const char *text, struct shmt_error *e) {
+    switch (mode->number) {
+        case SHMT_NUMBER_STALENESS:
+            return set_staleness(policy, text, e);
+        case SHMT_NUMBER_QUORUM:
+            return set_count(&policy->quorum, mode->name, text, "how many gradients an update waits for", e);
+        case SHMT_NUMBER_MERGE_EVERY:
+            return set_count(&policy->merge_every, mode->name, text, "the clocks between two merges", e);
+        default:
+            return shmt_fail(e, SHMTRAIN_E_USAGE, "mode %s takes no number: \"%.60s\"", mode->name, text);
+    }
+}
+
+int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error *e) {
+    const size_t length = strcspn(text, ":");
+    const struct shmt_mode *mode = find(text, length);
+    if (!mode) return refuse_name(text, e);
+    struct shmt_policy policy = mode->policy;
+    const int rc = text[length] == ':' ? set_number(mode, &policy, text + length + 1, e) : 0;
+    if (rc == 0) *out = policy;
+    return rc;
+}
+
+/* ---- names of points ---- */
+
+/* Whether a policy is a mode's point, whatever the number is that the mode takes. */
+static bool is_of(const struct shmt_policy *policy, const struct shmt_mode *mode) {
+    struct shmt_policy p = mode->policy;
+    const bool numbered = mode->number != SHMT_NUMBER_NONE;
+    if (mode->number == SHMT_NUMBER_STALENESS && policy->staleness > 0 && policy->staleness < SHMT_STALENESS_INF)
+        p.staleness = policy->staleness;
+    if (mode->number == SHMT_NUMBER_QUORUM && policy->quorum != SHMT_QUORUM_ALL) p.quorum = policy->quorum;
+    if (mode->number == SHMT_NUMBER_MERGE_EVERY) p.merge_every = policy->merge_every;
+    p.late = numbered && mode->number == SHMT_NUMBER_QUORUM ? policy->late : p.late;
+    return shmt_policy_equal(&p, policy);
+}
+
+static void add(char *out, size_t bytes, const char *text) {
+    const size_t used = strlen(out);
+    snprintf(out + used, bytes - used, "%s", text);
+}
+
+static void name_axes(const struct shmt_policy *policy, char *out, size_t bytes) {
+    char wait[40] = ", staleness inf";
+    if (policy->staleness != SHMT_STALENESS_INF)
+        snprintf(wait, sizeof wait, ", staleness %llu", (unsigned long long)policy->staleness);
+    add(out, bytes, shmt_write_name(policy->write));
+    add(out, bytes, wait);
+    if (!shmt_policy_has_replicas(policy)) return;
+    add(out, bytes, ", replicas ");
+    add(out, bytes, shmt_replicas_name(policy->replicas));
+}
+
+void shmt_mode_name(const struct shmt_policy *policy, char *out, size_t bytes) {
+    out[0] = '\0';
+    for (size_t i = 0; i < N_MODES; i++) {
+        if (!is_of(policy, MODES[i])) continue;
+        add(out, bytes, MODES[i]->name);
+        return;
+    }
+    name_axes(policy, out, bytes);
+}

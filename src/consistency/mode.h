@@ -1,0 +1,33 @@
+/* Modes: names for points of the consistency space.
+ *
+ * Each mode is a file of its own (async.c, sync.c, ...) that defines one struct shmt_mode and says in words what theory promises
+ * of it; one line in mode.c makes it known to the options, the help, the man page and `shmtrain compare`. */
+#ifndef SHMT_CONSISTENCY_MODE_H
+#define SHMT_CONSISTENCY_MODE_H
+
+#include <stddef.h>
+
+#include "consistency/policy.h"
+
+/* What the number behind a mode's name is: the 4 of "ssp:4". */
+enum shmt_mode_number { SHMT_NUMBER_NONE, SHMT_NUMBER_STALENESS, SHMT_NUMBER_QUORUM, SHMT_NUMBER_MERGE_EVERY };
+
+struct shmt_mode {
+    const char *name;     /* "ssp" */
+    const char *known_as; /* in the literature, in a few words */
+    const char *about;    /* what it does, in at most 50 characters */
+    struct shmt_policy policy;
+    enum shmt_mode_number number;
+};
+
+/* Mode i, from 0; NULL behind the last. */
+const struct shmt_mode *shmt_mode_at(size_t i);
+
+/* The point that "ssp" or "ssp:4" stands for. Errors: _USAGE with the names that there are, or what the number may be. */
+int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error *e);
+
+/* The name of a point: the mode's of which at most the numbers differ, else its axes, as "racy, staleness 0". Written to `out`;
+ * 64 bytes are enough. */
+void shmt_mode_name(const struct shmt_policy *policy, char *out, size_t bytes);
+
+#endif

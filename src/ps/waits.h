@@ -1,0 +1,24 @@
+/* For whom a seat has waited: the few who took the most of its time, each with a sum (the heavy hitters of Metwally et al. 2005,
+ * "space saving"). Written by the seat's owner, read by reports and displays. */
+#ifndef SHMT_PS_WAITS_H
+#define SHMT_PS_WAITS_H
+
+#include "ps/backend_ops.h"
+
+/* By the owner: `ns` more of waiting for the seat `rank`. Whoever is not known yet takes a free entry, or that of the one who was
+ * waited for the least, with the time that stands there: a sum may be too large by at most that, never too small.
+ * relaxed, all: one writer, read for display and, when the team has ended, for the report */
+static inline void shmt_waits_note(struct shmt_waited_for *list, uint32_t rank, uint64_t ns) {
+    struct shmt_waited_for *least = &list[0];
+    for (uint32_t i = 0; i < SHMT_WAITED_FOR; i++) {
+        if (load_relaxed(&list[i].rank) == rank + 1) {
+            bump_relaxed(&list[i].ns, ns);
+            return;
+        }
+        if (load_relaxed(&list[i].ns) < load_relaxed(&least->ns)) least = &list[i];
+    }
+    store_relaxed(&least->rank, rank + 1);
+    bump_relaxed(&least->ns, ns);
+}
+
+#endif
