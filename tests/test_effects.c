@@ -56,11 +56,19 @@ static void options_that_do_nothing_are_said(void **state) {
     assert_string_equal(SAID_WITH("batch", "64", "chunks", "2"),
                         "--batch has no effect with --mode async\n"
                         "--chunks has no effect with --mode async\n");
+    assert_string_equal(SAID_WITH("mode", "ssp:4", "batch", "64"), "--batch has no effect with --mode ssp:4\n");
     assert_string_equal(SAID_WITH("mode", "sync", "write", "racy", "staleness", "inf", "batch", "10"),
                         "--batch has no effect with --write racy\n");
     assert_string_equal(SAID_WITH("mode", "sync", "group", "2", "item", "100"),
                         "--item has no effect with --mode sync\n"
                         "--group has no effect with --mode sync\n");
+    assert_string_equal(SAID_WITH("late", "fold", "merge", "sum", "merge-every", "2"),
+                        "--late has no effect without a quorum\n"
+                        "--merge-every has no effect with one copy of the parameters\n"
+                        "--merge has no effect with one copy of the parameters\n");
+    assert_string_equal(SAID_WITH("mode", "local", "replicas", "one", "merge", "mean"),
+                        "--merge has no effect with one copy of the parameters\n");
+    assert_string_equal(SAID_WITH("write", "aggregate", "item", "10"), "--item has no effect with --write aggregate\n");
     assert_string_equal(SAID_WITH("guests", "2"), "--guests has no effect without --name\n");
 }
 

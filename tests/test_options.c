@@ -79,6 +79,17 @@ static void refuse(const struct shmt_option_row *row, const char *value) {
     if (row->choices && !strstr(e.text, row->choices)) fail_msg("--%s: %s", row->option.name, e.text);
 }
 
+/* Texts that are checked when they are set have some of their own. */
+static const char *good_text(const char *option, size_t i) {
+    static const struct {
+        const char *option, *good[2];
+    } CHECKED[] = {{"mode", {"ssp:4", "sync"}}, {"staleness", {"4", "inf"}}};
+    static const char *const ANY[] = {"a text", "another, with 1 and = in it"};
+    for (size_t k = 0; k < sizeof CHECKED / sizeof *CHECKED; k++)
+        if (strcmp(CHECKED[k].option, option) == 0) return i < 2 ? CHECKED[k].good[i] : NULL;
+    return i < 2 ? ANY[i] : NULL;
+}
+
 /* Values that the row lets through, from 0; NULL behind the last. */
 static const char *good_value(const struct shmt_option_row *row, size_t i) {
     static char text[256];
@@ -96,7 +107,7 @@ static const char *good_value(const struct shmt_option_row *row, size_t i) {
             snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "|"), at);
             return text;
         case SHMT_OPTION_TEXT:
-            return i == 0 ? "a text" : i == 1 ? "another, with 1 and = in it" : NULL;
+            return good_text(row->option.name, i);
     }
     return NULL;
 }
@@ -165,7 +176,7 @@ static void defaults_are_what_they_are_said_to_be(void **state) {
     assert_int_equal(g_config.epochs, 10);
     assert_int_equal(g_config.batch, 64);
     assert_int_equal(g_config.seed, 1);
-    assert_string_equal(g_config.mode, "async");
+    assert_string_equal(g_config.mode, "auto");
     assert_string_equal(g_config.optimizer, "sgd");
     assert_string_equal(g_config.backend, "shm");
     assert_string_equal(g_config.spawn, "processes");
@@ -250,7 +261,11 @@ static void refusals_read_well(void **state) {
          "--steps 2000000000000000000: expected a whole number from 1 to 1000000000000000000, or all"},
         {"seed", "-1", "--seed -1: expected a whole number from 0 on"},
         {"seed", "99999999999999999999", "--seed 99999999999999999999: expected a whole number from 0 to 9200000000000000000"},
-        {"mode", "SYNC", "there is no mode \"SYNC\": take async, sync, ssp"},
+        {"mode", "SYNC", "there is no mode \"SYNC\": take async, sync, ssp, backup, local or node"},
+        {"mode", "", "there is no mode \"\": take async, sync, ssp, backup, local or node"},
+        {"mode", "async:2", "mode async takes no number: \"2\""},
+        {"mode", "ssp:", "mode ssp:: the number is a staleness bound, in clocks, as in ssp:4"},
+        {"mode", "backup:0", "mode backup:0: the number is how many gradients an update waits for, from 1 on, as in backup:6"},
         {"write", "rac", "--write rac: expected one of racy|atomic|locked|aggregate"},
         {"staleness", "-1", "--staleness -1: expected a whole number of clocks, or inf"},
         {"rate", "", "--rate \"\": expected a number from 1e-12 to 1e+12, or auto"},
@@ -304,7 +319,7 @@ static void an_empty_variable_is_none(void **state) {
     setenv("SHMTRAIN_MODE", "", 1);
     setenv("SHMTRAIN_WORKERS", "", 1);
     assert_int_equal(shmt_config_set_from_environment(&g_config, NULL), 0);
-    assert_string_equal(g_config.mode, "async");
+    assert_string_equal(g_config.mode, "auto");
 }
 
 static void a_bad_variable_is_named(void **state) {

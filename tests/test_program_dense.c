@@ -171,8 +171,8 @@ static int threads_of(pid_t pid) {
 }
 
 static void check_threads(program_prepare *prepare, const char *threads, int expected) {
-    struct program *p = START_IN(prepare, "-M", "softmax", "-w", "8", "-t", threads, "-e", "100000", "--item", "256",
-                                 "--progress", "plain", WIDE);
+    struct program *p = START_IN(prepare, "-M", "softmax", "-w", "8", "-t", threads, "-e", "100000", "--mode", "async",
+                                 "--item", "256", "--progress", "plain", WIDE);
     program_wait_for_epoch(p);
     assert_int_equal(threads_of(program_supervisor(p)), 1);
     for (unsigned rank = 0; rank < 8; rank++) assert_int_equal(threads_of(program_worker(p, rank)), expected);

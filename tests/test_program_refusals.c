@@ -36,7 +36,8 @@ static void wrong_usage_is_refused_with_what_is_right(void **state) {
         {2, "there is no option -\xe2\x82\xac;", {"-\xe2\x82\xacw", "1"}},
         {2, "there is no option -\\xe9;", {"-\xe9"}},
         {2, "there is no option -\\xa9;", {"-\xa9q"}},
-        {2, "--m is the beginning of several options: --mode, --model, --momentum", {"--m", "async"}},
+        {2, "--mo is the beginning of several options: --mode, --model, --momentum", {"--mo", "async"}},
+        {2, "--m is the beginning of several options: --mode, --merge-every, --merge", {"--m", "async"}},
         {2, "--st is the beginning of several options: --steps, --staleness", {"--st=3"}},
         {2, "--valid \"\": expected PATH|X, or leave the option out", {"--valid", ""}},
         {2, "--weights \"\": expected FILE, or", {"--weights="}},
@@ -83,11 +84,11 @@ static void values_out_of_range_are_refused_with_the_range(void **state) {
 static void unknown_choices_are_refused_with_the_choices(void **state) {
     (void)state;
     const struct refusal list[] = {
-        {2, "--mode bsp: expected one of async|sync", {"--mode", "bsp"}},
-        {2, "--mode asy: expected one of async|sync", {"--mode", "asy"}},
-        {2, "--mode \"\": expected one of async|sync", {"--mode", ""}},
+        {2, "there is no mode \"bsp\": take async, sync, ssp", {"--mode", "bsp"}},
+        {2, "there is no mode \"asy\": take async, sync, ssp", {"--mode", "asy"}},
+        {2, "there is no mode \"\": take async, sync, ssp", {"--mode", ""}},
         {2, "--write x: expected one of racy|", {"--write", "x"}},
-        {2, "--staleness 4: expected one of 0|inf", {"--staleness", "4"}},
+        {2, "--staleness x: expected a whole number of clocks, or inf", {"--staleness", "x"}},
         {2, "--backend mpi: expected one of shm|plain", {"--backend", "mpi"}},
         {2, "--spawn fork: expected one of processes|threads", {"--spawn", "fork"}},
         {2, "--schedule linear: expected one of auto|constant|inverse|", {"--schedule", "linear"}},

@@ -308,7 +308,7 @@ static void help_fits_80_columns_and_names_every_option(void **state) {
                                     "-h, --help ",    "--version ",
                                     "--backend ",     "--spawn ",
                                     "--write ",       "--staleness ",
-                                    "[async]",        "[logistic]",
+                                    "[auto]",         "[logistic]",
                                     "[cores]",        "[shm]",
                                     "[processes]",    "builtin:sparse (the default"};
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++)

@@ -11,15 +11,25 @@
 #define SPIN_NS      200000 /* with a processor for each worker: a futex wake costs a quarter of this */
 #define TRACE_EVENTS 65536  /* of each thread that trains, the last ones: 2 MiB */
 
-/* Where nobody names a mode, the cost of an example decides. A sparse example costs about as much as fetching a line from another
- * core: whoever waits for others at each batch waits longer than it works. A dense one costs hundreds of times as much and its
- * gradient is as large as the parameters: then one update of everybody's gradients is the cheapest. */
+/* Where nobody names a mode, but an axis that only some modes have: the mode that is known for it. NULL: none is called for. */
+static const char *mode_of_axes(const struct shmt_config *c) {
+    uint64_t staleness = 0;
+    if (strcmp(c->replicas, "worker") == 0) return "local";
+    if (strcmp(c->replicas, "node") == 0) return "node";
+    if (c->quorum || strcmp(c->write, "aggregate") == 0) return "sync";
+    if (c->staleness[0]) (void)shmt_config_staleness(c->staleness, &staleness); /* checked when it was set */
+    return c->write[0] || staleness > 0 ? "async" : NULL;
+}
+
+/* Where nobody names anything, the cost of an example decides. A sparse example costs about as much as fetching a line from
+ * another core: whoever waits for others at each batch waits longer than it works. A dense one costs hundreds of times as much
+ * and its gradient is as large as the parameters: then one update of everybody's gradients is the cheapest. */
 static const char *mode_of_config(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
     store->mode_reason = "";
     if (strcmp(c->mode, "auto") != 0) return c->mode;
-    if (c->write[0] || c->quorum || c->replicas[0])
-        return c->quorum || strcmp(c->write, "aggregate") == 0 ? "sync" : "async"; /* what fits the axes that are named */
+    const char *mode = mode_of_axes(c);
+    if (mode) return mode;
     store->mode_reason = !model         ? "the usual one for worker functions"
                          : model->dense ? "its gradients are dense, and cost more than waiting for others"
                                         : "its gradients are sparse, and cost less than waiting for others";
@@ -54,7 +64,8 @@ static int axes_of_config(struct shmtrain_store *store, struct shmt_policy *p) {
 
 static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, uint32_t n_workers,
                             struct shmt_policy *out) {
-    int rc = shmt_mode_parse(mode_of_config(store, model), out, &store->error);
+    store->mode_taken = mode_of_config(store, model);
+    int rc = shmt_mode_parse(store->mode_taken, out, &store->error);
     if (rc == 0) rc = axes_of_config(store, out);
     return rc == 0 ? shmt_policy_settle(out, n_workers, &store->error) : rc;
 }
