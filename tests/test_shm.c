@@ -77,7 +77,12 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_piece, owner), 0);
     assert_int_equal(offsetof(struct shmt_shm_piece, done), 8);
     assert_int_equal(offsetof(struct shmt_shm_piece, loss), 16);
-    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0xab241b412bde3103));
+    assert_int_equal(sizeof(struct shmt_ring), 128);
+    assert_int_equal(offsetof(struct shmt_ring, since_ns), 8);
+    assert_int_equal(offsetof(struct shmt_ring, doing), 16);
+    assert_int_equal(sizeof(struct shmt_event), 32);
+    assert_int_equal(offsetof(struct shmt_event, kind), 28);
+    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0x7545c1b7460eb72d));
 }
 
 struct range {
@@ -91,6 +96,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             struct shmt_spec spec = spec_of(write ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY, n_seats);
             struct shmt_shm_layout l;
             spec.l2_shares = write == 0;
+            spec.trace_events = n_seats % 2 ? 100 : 0;
             assert_int_equal(shmt_shm_layout_plan(&spec, &l, NULL), 0);
             const uint64_t table_bytes = l.flat.n * sizeof(float);
             const struct range parts[] = {
@@ -101,6 +107,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
                 {l.l2_share_off, l.l2_share_off + (spec.l2_shares ? table_bytes : 0), 4096},
                 {l.grad_off, l.grad_off + n_seats * l.seat_grad_bytes, 4096},
                 {l.touched_off, l.touched_off + n_seats * l.seat_map_bytes, 4096},
+                {l.trace_off, l.trace_off + n_seats * l.seat_trace_bytes, 4096},
                 {l.board_off, l.board_off + spec.board_bytes, 4096}};
             for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
                 assert_int_equal(parts[i].from % parts[i].align, 0);

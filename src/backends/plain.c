@@ -23,6 +23,7 @@ struct plain_seat {
     struct shmtrain_work work;
     float *copy[SHMT_MAX_TABLES]; /* `copy`: what views show for this piece; NULL when not bound */
     float *scratch;               /* live: lent gradients */
+    struct shmt_trace trace;
 };
 
 struct shmt_store {
@@ -39,6 +40,7 @@ struct shmt_store {
     double *loss;      /* (pieces) of this epoch */
     uint64_t *handled; /* (pieces) examples */
     struct shmt_counters counters;
+    struct shmt_ring *ring; /* of events; NULL: none is kept */
     _Atomic uint32_t stop, abort;
     struct plain_seat *taken;
 };
@@ -61,7 +63,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     out->parameter_bytes = table_bytes * (spec->l2_shares ? 2 : 1);
     out->state_bytes = table_bytes * (shmt_flat_planes(spec) + spec->count_lost);
     out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * spec->n_chunks;
-    out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes;
+    out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes + shmt_ring_bytes(spec->trace_events);
     out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
     return 0;
 }
@@ -83,6 +85,7 @@ static void destroy(struct shmt_store *store) {
     free(store->board);
     free(store->loss);
     free(store->handled);
+    free(store->ring);
     free(store);
 }
 
@@ -106,8 +109,10 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     store->board = zeros(spec->board_bytes);
     store->loss = zeros(pieces * sizeof(double));
     store->handled = zeros(pieces * sizeof(uint64_t));
+    if (spec->trace_events > 0) store->ring = zeros(shmt_ring_bytes(spec->trace_events));
     if (!store->weight || !store->grad || !store->l2_share || !store->head || !store->board || !store->loss ||
-        !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted)) {
+        !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
+        (spec->trace_events > 0 && !store->ring)) {
         destroy(store);
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store of %llu bytes", (unsigned long long)need.total_bytes);
     }
@@ -135,6 +140,10 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.counters = &store->counters;
     p->store = store;
     p->scratch = is_live(store) ? store->grad : NULL;
+    if (store->ring) {
+        shmt_trace_begin(&p->trace, store->ring, store->spec.trace_events);
+        p->seat.trace = &p->trace;
+    }
     store->taken = p;
     *out = &p->seat;
     return 0;
@@ -248,13 +257,16 @@ static void apply(struct plain_seat *p, uint64_t examples) {
     const struct shmt_spec *spec = &store->spec;
     uint32_t level = 0;
     while ((1u << level) < spec->n_chunks) level++;
+    shmt_trace_to(p->seat.trace, SHMT_EVENT_AGGREGATE);
     add_tree(store, 0, level);
+    shmt_trace_to(p->seat.trace, SHMT_EVENT_UPDATE);
     const uint64_t step = p->work.step - p->epoch * shmt_spec_steps(spec);
     struct shmt_update u;
     shmt_spec_update(spec, p->epoch, step, &u);
     u.scale = 1.0f / (float)examples;
     shmt_flat_apply(spec, &store->flat, store->weight, store->state, store->grad, 0, store->flat.n, &u);
     shmt_clear(store->grad, NULL, store->flat.n);
+    shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
     bump_relaxed(&store->counters.updates, 1);
 }
 
@@ -334,6 +346,7 @@ static void *board(struct shmt_store *store) { return store->board; }
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
     return rank == 0 ? &store->counters : NULL;
 }
+static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) { return rank == 0 ? store->ring : NULL; }
 static void stop(struct shmt_store *store) { store_relaxed(&store->stop, 1); } /* one thread, or a signal handler in it */
 static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->abort; }
 static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits */ }
@@ -342,7 +355,7 @@ static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits 
     .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
     .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
     .weight = weight, .l2_share = l2_share, .state = state, .lost = lost, .head = head, .board = board, .counters = counters, \
-    .stop = stop, .abort_word = abort_word, .rouse = rouse
+    .ring = ring, .stop = stop, .abort_word = abort_word, .rouse = rouse
 
 const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
     .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};

@@ -19,6 +19,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "ps/spec.h"
+#include "ps/trace.h"
 #include "store/span.h"
 
 struct shmt_store; /* each backend defines its own */
@@ -29,7 +30,8 @@ struct shmt_counters;
 struct shmt_seat {
     struct shmt_error error; /* the sentence of the first failure */
     struct shmt_counters *counters;
-    _Atomic uint64_t *meter; /* the one of them that this seat's time goes to; NULL: none (ps/meter.h) */
+    _Atomic uint64_t *meter;  /* the one of them that this seat's time goes to; NULL: none (ps/meter.h) */
+    struct shmt_trace *trace; /* what it does when; NULL: that is not kept */
     uint32_t rank, life;
     uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
     uint32_t first_epoch;      /* the one that I have begun with: of a guest, once it is let in */
@@ -170,6 +172,7 @@ struct shmt_backend_ops {
     void *(*head)(struct shmt_store *store);  /* spec->head_bytes of shared zeros, before all else in the segment */
     void *(*board)(struct shmt_store *store); /* spec->board_bytes of shared zeros, aligned to a page */
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
+    const struct shmt_ring *(*ring)(struct shmt_store *store, uint32_t rank); /* its events (spec.trace_events); NULL: none */
     void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
     _Atomic uint32_t *(*abort_word)(struct shmt_store *store); /* nonzero: give up at once; shared, to be set by a supervisor */
     void (*rouse)(struct shmt_store *store);                   /* wakes all who wait, to look at the abort word */

@@ -50,6 +50,12 @@ static const struct shmt_kernels *kernels_for(const struct shmtrain_session *s, 
     return x->value ? s->with_values : s->all_ones;
 }
 
+/* For a trace: between these two the item is pulled or pushed. What is looked at outside of items is no part of the work. */
+static void begin_stage(const struct shmtrain_session *s, enum shmt_event_kind kind) {
+    if (s->seat->trace && s->in_work) shmt_trace_turn(s->seat->trace, kind);
+}
+static void end_stage(const struct shmtrain_session *s) { begin_stage(s, SHMT_EVENT_COMPUTE); }
+
 static bool is_live(const struct shmtrain_session *s) { return shmt_policy_is_live(&s->spec->policy); }
 
 /* In the live modes every push is an update, but pushes to a model's further tables belong to those of the first one that the
@@ -98,14 +104,16 @@ int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     *at_out = b->span.weight + row * b->span.width;
     *stride_out = b->span.width;
     if (live_out) *live_out = b->live;
-    return 0;
+    return 0; /* no stage of its own: whoever computes with the view reads the weights then */
 }
 
 int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *out) {
     struct shmt_binding *b = NULL;
     const int rc = bind_rows(s, "shmtrain_pull", t, row, n, &b);
     if (rc < 0) return rc;
+    begin_stage(s, SHMT_EVENT_PULL);
     shmt_span_read(&b->span, row * b->span.width, n * b->span.width, out);
+    end_stage(s);
     return 0;
 }
 
@@ -141,7 +149,9 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     if ((rc = check_lent(s, "shmtrain_push", b, grad, n)) < 0) return rc;
     const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
     b->pushed = true;
+    begin_stage(s, SHMT_EVENT_PUSH);
     if (!in_place) push_dense(s, t, b, row, n, grad);
+    end_stage(s);
     count_updates(s, b, 1);
     return 0;
 }
@@ -158,7 +168,9 @@ int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float
     struct shmt_binding *b = NULL;
     const int rc = bind_sparse(s, "shmtrain_dot", t, x, &b);
     if (rc < 0) return rc;
+    begin_stage(s, SHMT_EVENT_PULL);
     kernels_for(s, x)->dot(&b->span, x, dot_out);
+    end_stage(s);
     return 0;
 }
 
@@ -168,10 +180,45 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, x, &b);
     if (rc == 0) rc = check_lent(s, "shmtrain_push_sparse", b, NULL, 0);
     if (rc < 0) return rc;
+    begin_stage(s, SHMT_EVENT_PUSH);
     kernels_for(s, x)->push_sparse(&b->span, x, slope, &s->update);
+    end_stage(s);
     b->pushed = true;
     count_examples(s, b, x);
     return 0;
+}
+
+/* Examples first .. first + n - 1 of x; fewer where it ends before. */
+static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first, uint32_t n) {
+    struct shmtrain_csr part = *x;
+    const uint32_t from = (uint32_t)shmt_min_u64(first, x->n);
+    part.n = (uint32_t)shmt_min_u64(n, x->n - from);
+    if (x->order)
+        part.order = x->order + from;
+    else
+        part.start = x->start + from;
+    return part;
+}
+
+/* What the kernel `each` does, with the stages told apart: the same bits. Its kernels look ahead within a group only, so what the
+ * examples behind it need is asked for first. */
+static void each_in_stages(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x,
+                           uint32_t group, shmtrain_slope *slope, void *arg) {
+    enum { AHEAD = 8 };
+    const struct shmt_kernels *k = kernels_for(s, x);
+    float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
+    for (uint32_t first = 0, n; first < x->n; first += n) {
+        const struct shmtrain_csr part = part_of(x, first, group), ahead = part_of(x, (uint64_t)first + AHEAD, group);
+        n = part.n;
+        begin_stage(s, SHMT_EVENT_PULL);
+        k->need(&b->span, &ahead);
+        k->dot(&b->span, &part, dot);
+        begin_stage(s, SHMT_EVENT_COMPUTE);
+        slope(arg, first, n, dot, slopes);
+        begin_stage(s, SHMT_EVENT_PUSH);
+        k->push_sparse(&b->span, &part, slopes, &s->update);
+    }
+    end_stage(s);
 }
 
 int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, void *arg) {
@@ -181,7 +228,10 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     if (rc == 0) rc = check_lent(s, "shmtrain_each", b, NULL, 0);
     if (rc < 0) return rc;
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group is 1 to 64 examples");
-    kernels_for(s, x)->each(&b->span, x, group, slope, arg, &s->update);
+    if (s->seat->trace)
+        each_in_stages(s, b, x, group, slope, arg);
+    else
+        kernels_for(s, x)->each(&b->span, x, group, slope, arg, &s->update);
     b->pushed = true;
     count_examples(s, b, x);
     return 0;
@@ -200,7 +250,9 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
     if (rc == 0) rc = check_ids(s, "shmtrain_rows", b, id, n);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
+    begin_stage(s, SHMT_EVENT_PULL);
     for (uint32_t i = 0; i < n; i++) shmt_span_read(&b->span, id[i] * width, width, out + i * width);
+    end_stage(s);
     return 0;
 }
 
@@ -211,7 +263,9 @@ int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t 
     if (rc == 0) rc = check_lent(s, "shmtrain_push_rows", b, NULL, 0);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
+    begin_stage(s, SHMT_EVENT_PUSH);
     for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width);
+    end_stage(s);
     b->pushed = true;
     count_updates(s, b, n);
     return 0;

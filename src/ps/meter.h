@@ -21,6 +21,7 @@ static inline void shmt_meter_turn(struct shmt_seat *seat, _Atomic uint64_t *to)
     if (seat->meter) bump_relaxed(seat->meter, now_ns);
     if (to) store_relaxed(to, load_relaxed(to) - now_ns);
     seat->meter = to;
+    if (seat->trace) shmt_trace_meter(seat, to, now_ns);
 }
 
 /* Nanoseconds until now_ns, by anybody. What began after that time counts from the next look on. */

@@ -28,6 +28,7 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
 
 void shmt_session_leave(struct shmtrain_session *s) {
     if (s->seat) shmt_meter_turn(s->seat, NULL);
+    if (s->seat && s->seat->trace) shmt_trace_item_ends(s->seat->trace); /* of one that failed in the middle of it */
     if (s->seat) s->ops->leave(s->seat);
     s->seat = NULL;
 }
@@ -68,6 +69,7 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
     s->in_work = true;
     s->counted = NULL;
     s->loss = 0;
+    if (s->seat->trace) shmt_trace_item(s->seat->trace, &s->work, s->work.step - s->work.epoch * steps);
     *out = s->work;
     return 1;
 }
@@ -106,6 +108,7 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     int rc = check_lent(s);
     if (rc < 0) return rc;
     s->in_work = false;
+    if (s->seat->trace) shmt_trace_item_ends(s->seat->trace);
     memset(s->table, 0, sizeof s->table);
     bump_relaxed(&s->seat->counters->examples, s->work.n);
     add_loss(&s->seat->counters->loss_bits, s->loss);

@@ -11,6 +11,7 @@
 
 #define BLOCK  256 /* floats that are added at a time: 16 lines, so a block's touched bytes are two words */
 #define NOBODY UINT32_MAX
+#define TIMED  16 /* of so many blocks one is timed for a trace: looking at the clock costs as much as a block */
 
 static uint32_t levels_of(uint32_t n_chunks) {
     uint32_t level = 0;
@@ -63,21 +64,53 @@ static const float *sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32
     return scratch[0];
 }
 
+/* My slice of one update. */
+struct slice {
+    const struct shmt_shm_seat *p;
+    struct shmt_update u;
+    uint32_t root;
+    bool moves_all;
+};
+
+/* Nanoseconds of the blocks that were timed. */
+struct times {
+    uint64_t aggregate_ns, update_ns;
+};
+
+/* The block at .. end - 1; times NULL: nobody asks. */
+static void apply_block(const struct slice *slice, uint64_t at, uint64_t end, struct times *times) {
+    const struct shmt_store *store = slice->p->store;
+    float scratch[SHMT_MAX_STACK][BLOCK];
+    const uint64_t began_ns = times ? shmt_now_ns() : 0;
+    const float *grad = sum_of(slice->p, slice->root, 0, at, end - at, scratch);
+    const uint64_t summed_ns = times ? shmt_now_ns() : 0;
+    if (grad || slice->moves_all)
+        shmt_flat_apply(&store->spec, &store->layout.flat, store->weight, store->state, grad, at, end, &slice->u);
+    if (!times) return;
+    times->aggregate_ns += summed_ns - began_ns;
+    times->update_ns += shmt_now_ns() - summed_ns;
+}
+
+/* For a trace: some of the blocks say what the time of all goes to. */
+static void apply_traced(const struct slice *slice, uint64_t from, uint64_t to, struct shmt_trace *trace) {
+    struct times times = {0};
+    shmt_trace_step(trace, slice->p->epoch, slice->p->step);
+    shmt_trace_turn(trace, SHMT_EVENT_AGGREGATE);
+    for (uint64_t at = from, i = 0; at < to; at += BLOCK, i++)
+        apply_block(slice, at, shmt_min_u64(at + BLOCK, to), i % TIMED == 0 ? &times : NULL);
+    shmt_trace_shares(trace, times.aggregate_ns, times.update_ns, shmt_ceil_div(to - from, BLOCK));
+}
+
 void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples) {
     const struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
-    const struct shmt_flat *flat = &store->layout.flat;
-    const uint32_t root = levels_of(spec->n_chunks);
-    const bool moves_all = shmt_rule_moves_all(&spec->rule);
-    float scratch[SHMT_MAX_STACK][BLOCK];
-    struct shmt_update u;
+    struct slice slice = {.p = p, .root = levels_of(spec->n_chunks), .moves_all = shmt_rule_moves_all(&spec->rule)};
     uint64_t from, to;
-    shmt_spec_update(spec, p->epoch, p->step, &u);
-    u.scale = 1.0f / (float)examples;
-    shmt_slice(flat->n, p->seat.index, p->seat.n_present, &from, &to);
-    for (uint64_t at = from; at < to; at += BLOCK) {
-        const uint64_t end = shmt_min_u64(at + BLOCK, to);
-        const float *grad = sum_of(p, root, 0, at, end - at, scratch);
-        if (grad || moves_all) shmt_flat_apply(spec, flat, store->weight, store->state, grad, at, end, &u);
-    }
+    shmt_spec_update(spec, p->epoch, p->step, &slice.u);
+    slice.u.scale = 1.0f / (float)examples;
+    shmt_slice(store->layout.flat.n, p->seat.index, p->seat.n_present, &from, &to);
+    if (p->seat.trace)
+        apply_traced(&slice, from, to, p->seat.trace);
+    else
+        for (uint64_t at = from; at < to; at += BLOCK) apply_block(&slice, at, shmt_min_u64(at + BLOCK, to), NULL);
 }

@@ -25,12 +25,15 @@ static int enter(struct shmt_shm_seat *p) {
 static void fold_siblings(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const uint32_t rank = p->seat.rank;
+    if (!shmt_stack_may_merge(&p->stack)) return;
+    shmt_trace_to(p->seat.trace, SHMT_EVENT_AGGREGATE);
     while (shmt_stack_may_merge(&p->stack)) {
         const uint32_t left = p->stack.n - 2, right = p->stack.n - 1;
         shmt_fold(shmt_shm_buffer(store, rank, left), shmt_shm_map(store, rank, left), shmt_shm_buffer(store, rank, right),
                   shmt_shm_map(store, rank, right), store->layout.flat.n);
         shmt_stack_merge(&p->stack);
     }
+    shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
 }
 
 /* The batch is applied everywhere: my sums are not needed any more. */

@@ -63,6 +63,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->map_bytes = out->touched ? floats / SHMT_TOUCH_FLOATS : 0;
     out->seat_grad_bytes = shmt_ceil_div(table_bytes * out->stack, page) * page;
     out->seat_map_bytes = shmt_ceil_div(out->map_bytes * out->stack, 4096) * 4096;
+    out->seat_trace_bytes = shmt_ceil_div(shmt_ring_bytes(spec->trace_events), 4096) * 4096;
     out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
     out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
@@ -74,6 +75,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->counted_off = shmt_layout_add_at(&plan, spec->count_lost ? floats : 0, sizeof(uint32_t), page);
     out->grad_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_grad_bytes, page);
     out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
+    out->trace_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_trace_bytes, page);
     out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);
     out->bytes = plan.bytes;
     if (plan.failed) return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
@@ -84,6 +86,7 @@ uint64_t shmt_shm_layout_fingerprint(void) {
     uint64_t h = shmt_hash64(SHMT_SHM_LAYOUT_VERSION, sizeof(struct shmt_shm_control), sizeof(struct shmt_shm_slot),
                              sizeof(struct shmt_shm_piece));
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, abort), offsetof(struct shmt_shm_control, over), SHMT_LINE);
+    h = shmt_hash64(h, sizeof(struct shmt_ring), sizeof(struct shmt_event), offsetof(struct shmt_event, kind));
     return shmt_hash64(
         h, offsetof(struct shmt_shm_slot, counters), offsetof(struct shmt_shm_slot, undo),
         sizeof(struct shmt_gate) << 32 | sizeof(struct shmt_counters) << 16 | offsetof(struct shmt_shm_slot, guest));

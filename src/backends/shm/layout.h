@@ -1,7 +1,7 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
  *
  *     head | control | slots (n_seats) | ledger (pieces) | row locks | parameters | state planes | l2 shares | update counts |
- *     gradients (n_seats, stack) | touched maps | board */
+ *     gradients (n_seats, stack) | touched maps | traces (n_seats) | board */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
 #define SHMT_BACKENDS_SHM_LAYOUT_H
 
@@ -53,9 +53,10 @@ struct shmt_shm_layout {
     uint32_t planes;    /* of the rule's state */
     uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
     uint64_t head_off, control_off, slots_off, ledger_off, locks_off, weight_off, state_off, l2_share_off, counted_off,
-        grad_off, touched_off, board_off;
+        grad_off, touched_off, trace_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
+    uint64_t seat_trace_bytes;                /* one seat's ring of events, in whole pages; 0: none */
     uint64_t bytes;
 };
 

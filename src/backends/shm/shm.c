@@ -47,8 +47,9 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->counted = at(store, l->counted_off, spec->count_lost ? table_bytes : 0);
     store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
     store->board = at(store, l->board_off, spec->board_bytes);
+    store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
     if (!store->control || !store->slot || !store->ledger || !store->weight || !store->l2_share || !store->board ||
-        !store->head || !store->locks || !store->state || !store->counted)
+        !store->head || !store->locks || !store->state || !store->counted || !store->rings)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
@@ -158,6 +159,18 @@ static void populate(struct shmt_shm_seat *p) {
     shmt_segment_populate(&store->segment, l->control_off, l->weight_off + l->flat.n * sizeof(float) - l->control_off, 1);
     shmt_segment_populate(&store->segment, l->grad_off + p->seat.rank * l->seat_grad_bytes, l->seat_grad_bytes, 1);
     shmt_segment_populate(&store->segment, l->touched_off + p->seat.rank * l->seat_map_bytes, l->seat_map_bytes, 1);
+    shmt_segment_populate(&store->segment, l->trace_off + p->seat.rank * l->seat_trace_bytes, l->seat_trace_bytes, 1);
+}
+
+static struct shmt_ring *ring_of(const struct shmt_store *store, uint32_t rank) {
+    return (struct shmt_ring *)(void *)(store->rings + rank * store->layout.seat_trace_bytes);
+}
+
+static void begin_trace(struct shmt_shm_seat *p) {
+    const uint32_t room = p->store->spec.trace_events;
+    if (room == 0) return;
+    shmt_trace_begin(&p->trace, ring_of(p->store, p->seat.rank), room);
+    p->seat.trace = &p->trace;
 }
 
 static void leave(struct shmt_seat *seat) {
@@ -192,6 +205,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->meeting.tell_arg = p->clocks.tell_arg = p;
     shmt_shm_count_present(p);
     populate(p);
+    begin_trace(p);
     const int rc = p->engine->enter(p);
     if (rc < 0) {
         *e = p->seat.error;
@@ -370,6 +384,10 @@ static const struct shmt_counters *counters(struct shmt_store *store, uint32_t r
     return rank < store->spec.n_seats ? &store->slot[rank].counters : NULL;
 }
 
+static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) {
+    return store->spec.trace_events > 0 && rank < store->spec.n_seats ? ring_of(store, rank) : NULL;
+}
+
 static void stop(struct shmt_store *store) {
     store_relaxed(&store->control->stop, 1); /* a flag that carries nothing but itself */
 }
@@ -412,6 +430,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .head = head,
     .board = board,
     .counters = counters,
+    .ring = ring,
     .stop = stop,
     .abort_word = abort_word,
     .rouse = rouse,

@@ -20,6 +20,7 @@ struct shmt_store {
     uint32_t *counted;             /* (flat.n) */
     unsigned char *head;
     unsigned char *board;
+    unsigned char *rings; /* (n_seats, seat_trace_bytes) */
 };
 
 /* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
@@ -73,6 +74,7 @@ struct shmt_shm_seat {
     uint32_t epoch;
     bool over; /* the run has come to its end */
     bool guest, given_back;
+    struct shmt_trace trace;   /* what seat.trace points to, where there is one */
     _Atomic uint64_t *wait_ns; /* the counter of the waits that come next */
     uint64_t waited_ns;        /* what stood there when the wait began that goes on */
     uint64_t others;           /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
