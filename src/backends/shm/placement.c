@@ -73,7 +73,9 @@ static void place_seats(struct ranges *r) {
     for (uint32_t seat = 0; seat < r->spec->n_seats; seat++) {
         const uint32_t node = p->seat_node[seat];
         bind_to(r, l->grad_off + seat * l->seat_grad_bytes, l->seat_grad_bytes, node);
-        if (l->page_bytes == 4096) bind_to(r, l->touched_off + seat * l->seat_map_bytes, l->seat_map_bytes, node);
+        if (l->page_bytes != 4096) continue; /* these end where no large page does */
+        bind_to(r, l->touched_off + seat * l->seat_map_bytes, l->seat_map_bytes, node);
+        bind_to(r, l->trace_off + seat * l->seat_trace_bytes, l->seat_trace_bytes, node);
     }
 }
 
@@ -86,7 +88,7 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
     if (p->n_nodes == 0 || p->policy == SHMT_PLACE_OFF) return 0;
     struct shmt_shard *shard = malloc(most * sizeof *shard);
     struct ranges r = {.spec = spec, .layout = layout};
-    r.at = calloc(arrays * most + 2 * spec->n_seats, sizeof *r.at);
+    r.at = calloc(arrays * most + 3 * spec->n_seats, sizeof *r.at);
     if (!shard || !r.at) {
         free(shard);
         free(r.at);
