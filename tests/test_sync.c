@@ -30,6 +30,7 @@ struct group {
     _Atomic uint32_t member[N_MAX * STRIDE];
     uint64_t written[N_MAX]; /* plain: only the gates order it */
     _Atomic uint32_t early;  /* how often somebody passed too early */
+    _Atomic uint64_t closed; /* what somebody has told the others */
     _Atomic uint32_t done[N_MAX];
 };
 
@@ -371,6 +372,139 @@ static void members_leave_while_others_meet(void **state) {
     fakes_off();
 }
 
+/* ---- waiting for an answer ---- */
+
+/* Enough members have reached the phase, or somebody has said so. */
+struct question {
+    struct group *group;
+    uint32_t n, needed;
+    uint64_t phase;
+};
+
+static int enough_have_come(void *p, uint32_t *for_whom_out) {
+    const struct question *q = p;
+    uint32_t come = 0;
+    if (load_acquire(&q->group->closed) >= q->phase) return 1;
+    for (uint32_t i = 0; i < q->n; i++) {
+        if (load_acquire(&q->group->gate[i].clock) >= q->phase)
+            come++;
+        else
+            *for_whom_out = i;
+    }
+    return come >= q->needed;
+}
+
+/* Whoever is the last of `target` members says so to the others. Nobody waits for the rest. */
+static void *come_and_ask(void *p) {
+    struct member_arg *arg = p;
+    struct group *group = arg->group;
+    const struct shmt_gates gates = gates_of(group, arg->n, arg->self, arg->spin_ns);
+    for (uint64_t phase = 1; phase <= arg->phases; phase++) {
+        struct question q = {.group = group, .n = arg->n, .needed = (uint32_t)arg->target, .phase = phase};
+        uint64_t found = load_relaxed(&group->closed);
+        shmt_gate_reach(&gates, SHMT_GATE_CLOCK, phase);
+        arg->result |= shmt_gates_wait_until(&gates, enough_have_come, &q);
+        while (found < phase && !lock_release(&group->closed, &found, phase)) continue;
+        if (found < phase) shmt_gates_nudge(&gates);
+    }
+    return NULL;
+}
+
+static void come_with_threads(uint32_t n, uint32_t needed, uint64_t phases, uint32_t spin_ns) {
+    struct group *group = group_create(n);
+    pthread_t thread[N_MAX];
+    struct member_arg arg[N_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        arg[i] = (struct member_arg){.group = group, .n = n, .self = i, .spin_ns = spin_ns, .phases = phases, .target = needed};
+        assert_int_equal(pthread_create(&thread[i], NULL, come_and_ask, &arg[i]), 0);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(arg[i].result, 0);
+    }
+    assert_int_equal(group->closed, phases);
+    group_destroy(group);
+}
+
+static void the_last_to_come_gets_the_answer_and_nobody_sleeps_through_it(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    store_relaxed(&fake.jitter, 1);
+    come_with_threads(2, 2, 20000, 0);
+    come_with_threads(5, 5, 3000, 0);
+    come_with_threads(5, 3, 3000, 0);
+    come_with_threads(N_MAX, 15, 300, 0);
+    fakes_off();
+    come_with_threads(2, 2, 10000, 100000);
+}
+
+struct asker {
+    struct group *group;
+    uint32_t spin_ns, begun, ended, for_whom;
+    int result;
+};
+
+static int member_1_has_come(void *p, uint32_t *for_whom_out) {
+    const struct asker *asker = p;
+    *for_whom_out = 1;
+    return load_acquire(&asker->group->closed) != 0;
+}
+
+static void told(void *p, int waits, uint32_t for_whom) {
+    struct asker *asker = p;
+    asker->begun += waits == 1;
+    asker->ended += waits == 0;
+    asker->for_whom = for_whom;
+}
+
+static void *ask(void *p) {
+    struct asker *asker = p;
+    struct shmt_gates gates = gates_of(asker->group, 2, 0, asker->spin_ns);
+    gates.tell = told;
+    gates.tell_arg = asker;
+    asker->result = shmt_gates_wait_until(&gates, member_1_has_come, asker);
+    return NULL;
+}
+
+static void who_asks_is_ended_by_the_abort_word_and_says_for_whom_it_waited(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    for (int spins = 0; spins < 2; spins++) {
+        struct group *group = group_create(2);
+        struct asker asker = {.group = group, .spin_ns = spins ? LONG_NS : 0};
+        const struct shmt_gates gates = gates_of(group, 2, 1, 0);
+        const uint64_t begun_ns = shmt_now_ns();
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
+        if (!spins) until_asleep(group, 0);
+        if (spins) sleep_ms(20);
+        shmt_gate_reach(&gates, SHMT_GATE_CLOCK, 1); /* is no answer, and wakes nobody */
+        store_release(&group->abort, 2);
+        shmt_gates_rouse(&gates);
+        pthread_join(thread, NULL);
+        assert_int_equal(asker.result, 1);
+        assert_int_equal(asker.begun, 1);
+        assert_int_equal(asker.ended, 1);
+        assert_int_equal(asker.for_whom, 1);
+        assert_true(shmt_now_ns() - begun_ns < LONG_NS);
+        group_destroy(group);
+    }
+    fakes_off();
+}
+
+static void what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait(void **state) {
+    (void)state;
+    struct group *group = group_create(2);
+    struct asker asker = {.group = group, .result = 1};
+    store_release(&group->abort, 1);
+    store_release(&group->closed, 1);
+    ask(&asker);
+    assert_int_equal(asker.result, 0);
+    assert_int_equal(asker.begun, 0);
+    assert_int_equal(asker.ended, 0);
+    group_destroy(group);
+}
+
 /* Each process maps the same memory again, so that no two see it at the same address. */
 static void processes_meet_on_memory_mapped_at_different_addresses(void **state) {
     (void)state;
@@ -445,6 +579,9 @@ int main(void) {
         cmocka_unit_test(abort_releases_sleepers_even_if_nobody_rouses_them),
         cmocka_unit_test(a_target_that_is_reached_is_told_even_after_abort),
         cmocka_unit_test(members_leave_while_others_meet),
+        cmocka_unit_test(the_last_to_come_gets_the_answer_and_nobody_sleeps_through_it),
+        cmocka_unit_test(who_asks_is_ended_by_the_abort_word_and_says_for_whom_it_waited),
+        cmocka_unit_test(what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait),
         cmocka_unit_test(processes_meet_on_memory_mapped_at_different_addresses),
         cmocka_unit_test(a_sleeper_that_is_killed_leaves_nothing_that_hangs),
     };

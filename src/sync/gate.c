@@ -11,7 +11,12 @@
  * the kernel compares and queues under its lock, so the sleeper either finds the 0 and does not sleep, or is queued and woken.
  *
  * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of
- * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody. */
+ * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody.
+ *
+ * shmt_gates_wait_until is the same with an answer in place of the word, and with fences between a and b, and between c and d,
+ * because the words that the answer is made of are not ours. Where two members change them and both ask, each is sleeper and
+ * publisher: A changes its word, announces, and asks; B does the same. One announcement is the later one; whoever made it
+ * has the other's change before its question, so it gets the yes even if neither saw the other's while it spun. */
 #include "sync/gate.h"
 
 #include <sched.h>
@@ -41,6 +46,9 @@ static _Atomic uint64_t *word_of(const struct shmt_gates *gates, enum shmt_gate_
     struct shmt_gate *gate = gate_of(gates, i);
     return word == SHMT_GATE_CLOCK ? &gate->clock : &gate->phase;
 }
+
+/* What `asleep` holds in shmt_gates_wait_until; no code of a member's word is as large. */
+#define FOR_AN_ANSWER UINT32_MAX
 
 /* What `asleep` holds while its owner sleeps for member i's word: never 0. */
 static uint32_t sleep_code(enum shmt_gate_word word, uint32_t i) { return (i + 1) << 1 | (word == SHMT_GATE_PHASE); }
@@ -144,6 +152,63 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
     if (for_whom != NOBODY && gates->tell) gates->tell(gates->tell_arg, 0, for_whom);
     if (for_whom_out) *for_whom_out = for_whom;
     return gave_up;
+}
+
+/* ---- waiting for an answer ---- */
+
+/* Asks without sleeping. True when it is worth asking outside once more. */
+static bool spin_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg,
+                       uint32_t *for_whom) {
+    if (gates->watch.spin_ns == 0) {
+        for (int k = 0; k < 2; k++) {
+            sched_yield();
+            if (ready(arg, for_whom)) return true;
+        }
+        return false;
+    }
+    const uint64_t end_ns = shmt_now_ns() + gates->watch.spin_ns;
+    do {
+        for (uint32_t k = 0; k < LOOKS_PER_TIME; k++) {
+            if (ready(arg, for_whom)) return true;
+            shmt_relax_processor();
+        }
+        if (aborted(gates)) return true;
+    } while (shmt_now_ns() < end_ns);
+    return false;
+}
+
+static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg,
+                        uint32_t *for_whom) {
+    struct shmt_gate *mine = gate_of(gates, gates->self);
+    store_seq_cst(&mine->asleep, FOR_AN_ANSWER); /* (a) */
+    fence_seq_cst();                             /* pairs with the ones in shmt_gates_nudge, _rouse, and here */
+    if (!ready(arg, for_whom) && !aborted(gates)) shmt_futex_wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
+    store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
+}
+
+int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg) {
+    uint32_t for_whom = NOBODY;
+    bool waits = false;
+    int gave_up = 0;
+    while (!ready(arg, &for_whom)) {
+        if (!waits && gates->tell) gates->tell(gates->tell_arg, 1, for_whom);
+        waits = true;
+        if (aborted(gates)) {
+            gave_up = 1;
+            break;
+        }
+        if (!spin_until(gates, ready, arg, &for_whom)) sleep_until(gates, ready, arg, &for_whom);
+    }
+    if (waits && gates->tell) gates->tell(gates->tell_arg, 0, for_whom);
+    return gave_up;
+}
+
+void shmt_gates_nudge(const struct shmt_gates *gates) {
+    fence_seq_cst(); /* the caller's change stands before it; pairs with the one in sleep_until, as in shmt_gates_rouse */
+    for (uint32_t i = 0; i < gates->n; i++) {
+        struct shmt_gate *other = gate_of(gates, i);
+        if (load_seq_cst(&other->asleep) == FOR_AN_ANSWER) wake(other); /* (d) */
+    }
 }
 
 void shmt_gates_rouse(const struct shmt_gates *gates) {

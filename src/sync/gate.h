@@ -6,6 +6,9 @@
  * sensible, then sleeps in a futex on its own `asleep` word, where it has written whom and what it waits for; who reaches that
  * wakes it, and only then. It also wakes by itself ten times a second to look at the watch words, so that no death hangs it.
  *
+ * What does not follow from one member's word (enough of them have come, a lock is free) is waited for with a question of the
+ * caller's, which is asked again whenever somebody nudges.
+ *
  * Works on memory that the caller hands over: heap (threads, race detectors) or a shared segment (processes). */
 #ifndef SHMT_SYNC_GATE_H
 #define SHMT_SYNC_GATE_H
@@ -62,6 +65,16 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
  * even if nobody rouses it. *for_whom_out (may be NULL) gets the member last missing, UINT32_MAX when nobody was, in either
  * case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
+
+/* Waits until `ready` says so. It is asked by the waiter alone, as often as it takes, and has to be quick; it may read what it
+ * likes, changes nothing that others see, and while it answers 0 it writes for whom it waits to *for_whom_out (UINT32_MAX:
+ * for nobody in particular). 0: it has answered other than 0. 1: the abort word is set; what is ready at once is told even then.
+ * Whoever changes an answer to yes calls shmt_gates_nudge behind the change, or shmt_gates_rouse: shmt_gate_reach wakes none of
+ * these waiters. Where several may be the last to come, each of them comes first and asks then: one of them gets the yes. */
+int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg);
+
+/* Wakes those who sleep in shmt_gates_wait_until, so that they ask again. Never blocks; costs as much as shmt_gate_reach. */
+void shmt_gates_nudge(const struct shmt_gates *gates);
 
 /* Wakes all sleepers at once, after the abort word or a member word was changed (by any store). Any process that has the gates
  * mapped, `self` does not matter. Never blocks. */
