@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/slow.h"
 #include "base/plain.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
@@ -220,10 +221,15 @@ static int check_staleness(const char *given_as, const char *value, struct shmt_
     return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected a whole number of clocks, or inf", given_as, value);
 }
 
+static int check_slow(const char *given_as, const char *value, struct shmt_error *e) {
+    struct shmt_slow_plan plan;
+    return shmt_slow_parse(given_as, value, &plan, e);
+}
+
 static const struct {
     const char *option;
     int (*check)(const char *given_as, const char *value, struct shmt_error *e);
-} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness}};
+} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness}, {"slow", check_slow}};
 
 static int check_text(const char *option, const char *given_as, const char *value, struct shmt_error *e) {
     for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)

@@ -56,6 +56,7 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
     store->job.ops = store->ops;
     store->job.store = made;
     store->job.spec = &store->spec;
+    store->job.slow = store->slow.n > 0 ? &store->slow : NULL;
     store->has_run = true;
     store->trained = (struct shmt_trained){0};
     return rc;

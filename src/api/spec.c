@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/manifest.h"
+#include "api/slow.h"
 #include "api/store_priv.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
@@ -143,11 +144,20 @@ static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) 
     return shmt_rule_check(&spec->rule, spec->policy.write, &store->error);
 }
 
+static int slow_of_config(struct shmtrain_store *store, uint32_t n_workers) {
+    const char *slow = store->config.slow;
+    int rc = shmt_slow_parse("--slow", slow, &store->slow, &store->error); /* which was checked when it was set */
+    if (rc == 0) rc = shmt_slow_check(&store->slow, slow, n_workers, &store->error);
+    store->slow.seed = store->config.seed;
+    return rc;
+}
+
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, const struct shmtrain_model *model,
                         uint64_t n_examples, struct shmt_spec *out) {
     const struct shmt_config *c = &store->config;
     struct shmt_policy policy;
-    const int rc = policy_of_config(store, model, crew->n_workers, &policy);
+    int rc = slow_of_config(store, crew->n_workers);
+    if (rc == 0) rc = policy_of_config(store, model, crew->n_workers, &policy);
     if (rc < 0) return rc;
     *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
                               .n_guests = crew->n_guests,

@@ -17,6 +17,7 @@
 #include "ps/backend_ops.h"
 #include "runtime/team.h"
 #include "topo/topo.h"
+#include "ps/slow.h"
 #include "train/job.h"
 
 #define SHMT_MAX_OFFERED 16
@@ -72,6 +73,7 @@ struct shmtrain_store {
     struct shmt_job job;
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
+    struct shmt_slow_plan slow; /* what job.slow points to */
     uint64_t began_ns;
     char mode[64];           /* the policy's name */
     const char *mode_taken;  /* the mode that it began with, as the options or we named it */

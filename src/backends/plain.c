@@ -348,6 +348,7 @@ static const struct shmt_counters *counters(struct shmt_store *store, uint32_t r
 }
 static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) { return rank == 0 ? store->ring : NULL; }
 static void stop(struct shmt_store *store) { store_relaxed(&store->stop, 1); } /* one thread, or a signal handler in it */
+static _Atomic uint32_t *stop_word(struct shmt_store *store) { return &store->stop; }
 static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->abort; }
 static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits */ }
 
@@ -355,7 +356,7 @@ static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits 
     .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
     .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
     .weight = weight, .l2_share = l2_share, .state = state, .lost = lost, .head = head, .board = board, .counters = counters, \
-    .ring = ring, .stop = stop, .abort_word = abort_word, .rouse = rouse
+    .ring = ring, .stop = stop, .stop_word = stop_word, .abort_word = abort_word, .rouse = rouse
 
 const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
     .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};

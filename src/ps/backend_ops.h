@@ -174,6 +174,7 @@ struct shmt_backend_ops {
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
     const struct shmt_ring *(*ring)(struct shmt_store *store, uint32_t rank); /* its events (spec.trace_events); NULL: none */
     void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
+    _Atomic uint32_t *(*stop_word)(struct shmt_store *store);  /* nonzero: that was asked for; to be read */
     _Atomic uint32_t *(*abort_word)(struct shmt_store *store); /* nonzero: give up at once; shared, to be set by a supervisor */
     void (*rouse)(struct shmt_store *store);                   /* wakes all who wait, to look at the abort word */
 };

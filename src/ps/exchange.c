@@ -147,6 +147,7 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     if (rc == 0) rc = bind_rows(s, "shmtrain_push", t, row, n, &b);
     if (rc < 0) return rc;
     if ((rc = check_lent(s, "shmtrain_push", b, grad, n)) < 0) return rc;
+    if (s->slow) shmt_slow_pay(s->slow); /* a slow worker's gradient is old when it comes */
     const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
     b->pushed = true;
     begin_stage(s, SHMT_EVENT_PUSH);
@@ -180,6 +181,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, x, &b);
     if (rc == 0) rc = check_lent(s, "shmtrain_push_sparse", b, NULL, 0);
     if (rc < 0) return rc;
+    if (s->slow) shmt_slow_pay(s->slow);
     begin_stage(s, SHMT_EVENT_PUSH);
     kernels_for(s, x)->push_sparse(&b->span, x, slope, &s->update);
     end_stage(s);
@@ -263,6 +265,7 @@ int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t 
     if (rc == 0) rc = check_lent(s, "shmtrain_push_rows", b, NULL, 0);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
+    if (s->slow) shmt_slow_pay(s->slow);
     begin_stage(s, SHMT_EVENT_PUSH);
     for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width);
     end_stage(s);

@@ -70,6 +70,7 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
     s->counted = NULL;
     s->loss = 0;
     if (s->seat->trace) shmt_trace_item(s->seat->trace, &s->work, s->work.step - s->work.epoch * steps);
+    if (s->slow) shmt_slow_begin(s->slow, &s->work);
     *out = s->work;
     return 1;
 }
@@ -107,6 +108,7 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     if (!s->in_work) return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock without an item: call shmtrain_next first");
     int rc = check_lent(s);
     if (rc < 0) return rc;
+    if (s->slow) shmt_slow_pay(s->slow);
     s->in_work = false;
     if (s->seat->trace) shmt_trace_item_ends(s->seat->trace);
     memset(s->table, 0, sizeof s->table);

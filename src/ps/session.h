@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "ps/backend_ops.h"
+#include "ps/slow.h"
 #include "store/kernels.h"
 
 /* Called in every worker when an epoch is over and all have met: parameters are quiet until it has returned in all of them. A
@@ -33,6 +34,7 @@ struct shmtrain_session {
     bool over;                          /* next has returned 0 */
     const struct shmt_binding *counted; /* live modes: the table whose pushes of this item count as updates; NULL: none yet */
     struct shmt_update update;          /* what this step is made with */
+    struct shmt_slow *slow;             /* of whoever has entered; NULL: the worker is not slowed down */
     uint32_t epoch;
     shmt_epoch_end *epoch_end; /* NULL: nothing happens */
     void *epoch_end_arg;

@@ -10,6 +10,7 @@
 struct body {
     const struct shmt_job *job;
     shmtrain_session session;
+    struct shmt_slow slow;
     uint32_t *example;       /* (largest item) the order of the item in hand */
     uint64_t epoch_began_ns; /* 0: with the first step of all */
 };
@@ -90,12 +91,25 @@ static int check_status(struct body *body, int rc) {
                      "a worker returned SHMTRAIN_E_STOPPED though no session call had; use shmtrain_store_stop");
 }
 
+/* Threads of one worker are slowed down alike. */
+static void begin_slow(struct body *body, uint32_t rank) {
+    const struct shmt_job *job = body->job;
+    const uint32_t worker = rank / ((job->spec->n_seats - job->spec->n_guests) / job->spec->n_workers);
+    if (!job->slow || !shmt_slow_concerns(job->slow, worker)) return;
+    body->slow = (struct shmt_slow){.plan = job->slow,
+                                    .worker = worker,
+                                    .stop = job->ops->stop_word(job->store),
+                                    .abort = job->ops->abort_word(job->store)};
+    body->session.slow = &body->slow;
+}
+
 int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *e) {
     struct body body = {.job = job};
     int rc = shmt_session_enter(&body.session, job->ops, job->store, job->spec, rank, 0, e);
     if (rc < 0) return rc;
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
+    begin_slow(&body, rank);
     rc = begin(&body);
     if (rc == 0 && !body.session.over) rc = check_status(&body, job->model ? train_model(&body) : run_worker(&body));
     if (rc < 0) {

@@ -391,6 +391,7 @@ static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) {
 static void stop(struct shmt_store *store) {
     store_relaxed(&store->control->stop, 1); /* a flag that carries nothing but itself */
 }
+static _Atomic uint32_t *stop_word(struct shmt_store *store) { return &store->control->stop; }
 static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->control->abort; }
 
 static void rouse(struct shmt_store *store) {
@@ -432,6 +433,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .counters = counters,
     .ring = ring,
     .stop = stop,
+    .stop_word = stop_word,
     .abort_word = abort_word,
     .rouse = rouse,
 };

@@ -1,0 +1,67 @@
+/* Losing time on purpose: see slow.h. */
+#include "ps/slow.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+#define PURPOSE      0x736c6f77 /* "slow" */
+#define SHORTEST_NS  60000      /* a sleep takes about as much longer than it was told to (timer slack) */
+#define SLICE_NS     50000000   /* how often a sleeper looks up */
+#define MOST_DEBT_NS 1e18       /* 30 years: a time still */
+
+bool shmt_slow_concerns(const struct shmt_slow_plan *plan, uint32_t worker) {
+    for (uint32_t i = 0; i < plan->n; i++)
+        if (plan->entry[i].worker == worker || plan->entry[i].worker == SHMT_SLOW_CHANCE) return true;
+    return false;
+}
+
+static bool is_hit(const struct shmt_slow_plan *plan, uint32_t i, uint32_t worker, const struct shmtrain_work *work) {
+    const struct shmt_slow_entry *entry = &plan->entry[i];
+    if (entry->worker != SHMT_SLOW_CHANCE) return entry->worker == worker;
+    return shmt_unit(shmt_hash64(plan->seed, PURPOSE + ((uint64_t)i << 32), work->epoch, work->first)) < entry->share;
+}
+
+void shmt_slow_of_item(const struct shmt_slow_plan *plan, uint32_t worker, const struct shmtrain_work *work, double *factor_out,
+                       uint64_t *more_ns_out) {
+    *factor_out = 1;
+    *more_ns_out = 0;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        if (!is_hit(plan, i, worker, work)) continue;
+        *factor_out *= plan->entry[i].factor;
+        *more_ns_out += plan->entry[i].more_ns;
+    }
+}
+
+void shmt_slow_begin(struct shmt_slow *slow, const struct shmtrain_work *work) {
+    shmt_slow_of_item(slow->plan, slow->worker, work, &slow->factor, &slow->more_ns);
+    slow->since_ns = shmt_now_ns();
+}
+
+/* relaxed: flags that carry nothing but themselves; whoever sees them late loses a slice more */
+static bool is_over(const struct shmt_slow *slow) { return load_relaxed(slow->abort) != 0 || load_relaxed(slow->stop) != 0; }
+
+/* Sleeps from now on until the debt is paid; returns the time then. */
+static uint64_t sleep_off(struct shmt_slow *slow, uint64_t from_ns) {
+    const uint64_t until_ns = from_ns + (uint64_t)slow->debt_ns;
+    uint64_t now_ns = from_ns;
+    while (now_ns < until_ns && !is_over(slow)) {
+        const uint64_t wake_ns = until_ns - now_ns < SLICE_NS ? until_ns : now_ns + SLICE_NS;
+        const struct timespec wake = {.tv_sec = (time_t)(wake_ns / 1000000000), .tv_nsec = (long)(wake_ns % 1000000000)};
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL); /* interrupted: look at once */
+        now_ns = shmt_now_ns();
+    }
+    /* A sleep of minutes behind a Ctrl-Z is no credit for minutes. */
+    slow->debt_ns = now_ns < until_ns ? 0 : fmax(slow->debt_ns - (double)(now_ns - from_ns), -(double)SLICE_NS);
+    return now_ns;
+}
+
+void shmt_slow_pay(struct shmt_slow *slow) {
+    const uint64_t now_ns = shmt_now_ns();
+    slow->debt_ns += (double)(now_ns - slow->since_ns) * (slow->factor - 1) + (double)slow->more_ns;
+    slow->debt_ns = fmin(slow->debt_ns, MOST_DEBT_NS);
+    slow->more_ns = 0;
+    slow->since_ns = slow->debt_ns > SHORTEST_NS ? sleep_off(slow, now_ns) : now_ns;
+}

@@ -1,0 +1,57 @@
+/* Workers that are slowed down on purpose, to see what stragglers do to a run: by a factor, by so much for each work item, or by
+ * chance. They wait for real: what an item has taken is made longer by sleeping, which takes no processor from anybody.
+ *
+ * The plan is one for all, made before workers exist (api/slow.c); whoever enters a session gives it a struct shmt_slow of its
+ * own (train/job.c), and the session pays the time before what it pushes counts: before dense pushes, and at the clock. */
+#ifndef SHMT_PS_SLOW_H
+#define SHMT_PS_SLOW_H
+
+#include <shmtrain/session.h>
+#include <stdbool.h>
+
+#include "base/atomic.h"
+
+#define SHMT_SLOW_MOST   64
+#define SHMT_SLOW_CHANCE UINT32_MAX /* in the place of a worker: any, by chance */
+
+struct shmt_slow_entry {
+    uint32_t worker;  /* or SHMT_SLOW_CHANCE */
+    double share;     /* of the work items that it concerns, 0 to 1; of a worker: 1 */
+    double factor;    /* an item takes so many times its time, from 1 on, */
+    uint64_t more_ns; /* and so much more */
+};
+
+/* Constant while workers run. */
+struct shmt_slow_plan {
+    uint32_t n;
+    uint64_t seed;
+    struct shmt_slow_entry entry[SHMT_SLOW_MOST];
+};
+
+/* Whether any item of the worker may be slowed down. */
+bool shmt_slow_concerns(const struct shmt_slow_plan *plan, uint32_t worker);
+
+/* What the plan makes of one item: a pure function of the plan, the worker, and the item's epoch and first place. Factors multiply,
+ * times add up. */
+void shmt_slow_of_item(const struct shmt_slow_plan *plan, uint32_t worker, const struct shmtrain_work *work, double *factor_out,
+                       uint64_t *more_ns_out);
+
+/* One thread's; private to it. */
+struct shmt_slow {
+    const struct shmt_slow_plan *plan;
+    const _Atomic uint32_t *abort, *stop; /* nonzero: no time is to be lost any more */
+    uint32_t worker;
+    double factor;     /* of the item in hand */
+    uint64_t more_ns;  /* of it, not asked for yet */
+    uint64_t since_ns; /* until then the item's time has been paid for */
+    double debt_ns;    /* time to be lost; below 0: more was lost than should have been, because sleeps end late */
+};
+
+/* An item was handed out. */
+void shmt_slow_begin(struct shmt_slow *slow, const struct shmtrain_work *work);
+
+/* Loses as much time as the item in hand has cost since it began, or since the last call. May sleep; ends soon when the abort or
+ * stop word is set. Less than what a sleep can measure is kept for later, so that it adds up. */
+void shmt_slow_pay(struct shmt_slow *slow);
+
+#endif
