@@ -44,7 +44,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->replicas = shmt_replicas_name(policy->replicas);
     r->merge = shmt_merge_name(policy->merge);
     r->merge_every = policy->merge_every;
-    r->slow = store->config.slow;
+    r->slow = store->job.slow ? store->slow_text : "";
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";
     r->with_accuracy = store->job.model && store->job.model->task != SHMTRAIN_REGRESSION;

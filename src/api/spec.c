@@ -1,6 +1,7 @@
 /* From options to the spec of a run: the policy, items and batches, the rate and the rule. Called by run.c and train.c, which know
  * the crew and the data. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/manifest.h"
@@ -145,9 +146,11 @@ static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) 
 }
 
 static int slow_of_config(struct shmtrain_store *store, uint32_t n_workers) {
-    const char *slow = store->config.slow;
-    int rc = shmt_slow_parse("--slow", slow, &store->slow, &store->error); /* which was checked when it was set */
-    if (rc == 0) rc = shmt_slow_check(&store->slow, slow, n_workers, &store->error);
+    free(store->slow_text);
+    store->slow_text = strdup(store->config.slow);
+    if (!store->slow_text) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for option slow");
+    int rc = shmt_slow_parse("--slow", store->slow_text, &store->slow, &store->error); /* checked when it was set */
+    if (rc == 0) rc = shmt_slow_check(&store->slow, store->slow_text, n_workers, &store->error);
     store->slow.seed = store->config.seed;
     return rc;
 }

@@ -37,6 +37,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     pthread_mutex_destroy(&store->lock);
     free(store->epochs);
     free(store->dataset_name);
+    free(store->slow_text);
     free(store->valid_name);
     free(store->confusion);
     shmt_progress_forget(store);

@@ -74,6 +74,7 @@ struct shmtrain_store {
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
     struct shmt_slow_plan slow; /* what job.slow points to */
+    char *slow_text;            /* the same, as the option had it: it may be set again before the report is read */
     uint64_t began_ns;
     char mode[64];           /* the policy's name */
     const char *mode_taken;  /* the mode that it began with, as the options or we named it */
