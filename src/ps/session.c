@@ -52,6 +52,7 @@ static void add_loss(_Atomic uint64_t *bits, double loss) {
 
 /* Everybody meets, looks at the quiet parameters, and goes on together. 1: another epoch, 0: the run is over. */
 static int end_epoch(struct shmtrain_session *s) {
+    if (s->seat->trace) shmt_trace_step(s->seat->trace, s->epoch, 0);
     int rc = s->ops->meet(s->seat);
     if (rc < 0) return seat_failed(s, rc);
     shmt_meter_turn(s->seat, &s->seat->counters->evaluate_ns);
