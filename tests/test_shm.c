@@ -69,6 +69,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_slot, gate), 0);
     assert_int_equal(offsetof(struct shmt_shm_slot, alive), 256);
     assert_int_equal(offsetof(struct shmt_shm_slot, working), 260);
+    assert_int_equal(offsetof(struct shmt_shm_slot, merged), 272);
     assert_int_equal(offsetof(struct shmt_shm_slot, counters), 384);
     assert_int_equal(offsetof(struct shmt_shm_slot, undo_place), 1408);
     assert_int_equal(offsetof(struct shmt_shm_slot, undo), 1536);

@@ -1,6 +1,8 @@
 /* Checks of a run: see spec.h. */
 #include "ps/spec.h"
 
+#include "store/merge.h"
+
 static int check_tables(const struct shmt_spec *spec, struct shmt_error *e) {
     uint64_t floats = 0;
     if (spec->n_tables == 0)
@@ -42,6 +44,7 @@ int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
     int rc = shmt_policy_check(&spec->policy, spec->n_workers, e);
     if (rc == 0) rc = check_work(spec, e);
     if (rc == 0) rc = shmt_rule_check(&spec->rule, spec->policy.write, e);
+    if (rc == 0) rc = shmt_merge_check(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = check_tables(spec, e);
     return rc;
 }

@@ -62,9 +62,9 @@ static int finish_batch(struct shmt_shm_seat *p) {
     int rc = shmt_shm_meet(p, wait_ns); /* all gradients are in */
     if (rc < 0) return rc;
     shmt_shm_apply(p, shmt_spec_examples_of_step(spec, p->step));
-    rc = shmt_shm_meet(p, wait_ns); /* all slices are applied */
+    if (p->seat.rank == 0) bump_relaxed(&p->slot->counters.updates, 1); /* before the meeting: all pull behind it, see missed() */
+    rc = shmt_shm_meet(p, wait_ns);                                     /* all slices are applied */
     if (rc < 0) return rc;
-    if (p->seat.rank == 0) bump_relaxed(&p->slot->counters.updates, 1);
     begin_batch(p);
     return 0;
 }

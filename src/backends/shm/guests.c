@@ -105,10 +105,10 @@ uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank) {
 
 int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
     struct shmt_shm_slot *slot = &store->slot[rank];
-    if (!shmt_shm_is_live(store)) {
+    if (!shmt_shm_is_live(store) || shmt_policy_has_replicas(&store->spec.policy)) {
         if (load_relaxed(&slot->alive)) return 0;
         /* `alive` stays as it is: should the chief be counting the dead one in at this very moment, all must see the same
-         * members, and the next look finds that a gradient will be missing. */
+         * members, and the next look finds that a gradient, or a slice of a merge, will be missing. */
         let_go(slot);
         return 1;
     }
@@ -122,7 +122,9 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
 
 /* ---- the chief, between two epochs ---- */
 
-static void count_in(struct shmt_shm_seat *chief, struct shmt_shm_slot *slot) {
+static void count_in(struct shmt_shm_seat *chief, uint32_t rank) {
+    struct shmt_shm_slot *slot = &chief->store->slot[rank];
+    if (chief->engine->welcome) chief->engine->welcome(chief, rank);
     /* relaxed, all: `alive` publishes them */
     store_relaxed(&slot->gate.phase, chief->phase + 1);
     store_relaxed(&slot->gate.clock, chief->clock);
@@ -150,6 +152,6 @@ void shmt_shm_admit_all(struct shmt_shm_seat *chief) {
         if (load_relaxed(&slot->parting))
             let_go(slot);
         else
-            count_in(chief, slot);
+            count_in(chief, rank);
     }
 }

@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "consistency/chunks.h"
+#include "ps/replicas.h"
 #include "segment/segment.h"
 
 /* Below this many floats a gradient is folded whole: looking at a map would cost more than it saves. */
@@ -11,6 +12,10 @@
 /* Row locks: a power of two, at most so many. Units whose numbers differ by a multiple of it share one, which costs time where
  * they meet, and nothing else. */
 #define MOST_LOCKS (1u << 16)
+
+/* Likewise of blocks of the master. Those who merge walk through it at different places, so a lock that two blocks share is seldom
+ * asked for by two at a time. */
+#define MOST_MERGE_LOCKS (1u << 10)
 
 static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
     uint32_t highest = 0;
@@ -37,27 +42,43 @@ static uint64_t units_of(const struct shmt_table_spec *table) {
     return table->width == 1 ? table->rows : shmt_ceil_div(shmt_table_floats(table), SHMT_LOCK_FLOATS);
 }
 
-uint64_t shmt_shm_lock_first(const struct shmt_spec *spec, uint32_t t) {
+static uint64_t units_before(const struct shmt_spec *spec, uint32_t t) {
     uint64_t first = 0;
     for (uint32_t before = 0; before < t; before++) first += units_of(&spec->table[before]);
     return first;
 }
 
+uint64_t shmt_shm_lock_first(const struct shmt_spec *spec, uint32_t replica, uint32_t t) {
+    return replica * units_before(spec, spec->n_tables) + units_before(spec, t);
+}
+
 static uint32_t n_locks(const struct shmt_spec *spec) {
     uint32_t n = 1;
     if (spec->policy.write != SHMT_WRITE_LOCKED) return 0;
-    while (n < MOST_LOCKS && n < shmt_shm_lock_first(spec, spec->n_tables)) n *= 2;
+    while (n < MOST_LOCKS && n < shmt_shm_lock_first(spec, (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec)), 0)) n *= 2;
+    return n;
+}
+
+static uint32_t n_merge_locks(const struct shmt_spec *spec, uint64_t floats) {
+    uint32_t n = 1;
+    if (!shmt_policy_has_replicas(&spec->policy) || shmt_policy_merges_together(&spec->policy)) return 0;
+    while (n < MOST_MERGE_LOCKS && n < shmt_ceil_div(floats, SHMT_MERGE_FLOATS)) n *= 2;
     return n;
 }
 
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e) {
     struct shmt_layout plan = {0};
     shmt_flat_plan(spec, &out->flat);
-    const uint64_t floats = out->flat.n, table_bytes = floats * sizeof(float), locks = n_locks(spec);
+    const uint64_t floats = out->flat.n, table_bytes = floats * sizeof(float), locks = n_locks(spec),
+                   merge_locks = n_merge_locks(spec, floats);
     const uint64_t page = spec->placement.page_bytes ? spec->placement.page_bytes : 4096;
     out->page_bytes = page;
     out->planes = shmt_flat_planes(spec);
     out->lock_mask = (uint32_t)(locks - 1);
+    out->merge_mask = (uint32_t)(merge_locks - 1);
+    out->n_replicas = shmt_replicas_count(spec);
+    out->base = shmt_replicas_keep_base(&spec->policy);
+    out->replica_bytes = out->n_replicas ? shmt_ceil_div(table_bytes * (1 + out->planes) * (1 + out->base), page) * page : 0;
     out->stack = stack_height(spec);
     out->touched = out->stack > 0 && floats >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? floats / SHMT_TOUCH_FLOATS : 0;
@@ -69,6 +90,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
     out->ledger_off = shmt_layout_add(&plan, shmt_spec_pieces(spec), sizeof(struct shmt_shm_piece));
     out->locks_off = shmt_layout_add(&plan, locks, sizeof(uint32_t));
+    out->merge_locks_off = shmt_layout_add(&plan, merge_locks, SHMT_LINE);
     out->weight_off = shmt_layout_add_at(&plan, floats, sizeof(float), page);
     out->state_off = shmt_layout_add_at(&plan, out->planes, table_bytes, page);
     out->l2_share_off = shmt_layout_add_at(&plan, spec->l2_shares ? floats : 0, sizeof(float), page);
@@ -76,6 +98,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->grad_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_grad_bytes, page);
     out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
     out->trace_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_trace_bytes, page);
+    out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, page);
     out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);
     out->bytes = plan.bytes;
     if (plan.failed) return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");

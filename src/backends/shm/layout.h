@@ -1,7 +1,9 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
  *
- *     head | control | slots (n_seats) | ledger (pieces) | row locks | parameters | state planes | l2 shares | update counts |
- *     gradients (n_seats, stack) | touched maps | traces (n_seats) | board */
+ *     head | control | slots (n_seats) | ledger (pieces) | row locks | merge locks | parameters | state planes | l2 shares |
+ *     update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) | replicas | board
+ *
+ * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the parameters. */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
 #define SHMT_BACKENDS_SHM_LAYOUT_H
 
@@ -14,6 +16,9 @@
 
 #define SHMT_SHM_LAYOUT_VERSION 4
 #define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
+
+/* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
+#define SHMT_MERGE_FLOATS 1024
 
 /* Words that concern all; each line has one writer. */
 struct shmt_shm_control {
@@ -32,6 +37,7 @@ struct shmt_shm_slot {
     _Atomic uint32_t guest;   /* a lock word: process id of the guest that has reserved the seat, and whether it
                                                   is on its way still (guests.c); 0: free */
     _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch */
+    _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
     alignas(SHMT_LINE) struct shmt_counters counters;
     alignas(SHMT_LINE) _Atomic uint64_t undo_place; /* room for the old bytes of the block that is being changed */
     alignas(SHMT_LINE) float undo[SHMT_UNDO_FLOATS];
@@ -52,16 +58,20 @@ struct shmt_shm_layout {
     uint64_t map_bytes; /* of one touched map */
     uint32_t planes;    /* of the rule's state */
     uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
-    uint64_t head_off, control_off, slots_off, ledger_off, locks_off, weight_off, state_off, l2_share_off, counted_off,
-        grad_off, touched_off, trace_off, board_off;
+    uint32_t n_replicas;
+    bool base;           /* whether each replica has a base copy (store/merge.h) */
+    uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
+    uint64_t head_off, control_off, slots_off, ledger_off, locks_off, merge_locks_off, weight_off, state_off, l2_share_off,
+        counted_off, grad_off, touched_off, trace_off, replica_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t seat_trace_bytes;                /* one seat's ring of events, in whole pages; 0: none */
+    uint64_t replica_bytes;                   /* one replica: weights, state planes, and these of its base; in whole pages */
     uint64_t bytes;
 };
 
-/* The first lock unit of table t: those of the tables before it come first. */
-uint64_t shmt_shm_lock_first(const struct shmt_spec *spec, uint32_t t);
+/* The first lock unit of table t in replica `replica` (0 with one copy): those of the replicas and tables before it come first. */
+uint64_t shmt_shm_lock_first(const struct shmt_spec *spec, uint32_t replica, uint32_t t);
 
 /* Pure. Errors: _MEMORY when it is beyond all arithmetic. */
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e);

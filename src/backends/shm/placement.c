@@ -1,10 +1,11 @@
 /* Where the memory of a run's segment shall lie, as ranges with a policy each: called once, by create, before pages are placed.
  *
- * What everybody uses goes over all nodes in turn, or each shard to its node; what one seat alone writes goes to its node. See
+ * What everybody uses goes over all nodes in turn, or each shard to its node; what one seat alone writes, and a replica, goes to its node. See
  * struct shmt_placement in ps/spec.h for who decides. */
 #include <stdlib.h>
 
 #include "backends/shm/shm_priv.h"
+#include "ps/replicas.h"
 #include "ps/shards.h"
 
 struct ranges {
@@ -79,6 +80,17 @@ static void place_seats(struct ranges *r) {
     }
 }
 
+/* A replica is its seats' alone, all of it: weights, state, base. */
+static void place_replicas(struct ranges *r) {
+    const struct shmt_shm_layout *l = r->layout;
+    if (!r->spec->placement.private_local) {
+        interleave(r, l->replica_off, l->n_replicas * l->replica_bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < l->n_replicas; i++)
+        bind_to(r, l->replica_off + i * l->replica_bytes, l->replica_bytes, shmt_replicas_node(r->spec, i));
+}
+
 int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_layout *layout, struct shmt_memory_range **out,
                          uint32_t *n_out, struct shmt_error *e) {
     const struct shmt_placement *p = &spec->placement;
@@ -88,7 +100,7 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
     if (p->n_nodes == 0 || p->policy == SHMT_PLACE_OFF) return 0;
     struct shmt_shard *shard = malloc(most * sizeof *shard);
     struct ranges r = {.spec = spec, .layout = layout};
-    r.at = calloc(arrays * most + 3 * spec->n_seats, sizeof *r.at);
+    r.at = calloc(arrays * most + 3 * spec->n_seats + layout->n_replicas + 1, sizeof *r.at);
     if (!shard || !r.at) {
         free(shard);
         free(r.at);
@@ -96,6 +108,7 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
     }
     place_tables(&r, shard, shmt_shards_plan(spec, &layout->flat, shard));
     place_seats(&r);
+    place_replicas(&r);
     free(shard);
     *out = r.at;
     *n_out = r.n;

@@ -1,4 +1,4 @@
-/* What a seat needs in every mode: its gradient buffers, and meeting the others. */
+/* What a seat needs in every mode: its gradient buffers and row locks, and meeting the others. */
 #include "backends/shm/shm_priv.h"
 #include "ps/meter.h"
 #include "ps/waits.h"
@@ -69,4 +69,14 @@ int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
 int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
     shmt_gate_reach(&p->meeting, SHMT_GATE_PHASE, ++p->phase);
     return shmt_shm_wait_for_all(p, wait_ns);
+}
+
+struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t) {
+    const struct shmt_store *store = p->store;
+    if (store->spec.policy.write != SHMT_WRITE_LOCKED) return (struct shmt_locks){0};
+    return (struct shmt_locks){.word = store->locks,
+                               .first = shmt_shm_lock_first(&store->spec, replica, t),
+                               .mask = store->layout.lock_mask,
+                               .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
+                               .abort = &store->control->abort};
 }

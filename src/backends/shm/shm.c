@@ -10,6 +10,7 @@
 
 #include "backends/shm/shm_priv.h"
 #include "math/tree.h"
+#include "ps/replicas.h"
 #include "store/kernels.h"
 #include "store/live.h"
 
@@ -18,12 +19,12 @@
 static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
     struct shmt_shm_layout layout;
     int rc = shmt_spec_check(spec, e);
-    if (rc == 0 && (shmt_policy_has_rounds(&spec->policy) || shmt_policy_has_replicas(&spec->policy)))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "this policy is not supported");
+    if (rc == 0 && shmt_policy_has_rounds(&spec->policy)) return shmt_fail(e, SHMTRAIN_E_USAGE, "this policy is not supported");
     if (rc == 0) rc = shmt_shm_layout_plan(spec, &layout, e);
     if (rc != 0) return rc;
-    out->parameter_bytes = layout.flat.n * sizeof(float) * (spec->l2_shares ? 2 : 1);
-    out->state_bytes = layout.flat.n * sizeof(float) * (layout.planes + spec->count_lost);
+    const uint64_t copies = 1 + layout.n_replicas * (layout.base ? UINT64_C(2) : 1), array = layout.flat.n * sizeof(float);
+    out->parameter_bytes = array * (copies + spec->l2_shares);
+    out->state_bytes = array * (copies * layout.planes + spec->count_lost);
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
     out->total_bytes = layout.bytes + SHMT_SEGMENT_HEADER_BYTES;
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
@@ -42,14 +43,17 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->ledger = at(store, l->ledger_off, shmt_spec_pieces(spec) * sizeof *store->ledger);
     store->head = at(store, l->head_off, spec->head_bytes);
     store->locks = at(store, l->locks_off, ((uint64_t)l->lock_mask + 1) % (UINT32_MAX + UINT64_C(1)) * sizeof *store->locks);
+    store->merge_locks = at(store, l->merge_locks_off, ((uint64_t)l->merge_mask + 1) % (UINT32_MAX + UINT64_C(1)) * SHMT_LINE);
     store->weight = at(store, l->weight_off, table_bytes);
     store->state = at(store, l->state_off, l->planes * table_bytes);
     store->counted = at(store, l->counted_off, spec->count_lost ? table_bytes : 0);
     store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
+    store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
     store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
     if (!store->control || !store->slot || !store->ledger || !store->weight || !store->l2_share || !store->board ||
-        !store->head || !store->locks || !store->state || !store->counted || !store->rings)
+        !store->head || !store->locks || !store->merge_locks || !store->replicas || !store->state || !store->counted ||
+        !store->rings)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
@@ -158,6 +162,8 @@ static void populate(struct shmt_shm_seat *p) {
     const struct shmt_shm_layout *l = &store->layout;
     shmt_segment_populate(&store->segment, l->control_off, l->weight_off + l->flat.n * sizeof(float) - l->control_off, 1);
     shmt_segment_populate(&store->segment, l->grad_off + p->seat.rank * l->seat_grad_bytes, l->seat_grad_bytes, 1);
+    shmt_segment_populate(&store->segment, l->replica_off + shmt_replicas_of(&store->spec, p->seat.rank) * l->replica_bytes,
+                          l->n_replicas ? l->replica_bytes : 0, 1);
     shmt_segment_populate(&store->segment, l->touched_off + p->seat.rank * l->seat_map_bytes, l->seat_map_bytes, 1);
     shmt_segment_populate(&store->segment, l->trace_off + p->seat.rank * l->seat_trace_bytes, l->seat_trace_bytes, 1);
 }
@@ -185,6 +191,7 @@ static void leave(struct shmt_seat *seat) {
 }
 
 static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy) {
+    if (shmt_policy_has_replicas(policy)) return &SHMT_SHM_REPLICAS;
     return shmt_policy_is_live(policy) ? &SHMT_SHM_LIVE : &SHMT_SHM_BATCHES;
 }
 
@@ -227,16 +234,6 @@ static int claim(struct shmt_seat *seat, struct shmtrain_work *out) {
     return 1;
 }
 
-static struct shmt_locks locks_of(const struct shmt_shm_seat *p, int t) {
-    const struct shmt_store *store = p->store;
-    if (store->spec.policy.write != SHMT_WRITE_LOCKED) return (struct shmt_locks){0};
-    return (struct shmt_locks){.word = store->locks,
-                               .first = shmt_shm_lock_first(&store->spec, (uint32_t)t),
-                               .mask = store->layout.lock_mask,
-                               .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
-                               .abort = &store->control->abort};
-}
-
 static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_out) {
     const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_store *store = p->store;
@@ -251,7 +248,7 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
                               .state = m.state ? m.state + start : NULL,
                               .plane = store->layout.flat.n,
                               .counted = store->spec.count_lost ? store->counted + start : NULL,
-                              .locks = locks_of(p, t),
+                              .locks = shmt_shm_locks(p, shmt_replicas_of(&store->spec, p->seat.rank), (uint32_t)t),
                               .rows = table->rows,
                               .width = table->width};
     *live_out = !shmt_policy_is_batched(&store->spec.policy);

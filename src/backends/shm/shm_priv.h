@@ -15,9 +15,11 @@ struct shmt_store {
     struct shmt_shm_slot *slot;    /* (n_seats) */
     struct shmt_shm_piece *ledger; /* (pieces) */
     _Atomic uint32_t *locks;       /* (lock_mask + 1) */
+    _Atomic uint32_t *merge_locks; /* (merge_mask + 1), SHMT_LINE apart */
     float *weight, *l2_share;      /* (flat.n) */
     float *state;                  /* (planes, flat.n); NULL: none */
     uint32_t *counted;             /* (flat.n) */
+    float *replicas;               /* (n_replicas, replica_bytes) */
     unsigned char *head;
     unsigned char *board;
     unsigned char *rings; /* (n_seats, seat_trace_bytes) */
@@ -59,9 +61,12 @@ struct shmt_shm_engine {
     /* Delay: I begin to pull; how many updates of others I have not seen in what I have pushed (delay.c has the usual ones). */
     void (*pull)(struct shmt_shm_seat *p);
     uint64_t (*missed)(const struct shmt_shm_seat *p);
+
+    /* Between two epochs, by the chief: a guest is about to be counted in at seat `rank`. */
+    void (*welcome)(struct shmt_shm_seat *chief, uint32_t rank);
 };
 
-extern const struct shmt_shm_engine SHMT_SHM_LIVE, SHMT_SHM_BATCHES;
+extern const struct shmt_shm_engine SHMT_SHM_LIVE, SHMT_SHM_BATCHES, SHMT_SHM_REPLICAS;
 
 /* Private to its owner. */
 struct shmt_shm_seat {
@@ -87,6 +92,7 @@ struct shmt_shm_seat {
     uint32_t from, to, chunk;    /* aggregate: my chunks, and the next one */
     struct shmt_stack stack;     /* aggregate: what my buffers hold */
     struct shmt_shm_node *nodes; /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
+    struct shmt_shm_merging *merging; /* replicas: see replicas_priv.h */
 };
 
 static inline struct shmt_shm_seat *shmt_shm_seat_of(struct shmt_seat *seat) { return (struct shmt_shm_seat *)(void *)seat; }
@@ -156,6 +162,9 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank);
 void shmt_shm_come(struct shmt_shm_seat *p);          /* a guest has entered */
 void shmt_shm_give_back(struct shmt_shm_seat *p);     /* a guest leaves */
 void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that begins an epoch */
+
+/* The row locks of table t, or of its replica; none but in write locked. seat.c */
+struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t);
 
 /* apply.c: my slice of the update of a batch of `examples` */
 void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples);

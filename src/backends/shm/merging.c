@@ -1,0 +1,183 @@
+/* Merging replicas with the master, in the memory of a run: what is done to each float says store/merge.h, when it is done
+ * replicas.c.
+ *
+ * Together (between two meetings) every seat has a slice of all copies to itself. Alone, a seat takes the master block by block,
+ * each under a lock word that names its holder: state and weights of a block are of one moment there, and everything but the
+ * replica itself rests meanwhile. The lock is the block's, not the replica's: it also keeps two who share a replica from merging the
+ * same block of it, so the base rests, too. Whoever else shares the replica goes on pushing to it: see shmt_merge_shared. */
+#include <string.h>
+
+#include "backends/shm/replicas_priv.h"
+#include "base/checked.h"
+#include "ps/meter.h"
+#include "store/kernels.h"
+#include "store/lock.h"
+
+#define LOOK 128 /* floats that are looked at before their row locks are taken, one by one */
+
+float *shmt_shm_master(const struct shmt_store *store, uint32_t word) {
+    return word == 0 ? store->weight : store->state + (word - 1) * store->layout.flat.n;
+}
+
+float *shmt_shm_replica(const struct shmt_store *store, uint32_t replica, uint32_t word) {
+    return store->replicas + replica * (store->layout.replica_bytes / sizeof(float)) + word * store->layout.flat.n;
+}
+
+float *shmt_shm_base(const struct shmt_store *store, uint32_t replica, uint32_t word) {
+    return store->layout.base ? shmt_shm_replica(store, replica, 1 + store->layout.planes + word) : NULL;
+}
+
+static void copy(float *to, const float *from, uint64_t n) {
+    if (to && memcmp(to, from, n * sizeof *to) != 0) memcpy(to, from, n * sizeof *to); /* no page is written in vain */
+}
+
+void shmt_shm_replica_begin(const struct shmt_store *store, uint32_t replica, uint64_t from, uint64_t to) {
+    for (uint32_t word = 0; word <= store->layout.planes; word++) {
+        const float *const master = shmt_shm_master(store, word) + from;
+        float *const base = shmt_shm_base(store, replica, word);
+        copy(shmt_shm_replica(store, replica, word) + from, master, to - from);
+        copy(base ? base + from : NULL, master, to - from);
+    }
+}
+
+/* ftrl: the weights from .. to - 1 of one copy, after its state was merged. */
+static void follow(const struct shmt_shm_seat *p, float *weight, uint64_t from, uint64_t to) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_flat *flat = &store->layout.flat;
+    struct shmt_update u;
+    shmt_spec_update(&store->spec, p->epoch, 0, &u); /* the rule's rate is constant */
+    shmt_flat_follow(&store->spec, flat, weight, weight == store->weight ? store->state : weight + flat->n, from, to, &u);
+}
+
+/* ---- together ---- */
+
+/* One word of all copies; true when it has changed somewhere. */
+static bool merge_word(struct shmt_shm_seat *p, uint32_t word, uint64_t at, uint64_t n, bool last) {
+    const struct shmt_store *store = p->store;
+    struct shmt_shm_merging *m = p->merging;
+    const struct shmt_merging how = m->how[word];
+    float *const master = shmt_shm_master(store, word) + at;
+    bool changed = false;
+    for (uint32_t i = 0; i < m->n_present; i++) m->copy[i] = shmt_shm_replica(store, m->present[i], word) + at;
+    if (last && how.kind == SHMT_MERGING_OWN) shmt_merge_collect(master, m->copy, m->n_present, n);
+    if (shmt_policy_merges_together(&store->spec.policy)) return shmt_merge_all(how, master, m->copy, m->n_present, n);
+    /* Who merges alone has a base of its own: one after the other, and then all get what has come out. */
+    for (uint32_t i = 0; i < m->n_present; i++) {
+        float *const base = shmt_shm_base(store, m->present[i], word);
+        changed |= shmt_merge_one(how, master, m->copy[i], base ? base + at : NULL, n);
+    }
+    return changed;
+}
+
+static void merge_all_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool last) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_merging *m = p->merging;
+    bool changed = false;
+    for (uint32_t word = store->layout.planes; word > 0; word--) changed |= merge_word(p, word, at, n, last);
+    changed |= merge_word(p, 0, at, n, last);
+    if (changed && m->how[0].kind == SHMT_MERGING_FOLLOWS) follow(p, store->weight, at, at + n);
+    if (!changed || store->spec.policy.merge == SHMT_MERGE_ELASTIC) return;
+    if (shmt_policy_merges_together(&store->spec.policy) && m->how[0].kind != SHMT_MERGING_FOLLOWS) return; /* all are equal */
+    for (uint32_t i = 0; i < m->n_present; i++) shmt_shm_replica_begin(store, m->present[i], at, at + n);
+}
+
+void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
+    _Atomic uint64_t *const before = p->seat.meter;
+    uint64_t from, to;
+    shmt_meter_turn(&p->seat, &p->slot->counters.merge_ns);
+    shmt_slice(p->store->layout.flat.n, p->seat.index, p->seat.n_present, &from, &to);
+    for (uint64_t at = from; at < to; at += SHMT_MERGE_FLOATS)
+        merge_all_words(p, at, shmt_min_u64(SHMT_MERGE_FLOATS, to - at), last);
+    bump_relaxed(&p->slot->counters.merges, 1);
+    shmt_meter_turn(&p->seat, before);
+}
+
+/* ---- alone ---- */
+
+/* All words of the floats at .. at + n - 1. `shared`: others push to them meanwhile. */
+static void merge_mine(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_merging *m = p->merging;
+    const bool atomic = store->spec.policy.write == SHMT_WRITE_ATOMIC;
+    bool changed = false;
+    for (uint32_t i = 0; i <= store->layout.planes; i++) {
+        const uint32_t word = store->layout.planes - i; /* weights last: they may follow */
+        float *const master = shmt_shm_master(store, word) + at, *const mine = shmt_shm_replica(store, m->mine, word) + at;
+        float *const whole_base = shmt_shm_base(store, m->mine, word), *const base = whole_base ? whole_base + at : NULL;
+        changed |= shared ? shmt_merge_shared(m->how[word], atomic, master, mine, base, n)
+                          : shmt_merge_one(m->how[word], master, mine, base, n);
+    }
+    if (!changed || m->how[0].kind != SHMT_MERGING_FOLLOWS) return;
+    follow(p, store->weight, at, at + n);
+    follow(p, shmt_shm_replica(store, m->mine, 0), at, at + n);
+}
+
+static bool looks_due(const struct shmt_shm_seat *p, uint64_t at, uint64_t n) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_merging *m = p->merging;
+    for (uint32_t word = 0; word <= store->layout.planes; word++) {
+        const float *const base = shmt_shm_base(store, m->mine, word);
+        if (shmt_merge_looks_due(m->how[word], shmt_shm_master(store, word) + at, shmt_shm_replica(store, m->mine, word) + at,
+                                 base ? base + at : NULL, n))
+            return true;
+    }
+    return false;
+}
+
+/* Under the row locks of those who push: a merge of a unit is a push like others. Whoever holds one waits for nothing, so that
+ * it is taken behind the block's lock is no danger. */
+static void merge_units(struct shmt_shm_seat *p, uint32_t t, uint64_t from, uint64_t to) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_locks locks = shmt_shm_locks(p, p->merging->mine, t);
+    const struct shmt_span span = {.locks = locks, .width = store->spec.table[t].width};
+    const uint64_t start = store->layout.flat.start[t], each = shmt_unit_floats(&span);
+    for (uint64_t at = from, end; at < to; at = end) {
+        end = shmt_min_u64(to, start + ((at - start) / each + 1) * each);
+        _Atomic uint32_t *held = shmt_unit_acquire(&locks, (at - start) / each);
+        if (!held) return;                 /* the run is given up */
+        merge_mine(p, at, end - at, true); /* others look, nobody pushes */
+        shmt_unit_release(held);
+    }
+}
+
+static void merge_locked(struct shmt_shm_seat *p, uint64_t from, uint64_t to) {
+    const struct shmt_spec *spec = &p->store->spec;
+    const struct shmt_flat *flat = &p->store->layout.flat;
+    for (uint64_t at = from, end; at < to; at = end) {
+        end = shmt_min_u64(at + LOOK, to);
+        if (!looks_due(p, at, end - at)) continue;
+        for (uint32_t t = 0; t < spec->n_tables; t++) {
+            const uint64_t first = shmt_max_u64(at, flat->start[t]);
+            merge_units(p, t, first, shmt_min_u64(end, flat->start[t] + shmt_table_floats(&spec->table[t])));
+        }
+    }
+}
+
+static void merge_block(struct shmt_shm_seat *p, uint64_t block) {
+    const struct shmt_store *store = p->store;
+    const uint64_t from = block * SHMT_MERGE_FLOATS, to = shmt_min_u64(from + SHMT_MERGE_FLOATS, store->layout.flat.n);
+    const struct shmt_locks locks = {.word = store->merge_locks,
+                                     .mask = store->layout.merge_mask * (SHMT_LINE / sizeof(uint32_t)),
+                                     .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
+                                     .abort = &store->control->abort};
+    const bool shared = p->merging->n_sharers > 1;
+    _Atomic uint32_t *held = shmt_unit_acquire(&locks, block % (store->layout.merge_mask + 1) * (SHMT_LINE / sizeof(uint32_t)));
+    if (!held) return; /* the run is given up */
+    if (shared && store->spec.policy.write == SHMT_WRITE_LOCKED)
+        merge_locked(p, from, to);
+    else
+        merge_mine(p, from, to - from, shared);
+    shmt_unit_release(held);
+}
+
+/* Replicas begin at different blocks, so that those who merge at one time seldom meet. */
+void shmt_shm_merge_alone(struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    _Atomic uint64_t *const before = p->seat.meter;
+    const uint64_t n = shmt_ceil_div(store->layout.flat.n, SHMT_MERGE_FLOATS);
+    const uint64_t first = n * p->merging->mine / store->layout.n_replicas;
+    shmt_meter_turn(&p->seat, &p->slot->counters.merge_ns);
+    for (uint64_t i = 0; i < n; i++) merge_block(p, (first + i) % n);
+    bump_relaxed(&p->slot->counters.merges, 1);
+    shmt_meter_turn(&p->seat, before);
+}

@@ -1,0 +1,241 @@
+/* The engine of live modes with replicas: a push is an update of one's own replica at once; replicas are merged with the master,
+ * which is what the application reads and what is evaluated, every merge_every clocks.
+ *
+ * With staleness 0 all meet to merge: everybody comes after so many clocks, or when it has no work, and then to every merge until
+ * nobody has. Two meetings each time: "all are here" and "all slices are merged"; whether anybody still works is read between
+ * them, where nobody changes it, so all decide alike. With staleness above 0 a seat merges its replica by itself; gate.clock
+ * counts merges then, and the bound is on these: before it merges for the k-th time it waits until all who have work have merged
+ * k - s times, so that what it finds in the master is no older. Seats that share a replica take turns, and merge all of it: so
+ * nothing of it waits for one that is slow, or has no work left. When an epoch is over, all meet for a last merge, so that the
+ * master has everything, and replicas equal it (elastic: keep what is theirs).
+ *
+ * Replicas are made of the master before the first piece is dealt; a guest's when it is let in, by the chief, while the master
+ * rests. A guest that dies ends the run, as in `aggregate`: its slices of the next merge would stay undone. */
+#include "backends/shm/replicas_priv.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "ps/replicas.h"
+#include "store/kernels.h"
+
+/* ---- who takes part ---- */
+
+/* Updates that the seats of other replicas have made. relaxed: numbers for a measurement */
+static uint64_t foreign_updates(const struct shmt_shm_seat *p) {
+    const struct shmt_shm_merging *m = p->merging;
+    uint64_t sum = 0;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+        if (m->of_seat[seat] != m->mine) sum += load_relaxed(&p->store->slot[seat].counters.updates);
+    return sum;
+}
+
+/* My replica has what the others have brought to the master until now. */
+static void note_merge(struct shmt_shm_seat *p) {
+    if (!p->store->spec.unmeasured) store_relaxed(&p->slot->merged, foreign_updates(p)); /* a number for a measurement */
+}
+
+/* Behind the meeting that begins an epoch. */
+static void share(struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_spec *spec = &store->spec;
+    struct shmt_shm_merging *m = p->merging;
+    m->n_present = m->n_sharers = m->index = 0;
+    for (uint32_t replica = 0; replica < store->layout.n_replicas; replica++) {
+        uint32_t seats = 0;
+        for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
+            if (m->of_seat[seat] != replica || !shmt_shm_is_present(store, seat)) continue;
+            if (replica == m->mine && seat < p->seat.rank) m->index++;
+            seats++;
+        }
+        if (seats > 0) m->present[m->n_present++] = replica;
+        if (replica == m->mine) m->n_sharers = seats;
+    }
+    for (uint32_t word = 0; word <= store->layout.planes; word++)
+        m->how[word] = shmt_merging_of(spec->policy.merge, spec->rule.kind, word, m->n_present);
+    m->clocks = 0;
+    if (!m->begun) note_merge(p);
+}
+
+/* Before the first piece is dealt: the run's own seats copy the master, each a part of its replica. */
+static void make_my_part(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    const struct shmt_shm_merging *m = p->merging;
+    uint32_t index = 0, n = 0;
+    uint64_t from, to;
+    for (uint32_t seat = 0; seat < spec->n_seats - spec->n_guests; seat++) {
+        if (m->of_seat[seat] != m->mine) continue;
+        if (seat < p->seat.rank) index++;
+        n++;
+    }
+    shmt_slice(p->store->layout.flat.n, index, n, &from, &to);
+    shmt_shm_replica_begin(p->store, m->mine, from, to);
+}
+
+static int enter(struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    const uint32_t n_replicas = p->store->layout.n_replicas;
+    struct shmt_shm_merging *m = p->merging = calloc(1, sizeof *m);
+    if (m) {
+        m->of_seat = calloc(spec->n_seats, sizeof *m->of_seat);
+        m->present = calloc(n_replicas, sizeof *m->present);
+        m->copy = calloc(n_replicas, sizeof *m->copy);
+    }
+    if (!m || !m->of_seat || !m->present || !m->copy)
+        return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory to tell %u replicas apart", n_replicas);
+    for (uint32_t seat = 0; seat < spec->n_seats; seat++) m->of_seat[seat] = shmt_replicas_of(spec, seat);
+    m->mine = m->of_seat[p->seat.rank];
+    shmt_shm_deal_begin(p);
+    if (p->guest) return 0; /* what it shares in is found when it is let in */
+    make_my_part(p);
+    share(p);
+    return 0;
+}
+
+static void leave(struct shmt_shm_seat *p) {
+    if (!p->merging) return;
+    free(p->merging->of_seat);
+    free(p->merging->present);
+    free((void *)p->merging->copy);
+    free(p->merging);
+}
+
+/* By the chief, while the master rests: a replica that nobody has takes up what it is. */
+static void welcome(struct shmt_shm_seat *chief, uint32_t rank) {
+    const struct shmt_store *store = chief->store;
+    const struct shmt_shm_merging *m = chief->merging;
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++)
+        if (m->of_seat[seat] == m->of_seat[rank] && shmt_shm_is_present(store, seat)) return;
+    shmt_shm_replica_begin(store, m->of_seat[rank], 0, store->layout.flat.n);
+}
+
+/* ---- merging ---- */
+
+/* Behind the meeting before a merge: nobody changes these words until the next one. */
+static bool anybody_works(const struct shmt_shm_seat *p) {
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
+        /* relaxed: published by the meeting */
+        if (shmt_shm_is_present(p->store, seat) && load_relaxed(&p->store->slot[seat].working) != 0) return true;
+    }
+    return false;
+}
+
+/* 1: there will be another merge in this epoch, 0: it was the last one. */
+static int meet_to_merge(struct shmt_shm_seat *p) {
+    _Atomic uint64_t *wait_ns = &p->slot->counters.wait_clock_ns;
+    int rc = shmt_shm_meet(p, wait_ns); /* all are here */
+    if (rc < 0) return rc;
+    const bool more = anybody_works(p);
+    shmt_shm_merge_together(p, !more);
+    note_merge(p);
+    rc = shmt_shm_meet(p, wait_ns); /* all slices are merged */
+    return rc < 0 ? rc : more;
+}
+
+/* Waits until all who have work are close enough behind that what I find in the master is as fresh as the policy asks for. */
+static int wait_for_slowest(struct shmt_shm_seat *p) {
+    const uint64_t target = shmt_policy_wait_for(&p->store->spec.policy, p->clock + 1);
+    if (target <= p->slowest) return 0;
+    p->wait_ns = &p->slot->counters.wait_clock_ns;
+    if (shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL)) return SHMTRAIN_E_STOPPED;
+    p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
+    return 0;
+}
+
+static int merge_by_myself(struct shmt_shm_seat *p) {
+    const int rc = wait_for_slowest(p);
+    if (rc < 0) return rc;
+    note_merge(p);
+    shmt_shm_merge_alone(p);
+    p->clock++;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
+    return 0;
+}
+
+/* I have no more work in this epoch: nobody waits for my clock from now on, so what I have pushed must be in the master. */
+static int finish_epoch(struct shmt_shm_seat *p) {
+    int more = 1;
+    if (!shmt_policy_merges_together(&p->store->spec.policy)) shmt_shm_merge_alone(p);
+    shmt_shm_stop_counting(p);
+    while (more == 1) more = meet_to_merge(p); /* alone: once, because nobody comes who has work */
+    p->merging->training = false;
+    return more;
+}
+
+/* ---- pieces ---- */
+
+static int begin_run(struct shmt_shm_seat *p) {
+    p->merging->begun = true;
+    return p->guest ? 0 : shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns); /* all replicas are made */
+}
+
+static int claim(struct shmt_shm_seat *p) {
+    int rc = p->merging->begun ? 0 : begin_run(p);
+    if (rc < 0) return rc;
+    p->merging->training = true;
+    rc = shmt_shm_deal(p);
+    return rc == 0 ? finish_epoch(p) : rc;
+}
+
+static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    const struct shmt_policy *policy = &p->store->spec.policy;
+    struct shmt_shm_merging *m = p->merging;
+    shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
+    m->clocks++;
+    m->completed++;
+    *out = (struct shmtrain_fate){.clock = m->completed, .applied = (uint32_t)p->work.n};
+    if (!shmt_policy_merges_together(policy))
+        return shmt_replicas_turn(policy, m->clocks, m->index, m->n_sharers) ? merge_by_myself(p) : 0;
+    const int rc = shmt_policy_merge_due(policy, m->clocks) ? meet_to_merge(p) : 0;
+    return rc < 0 ? rc : 0;
+}
+
+/* Who only looks, between two epochs or before the first, looks at the master. */
+static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_merging *m = p->merging;
+    float *const weight = m->training ? shmt_shm_replica(store, m->mine, 0) : store->weight;
+    float *const state = m->training ? shmt_shm_replica(store, m->mine, 1) : store->state;
+    *out = (struct shmt_shm_memory){.weight = weight, .sink = weight, .state = store->layout.planes ? state : NULL};
+}
+
+/* The members change with the epoch: the slowest of the last one says nothing of a guest that has just come. */
+static void align(struct shmt_shm_seat *p) {
+    shmt_shm_align_clocks(p);
+    p->slowest = 0;
+}
+
+/* ---- delay ---- */
+
+/* Updates of those who share my replica; relaxed, here and below: numbers for a measurement */
+static uint64_t sharers_updates(const struct shmt_shm_seat *p) {
+    const struct shmt_shm_merging *m = p->merging;
+    uint64_t sum = 0;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+        if (m->of_seat[seat] == m->mine && seat != p->seat.rank) sum += load_relaxed(&p->store->slot[seat].counters.updates);
+    return sum;
+}
+
+static void pull(struct shmt_shm_seat *p) { p->others = sharers_updates(p); }
+
+/* Of those who share my replica: since I pulled. Of the others: since the last merge of my replica, whoever made it. (What they
+ * had done by then, but not merged, is not counted.) */
+static uint64_t missed(const struct shmt_shm_seat *p) {
+    const struct shmt_shm_merging *m = p->merging;
+    const uint64_t now = foreign_updates(p);
+    uint64_t merged = 0;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+        if (m->of_seat[seat] == m->mine) merged = shmt_max_u64(merged, load_relaxed(&p->store->slot[seat].merged));
+    return sharers_updates(p) - p->others + (now > merged ? now - merged : 0);
+}
+
+const struct shmt_shm_engine SHMT_SHM_REPLICAS = {.enter = enter,
+                                                  .leave = leave,
+                                                  .share = share,
+                                                  .claim = claim,
+                                                  .memory = memory,
+                                                  .publish = publish,
+                                                  .align = align,
+                                                  .pull = pull,
+                                                  .missed = missed,
+                                                  .welcome = welcome};

@@ -1,0 +1,37 @@
+/* What replicas.c (when to merge) and merging.c (merging) share. */
+#ifndef SHMT_BACKENDS_SHM_REPLICAS_PRIV_H
+#define SHMT_BACKENDS_SHM_REPLICAS_PRIV_H
+
+#include "backends/shm/shm_priv.h"
+#include "store/merge.h"
+
+/* What a seat knows of replicas; private to it. */
+struct shmt_shm_merging {
+    uint32_t *of_seat; /* (n_seats) whose replica is whose */
+    uint32_t mine;
+    uint32_t *present; /* (n_present) replicas that have seats in this epoch */
+    uint32_t n_present;
+    uint32_t index, n_sharers; /* I am number `index` of the present seats that share my replica */
+    struct shmt_merging how[1 + SHMT_MAX_PLANES];
+    float **copy;       /* (n_replicas) room for the addresses of one word in all of them */
+    uint64_t clocks;    /* of mine in this epoch */
+    uint64_t completed; /* clocks of mine in all */
+    bool begun;         /* all replicas are made */
+    bool training;      /* between the first claim of an epoch and its last merge */
+};
+
+/* Word 0 (weights) or 1 + plane of the float at place 0: the master's, a replica's, its base's. */
+float *shmt_shm_master(const struct shmt_store *store, uint32_t word);
+float *shmt_shm_replica(const struct shmt_store *store, uint32_t replica, uint32_t word);
+float *shmt_shm_base(const struct shmt_store *store, uint32_t replica, uint32_t word); /* NULL: none is kept */
+
+/* The replica becomes what the master is, over the floats from .. to - 1; nobody writes either. */
+void shmt_shm_replica_begin(const struct shmt_store *store, uint32_t replica, uint64_t from, uint64_t to);
+
+/* My slice of all replicas; between two meetings. `last`: of the epoch. */
+void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last);
+
+/* My replica with the master, while everybody goes on. */
+void shmt_shm_merge_alone(struct shmt_shm_seat *p);
+
+#endif

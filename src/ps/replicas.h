@@ -1,0 +1,31 @@
+/* Replicas: how many copies of the parameters a run has, and whose each is. Pure; called by backends, and every worker finds
+ * the same. The master copy, which is what one reads, evaluates and saves, is none of them.
+ *
+ * replicas worker: one for each worker, guests included; the threads of a worker share theirs. replicas node: one for each NUMA
+ * node that has seats, in the order of nodes. */
+#ifndef SHMT_PS_REPLICAS_H
+#define SHMT_PS_REPLICAS_H
+
+#include "ps/spec.h"
+
+/* 0 with one copy for all. */
+uint32_t shmt_replicas_count(const struct shmt_spec *spec);
+
+/* The replica of a seat, below the count; 0 with one copy for all. */
+uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat);
+
+/* The node (index into placement.node) whose memory a replica is best in. */
+uint32_t shmt_replicas_node(const struct shmt_spec *spec, uint32_t replica);
+
+/* Whether each replica needs a copy of what it was after its last merge: where replicas merge alone, and bring changes. */
+static inline bool shmt_replicas_keep_base(const struct shmt_policy *policy) {
+    return shmt_policy_has_replicas(policy) && !shmt_policy_merges_together(policy) && policy->merge != SHMT_MERGE_ELASTIC;
+}
+
+/* Where replicas merge alone: whether seat `index` of the n that share a replica merges it when it has completed `clocks` of an
+ * epoch. They take turns, so that the replica is merged about once while each of them completes merge_every clocks. */
+static inline bool shmt_replicas_turn(const struct shmt_policy *policy, uint64_t clocks, uint32_t index, uint32_t n) {
+    return clocks > 0 && shmt_policy_merge_due(policy, clocks) && clocks / policy->merge_every % n == index;
+}
+
+#endif

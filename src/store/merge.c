@@ -1,0 +1,287 @@
+/* Merging copies of the parameters: see merge.h.
+ *
+ * Most words of a large table are the same in all copies, so everything goes in steps: a step without a change is seen by
+ * comparing memory, and left alone. */
+#include "store/merge.h"
+
+#include <string.h>
+
+#include "store/live.h"
+#include "store/rule_priv.h"
+
+#define STEP         128  /* floats that are compared, and merged, at a time */
+#define ELASTIC_BETA 0.9f /* R a, as in the paper */
+
+/* ---- which word is merged how ---- */
+
+static enum shmt_merging_kind kind_of_state(enum shmt_merge merge, enum shmt_rule_kind rule) {
+    if (merge == SHMT_MERGE_ELASTIC) return SHMT_MERGING_OWN;
+    if (rule == SHMT_RULE_MOMENTUM || rule == SHMT_RULE_ADAM) return SHMT_MERGING_AVERAGE;
+    return merge == SHMT_MERGE_SUM ? SHMT_MERGING_SUM : SHMT_MERGING_MEAN;
+}
+
+static enum shmt_merging_kind kind_of_weight(enum shmt_merge merge, enum shmt_rule_kind rule) {
+    if (rule == SHMT_RULE_FTRL) return SHMT_MERGING_FOLLOWS;
+    if (merge == SHMT_MERGE_ELASTIC) return SHMT_MERGING_ELASTIC;
+    return merge == SHMT_MERGE_SUM ? SHMT_MERGING_SUM : SHMT_MERGING_MEAN;
+}
+
+/* Squares, and corrections that are between 0 and 1. */
+static bool is_positive(enum shmt_rule_kind rule, uint32_t word) {
+    return (rule == SHMT_RULE_ADAGRAD && word == 1) || (rule == SHMT_RULE_ADAM && word >= 2) ||
+           (rule == SHMT_RULE_FTRL && word == 2);
+}
+
+struct shmt_merging shmt_merging_of(enum shmt_merge merge, enum shmt_rule_kind rule, uint32_t word, uint32_t n_replicas) {
+    struct shmt_merging how = {.kind = word == 0 ? kind_of_weight(merge, rule) : kind_of_state(merge, rule),
+                               .share = 1,
+                               .positive = is_positive(rule, word)};
+    if (how.kind == SHMT_MERGING_MEAN || how.kind == SHMT_MERGING_AVERAGE) how.share = 1.0f / (float)n_replicas;
+    if (how.kind == SHMT_MERGING_ELASTIC) how.share = ELASTIC_BETA / (float)n_replicas;
+    return how;
+}
+
+int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *policy, struct shmt_error *e) {
+    if (!shmt_policy_has_replicas(policy) || policy->merge != SHMT_MERGE_ELASTIC || rule->kind != SHMT_RULE_FTRL) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "ftrl cannot be merged elastically: its weights follow from its z and n, and cannot be drawn to others' "
+                     "without them; take --merge mean or sum");
+}
+
+/* ---- words ---- */
+
+SHMT_INLINE uint32_t bits(float x) {
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    return word;
+}
+
+static uint64_t step_at(uint64_t at, uint64_t n) { return n - at < STEP ? n - at : STEP; }
+
+static bool same(const float *a, const float *b, uint64_t n) { return memcmp(a, b, n * sizeof *a) == 0; }
+
+/* RACE(look): the application may read the master meanwhile (shmtrain_store_read in a listener), as in apply.c. */
+static void put_master(float *to, const float *from, uint64_t n) {
+#ifdef SHMT_LIVE_ATOMIC
+    for (uint64_t i = 0; i < n; i++) shmt_live_store(to + i, from[i]);
+#else
+    memcpy(to, from, n * sizeof *to);
+#endif
+}
+
+/* ---- together ---- */
+
+/* Of those that have changed a word: how many, and the sum of their values or of their changes; `last` is one of them. */
+struct sums {
+    float sum[STEP], last[STEP];
+    float count[STEP];
+};
+
+/* `yes` or `no`, without a branch. */
+SHMT_INLINE float pick(bool first, float yes, float no) {
+    const uint32_t mask = -(uint32_t)first, word = (bits(yes) & mask) | (bits(no) & ~mask);
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+SHMT_INLINE void add_up(struct sums *restrict s, const float *m, const float *r, uint64_t n, bool changes) {
+    for (uint64_t i = 0; i < n; i++) {
+        const bool moved = bits(r[i]) != bits(m[i]);
+        s->sum[i] += pick(moved, changes ? r[i] - m[i] : r[i], 0);
+        s->last[i] = pick(moved, r[i], s->last[i]);
+        s->count[i] += pick(moved, 1, 0);
+    }
+}
+
+static void all_equal(float *m, float *const *replica, uint32_t n_replicas, uint64_t at, uint64_t n, bool changes) {
+    struct sums s;
+    float out[STEP];
+    memset(s.sum, 0, sizeof s.sum);
+    memset(s.count, 0, sizeof s.count);
+    memcpy(s.last, m, n * sizeof *m);
+    for (uint32_t i = 0; i < n_replicas; i++) {
+        const float *r = replica[i] + at;
+        if (same(m, r, n)) continue;
+        if (changes)
+            add_up(&s, m, r, n, true);
+        else
+            add_up(&s, m, r, n, false);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        const float merged = changes ? m[i] + s.sum[i] : s.sum[i] / s.count[i];
+        out[i] = s.count[i] < 2 ? s.last[i] : merged;
+    }
+    put_master(m, out, n);
+    for (uint32_t i = 0; i < n_replicas; i++) memcpy(replica[i] + at, out, n * sizeof *out);
+}
+
+static void all_pulled(float share, float *m, float *const *replica, uint32_t n_replicas, uint64_t at, uint64_t n) {
+    float out[STEP];
+    memcpy(out, m, n * sizeof *m);
+    for (uint32_t k = 0; k < n_replicas; k++) {
+        float *r = replica[k] + at;
+        for (uint64_t i = 0; i < n; i++) {
+            const float d = share * (r[i] - m[i]);
+            out[i] += d;
+            r[i] -= d;
+        }
+    }
+    put_master(m, out, n);
+}
+
+bool shmt_merge_all(struct shmt_merging how, float *master, float *const *replica, uint32_t n_replicas, uint64_t n) {
+    bool changed = false;
+    if (how.kind == SHMT_MERGING_OWN || how.kind == SHMT_MERGING_FOLLOWS) return false;
+    for (uint64_t at = 0; at < n; at += STEP) {
+        const uint64_t some = step_at(at, n);
+        uint32_t i = 0;
+        while (i < n_replicas && same(master + at, replica[i] + at, some)) i++;
+        if (i == n_replicas) continue;
+        if (how.kind == SHMT_MERGING_ELASTIC)
+            all_pulled(how.share, master + at, replica, n_replicas, at, some);
+        else
+            all_equal(master + at, replica, n_replicas, at, some, how.kind == SHMT_MERGING_SUM);
+        changed = true;
+    }
+    return changed;
+}
+
+void shmt_merge_collect(float *master, float *const *replica, uint32_t n_replicas, uint64_t n) {
+    float out[STEP];
+    for (uint64_t at = 0; at < n; at += STEP) {
+        const uint64_t some = step_at(at, n);
+        memset(out, 0, sizeof out);
+        for (uint32_t k = 0; k < n_replicas; k++)
+            for (uint64_t i = 0; i < some; i++) out[i] += replica[k][at + i];
+        for (uint64_t i = 0; i < some; i++) out[i] /= (float)n_replicas;
+        put_master(master + at, out, some);
+    }
+}
+
+/* ---- alone ---- */
+
+/* The master's new word. `whole`: the share is 1. */
+SHMT_INLINE float merged(float m, float r, float b, float share, bool whole, bool average) {
+    const float added = average ? m + share * (r - m) : m + share * (r - b);
+    const float changed = whole && (average || bits(m) == bits(b)) ? r : added;
+    return bits(r) != bits(b) ? changed : m;
+}
+
+SHMT_INLINE void merge_step(float *m, float *r, float *b, uint64_t n, float share, bool whole, bool average) {
+    float out[STEP];
+    for (uint64_t i = 0; i < n; i++) out[i] = merged(m[i], r[i], b[i], share, whole, average);
+    put_master(m, out, n);
+    memcpy(r, out, n * sizeof *r);
+    memcpy(b, out, n * sizeof *b);
+}
+
+static void one_equal(struct shmt_merging how, float *m, float *r, float *b, uint64_t n) {
+    const bool whole = how.share == 1;
+    if (how.kind == SHMT_MERGING_AVERAGE)
+        merge_step(m, r, b, n, how.share, whole, true);
+    else if (whole)
+        merge_step(m, r, b, n, 1, true, false);
+    else
+        merge_step(m, r, b, n, how.share, false, false);
+}
+
+bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n) {
+    bool changed = false;
+    if (how.kind == SHMT_MERGING_OWN || how.kind == SHMT_MERGING_FOLLOWS) return false;
+    for (uint64_t at = 0; at < n; at += STEP) {
+        const uint64_t some = step_at(at, n);
+        float *const m = master + at, *const r = replica + at;
+        if (same(m, r, some) && (how.kind == SHMT_MERGING_ELASTIC || same(r, base + at, some))) continue;
+        if (how.kind == SHMT_MERGING_ELASTIC)
+            all_pulled(how.share, m, (float *const[]){r}, 1, 0, some);
+        else
+            one_equal(how, m, r, base + at, some);
+        changed = true;
+    }
+    return changed;
+}
+
+/* ---- alone, while others push to the replica ---- */
+
+/* Whether a look finds the replica other than `than`: a hint, because it may change at any time. What changes behind the look is
+ * found by the next merge, so the bytes need not even be of one moment. */
+static bool looks_other(const float *replica, const float *than, uint64_t n) {
+#ifdef SHMT_LIVE_ATOMIC
+    for (uint64_t i = 0; i < n; i++)
+        if (bits(shmt_live_load(replica + i)) != bits(than[i])) return true;
+    return false;
+#else
+    return !same(replica, than, n);
+#endif
+}
+
+/* What the replica's word becomes: `to`, and what others have added since it was `from`. */
+SHMT_INLINE float shifted(float now, float from, float to, bool positive) {
+    const float x = bits(now) == bits(from) ? to : now + (to - from);
+    return positive && x < 0 ? 0 : x;
+}
+
+/* RACE(merge): racy kernels push to the replica's words between this load and this store. Either that push is lost, as it would be
+ * against another push; or the push's store takes the merge back, and with it what the others have brought to this word since
+ * the replica's last merge: their changes are then missing in the master, too, as if they had been overwritten there. One word
+ * at a time, and rare, because a word is merged once in thousands of pushes: the same kind of loss as Hogwild!'s own. atomic
+ * loses nothing. */
+SHMT_INLINE void shift(float *at, float from, float to, bool atomic, bool positive) {
+    if (!atomic) {
+        shmt_live_store(at, shifted(shmt_live_load(at), from, to, positive));
+        return;
+    }
+    /* relaxed: the new value is made of the word's own and of numbers of this merge */
+    float found = from;
+    while (!swap_relaxed((_Atomic float *)at, &found, shifted(found, from, to, positive))) continue;
+}
+
+SHMT_INLINE bool shared_word(struct shmt_merging how, bool atomic, float *m, float *r, float *b) {
+    const float from = shmt_live_load(r), before = *m;
+    float to, after;
+    if (how.kind == SHMT_MERGING_ELASTIC) {
+        const float d = how.share * (from - before);
+        to = from - d;
+        after = before + d;
+    } else {
+        to = after = merged(before, from, *b, how.share, how.share == 1, how.kind == SHMT_MERGING_AVERAGE);
+        *b = after;
+    }
+    if (bits(after) != bits(before)) shmt_live_store(m, after);
+    if (bits(to) != bits(from)) shift(r, from, to, atomic, how.positive);
+    return bits(after) != bits(before) || bits(to) != bits(from);
+}
+
+bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const float *replica, const float *base, uint64_t n) {
+    if (how.kind == SHMT_MERGING_OWN || how.kind == SHMT_MERGING_FOLLOWS) return false;
+    if (looks_other(replica, master, n)) return true;
+    return how.kind != SHMT_MERGING_ELASTIC && !same(master, base, n);
+}
+
+bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n) {
+    bool changed = false;
+    for (uint64_t at = 0; at < n; at += STEP) {
+        const uint64_t some = step_at(at, n);
+        float *const from = base ? base + at : NULL;
+        if (!shmt_merge_looks_due(how, master + at, replica + at, from, some)) continue;
+        for (uint64_t i = 0; i < some; i++)
+            changed |= shared_word(how, atomic, master + at + i, replica + at + i, from ? from + i : NULL);
+    }
+    return changed;
+}
+
+/* ---- weights that follow from state ---- */
+
+void shmt_merge_follow(enum shmt_rule_kind rule, float *weight, const float *state, uint64_t plane, uint64_t n,
+                       const struct shmt_update *u) {
+    const struct shmt_step step = {.u = *u};
+    if (rule != SHMT_RULE_FTRL) return;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct shmt_cells c = {.w = {shmt_live_load(weight + i)},
+                                     .word0 = {shmt_live_load(state + i)},
+                                     .word1 = {shmt_live_load(state + plane + i)}};
+        const float w = shmt_ftrl(c, shmt_all(0), &step).w[0];
+        if (bits(w) != bits(c.w[0])) shmt_live_store(weight + i, w);
+    }
+}

@@ -1,0 +1,84 @@
+/* Merging copies of the parameters: what becomes of each word (a weight, or a word of the rule's state) when replicas are brought
+ * together with the master copy. Works on any memory; called by backends that have replicas.
+ *
+ * m is the master's word, r a replica's, b its base (what stood there after its last merge), R the number of replicas. A word is
+ * changed when its bits are not those of the base. Replicas merge in one of two ways:
+ *
+ *     together  everybody rests; all replicas equalled the master after the last merge, so it is their base:
+ *       mean      m' = mean of r over the replicas that have changed it                         r' = m'
+ *       sum       m' = m + sum (r - m)                                                          r' = m'
+ *       elastic   m' = m + a sum (r - m)                 r' = r - a (r - m), a = 0.9 / R         (EASGD)
+ *     alone     one replica with the master, the others go on:
+ *       mean      m' = m + (r - b) / R                                                          r' = b' = m'
+ *       sum       m' = m + (r - b)                                                              r' = b' = m'
+ *       elastic   m' = m + a (r - m)                     r' = r - a (r - m)             (asynchronous EASGD)
+ *
+ * Mean over those that have changed it, because a mean over all would take a rare feature back to where those have it who have
+ * not seen it; of words that all have changed it is parameter averaging (McMahan et al. 2017). A replica alone does not know
+ * who else has: its changes count 1 / R. What one replica alone has changed since, it changes in the master bit by bit, so
+ * that with one replica mean and sum are what they would be without any.
+ *
+ * State follows its rule:
+ *
+ *     word                                  mean               sum                elastic
+ *     weights of all rules but ftrl         mean               sum                elastic
+ *     adagrad: sum of squares               mean               sum                own
+ *     momentum: velocity                    average            average            own
+ *     adam: averages and their corrections  average            average            own
+ *     ftrl: z, n                            mean               sum                (refused)
+ *     ftrl: weights                         what z and n say                      (refused)
+ *
+ * average: as mean together; alone m' = m + (r - m) / R where r has changed. A mean always, because the sum of averages that decay
+ * grows with R, and never below 0 where no r is: a second moment must not be. own: each replica keeps its state; the master's
+ * becomes the mean when an epoch is over, for whoever goes on with it. Elastic ftrl is refused: its weights follow from state. */
+#ifndef SHMT_STORE_MERGE_H
+#define SHMT_STORE_MERGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/rule.h"
+
+enum shmt_merging_kind {
+    SHMT_MERGING_MEAN,
+    SHMT_MERGING_SUM,
+    SHMT_MERGING_AVERAGE,
+    SHMT_MERGING_ELASTIC,
+    SHMT_MERGING_OWN,
+    SHMT_MERGING_FOLLOWS /* shmt_merge_follow, when state has been merged */
+};
+
+/* What is done to one word. */
+struct shmt_merging {
+    enum shmt_merging_kind kind;
+    float share;   /* what the master takes of a replica's change: 1, 1 / R, or a */
+    bool positive; /* never below 0 */
+};
+
+/* Of word 0 (weights) or 1 + plane (state), with n_replicas that take part. */
+struct shmt_merging shmt_merging_of(enum shmt_merge merge, enum shmt_rule_kind rule, uint32_t word, uint32_t n_replicas);
+
+/* Refuses a way to merge that the rule cannot bear. Errors: _USAGE. */
+int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *policy, struct shmt_error *e);
+
+/* Together: n floats of the master and of each replica; nobody else writes them. True: something has changed. */
+bool shmt_merge_all(struct shmt_merging how, float *master, float *const *replica, uint32_t n_replicas, uint64_t n);
+
+/* Alone: nobody else writes these n floats of master, replica and base (elastic: NULL). True: something has changed. */
+bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n);
+
+/* The same while others push to the replica, by the kernels of write racy, or, with `atomic`, of write atomic. */
+bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n);
+
+/* Whether the same would change something, as far as a look can tell while others push; the next look may find more. */
+bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const float *replica, const float *base, uint64_t n);
+
+/* The master's words, of which each replica has its own: their mean. */
+void shmt_merge_collect(float *master, float *const *replica, uint32_t n_replicas, uint64_t n);
+
+/* The weights (n) that follow from state (in planes, as in rule.h); nothing for rules whose weights do not. Others may push to
+ * them (racy). u: that of the tables' part; its rate. */
+void shmt_merge_follow(enum shmt_rule_kind rule, float *weight, const float *state, uint64_t plane, uint64_t n,
+                       const struct shmt_update *u);
+
+#endif
