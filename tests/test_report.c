@@ -34,6 +34,20 @@ static const struct shmtrain_epoch TWO_EPOCHS[] = {{.epoch = 1,
                                                     .valid_accuracy = NAN,
                                                     .valid_auc = NAN}};
 
+static const struct shmtrain_delays TWO_BUCKETS[] = {{0, 0, 3}, {1024, 1279, 1}};
+static const struct shmtrain_delay TWO_DELAYS = {
+    .samples = 4, .mean = 256, .p50 = 0, .p99 = 1024, .max = 1024, .clocks = 0.25, .bucket = TWO_BUCKETS, .n_buckets = 2};
+
+static const struct shmtrain_worker_report TWO_WORKERS[] = {
+    {.examples = 22390,
+     .compute_seconds = 0.0625,
+     .wait_seconds = 0.03125,
+     .load_seconds = 0.25,
+     .delay = 512,
+     .n_waited_for = 1,
+     .waited_for = {{.worker = 1, .seconds = 0.03125}}},
+    {.examples = 11195, .joined = 1, .compute_seconds = 0.09375, .evaluate_seconds = 0.125, .load_seconds = NAN, .delay = NAN}};
+
 static struct shmtrain_report ordinary(void) {
     return (struct shmtrain_report){.mode = "async",
                                     .write = "racy",
@@ -43,7 +57,12 @@ static struct shmtrain_report ordinary(void) {
                                     .schedule = "inverse",
                                     .staleness = UINT64_MAX,
                                     .quorum = 8,
+                                    .late = "drop",
                                     .replicas = "one",
+                                    .n_replicas = 1,
+                                    .merge = "mean",
+                                    .mode_reason = "",
+                                    .slow = "",
                                     .with_accuracy = 1,
                                     .with_auc = 1,
                                     .workers = 8,
@@ -67,6 +86,9 @@ static struct shmtrain_report ordinary(void) {
                                     .updates = 33585,
                                     .examples_per_second = 358240,
                                     .wait_fraction = 0.125,
+                                    .delay = TWO_DELAYS,
+                                    .worker = TWO_WORKERS,
+                                    .n_workers = 2,
                                     .lost_updates = NAN,
                                     .numa_nodes = 1,
                                     .numa = "off",
@@ -79,7 +101,8 @@ static struct shmtrain_report ordinary(void) {
 /* ---- JSON ---- */
 
 static const char GOLDEN[] =
-    "{\"mode\":\"async\",\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"replicas\":\"one\",\"backend\":\"shm\","
+    "{\"mode\":\"async\",\"mode_reason\":null,\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"late\":\"drop\","
+    "\"replicas\":\"one\",\"n_replicas\":1,\"merge\":\"mean\",\"merge_every\":0,\"slow\":null,\"backend\":\"shm\","
     "\"workers\":8,\"threads\":1,\"model\":\"logistic\",\"optimizer\":\"sgd\",\"rate\":0.0625,\"schedule\":\"inverse\","
     "\"l1\":0.0,\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_nodes\":1,"
     "\"page_bytes\":4096,\"blas\":null,"
@@ -91,6 +114,15 @@ static const char GOLDEN[] =
     "\"valid_loss\":null,\"valid_accuracy\":null,\"valid_auc\":null}],"
     "\"stopped\":true,\"seconds\":1.5,\"load_seconds\":0.25,\"first_step_seconds\":0.5,\"train_seconds\":0.09375,"
     "\"examples\":33585,\"updates\":33585,\"examples_per_second\":358240.0,\"wait_fraction\":0.125,"
+    "\"merge_fraction\":0.0,\"merges\":0,\"dropped\":0,\"folded\":0,"
+    "\"delay\":{\"mean\":256.0,\"p50\":0.0,\"p99\":1024.0,\"max\":1024.0,\"clocks\":0.25,\"unit\":\"updates\",\"samples\":4,"
+    "\"histogram\":[{\"from\":0,\"to\":0,\"samples\":3},{\"from\":1024,\"to\":1279,\"samples\":1}]},"
+    "\"per_worker\":[{\"worker\":0,\"joined\":false,\"examples\":22390,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.0625,"
+    "\"wait_seconds\":0.03125,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.0,"
+    "\"load_seconds\":0.25,\"delay\":512.0,\"waited_for\":[{\"worker\":1,\"seconds\":0.03125}]},"
+    "{\"worker\":1,\"joined\":true,\"examples\":11195,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.09375,"
+    "\"wait_seconds\":0.0,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.125,"
+    "\"load_seconds\":null,\"delay\":null,\"waited_for\":[]}],"
     "\"lost_updates\":null,\"parameter_bytes\":496,\"parameters_xxh64\":\"0123456789abcdef\"}\n";
 
 static void a_report_is_one_line_of_json_with_these_names(void **state) {
@@ -215,11 +247,12 @@ static void one_is_one(void **state) {
     (void)state;
     r.updates = 1;
     r.batch = 1;
+    r.staleness = 0;
     r.write = "aggregate";
     shmtrain_report_opening(&r, text, sizeof text);
     assert_non_null(strstr(text, "one update per batch of 1 example, all wait for it\n"));
     shmtrain_report_summary(&r, text, sizeof text);
-    assert_non_null(strstr(text, " 1 update, "));
+    assert_non_null(strstr(text, " 1 update\n"));
 }
 
 static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
@@ -233,15 +266,23 @@ static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
                         "validation  a9a.t\n"
                         "            16.3 k examples, 123 features, 226 k nonzeros\n"
                         "model       logistic, sgd with rate 0.0625 inverse, l2 0\n"
-                        "mode        async: racy updates after each example, nobody waits\n"
+                        "consistency async: write racy, staleness inf\n"
+                        "            updates after each example, nobody waits\n"
                         "workers     8, shm backend\n");
     r.n_epochs = 1;
     r.stopped = 0;
     r.best_loss = 0.3125;
     shmtrain_report_summary(&r, text, sizeof text);
     assert_string_equal(text,
+                        "worker   examples  computing  waiting      delay  waits for\n"
+                        "     0     22.4 k     66.7 %   33.3 %        512  1\n"
+                        "     1+    11.2 k    100.0 %    0.0 %          -\n"
+                        "      + joined by name\n"
+                        "\n"
                         "done: 1 epoch in 1.500 s (0.094 s of training), 358 k examples/s\n"
-                        "            33.6 k updates, 12.5 % of the workers' time waiting\n"
+                        "            33.6 k updates\n"
+                        "delay       mean 256 updates (0.25 clocks), p50 0, p99 1,024, max 1,024\n"
+                        "waiting     12.5 % of the workers' time, mostly for worker 1\n"
                         "validation  loss 0.34375, accuracy 84.38 %, AUC 0.8984\n"
                         "            the model that made the data has loss 0.31250: 0.03125 to go\n"
                         "parameters  xxh64 0123456789abcdef\n");
@@ -262,7 +303,8 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     assert_non_null(strstr(text,
                            "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"
                            "            on OpenBLAS 0.3.21 Zen\n"
-                           "mode        async: racy updates of 1024 examples, no waits\n"));
+                           "consistency async: write racy, staleness inf\n"
+                           "            updates of 1024 examples, nobody waits\n"));
     assert_non_null(strstr(text, "workers     8, places for 3 more by name, shm backend\n"));
     assert_non_null(strstr(text, "memory      interleave over 4 NUMA nodes, pages of 2 MiB\n"));
     shmtrain_report_summary(&r, text, sizeof text);

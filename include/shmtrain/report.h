@@ -52,7 +52,7 @@ struct shmtrain_worker_report {
     double wait_seconds;                   /* for others within an epoch, as the mode says */
     double wait_epoch_seconds;             /* for others at the ends of epochs */
     double evaluate_seconds;               /* between epochs: evaluation, and the waits for it */
-    double load_seconds;                   /* reading data, before training */
+    double load_seconds;                   /* reading data, before training; NaN: of another program's run */
     double delay;                          /* mean, in updates; NaN: not measured */
     uint32_t n_waited_for;
     uint32_t joined; /* 1: by name */
@@ -150,9 +150,11 @@ SHMTRAIN_API char *shmtrain_evaluation_json(const struct shmtrain_evaluation *ev
 /* One JSON object, in one line, with a line break at its end; to be freed. NULL: no memory. */
 SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
 
-/* The same, for one moment of a run: {"at": seconds, "epoch": ..., "per_worker": [...]}, and for an epoch that is done. */
+/* The same, for one moment of a run, {"event": "progress", "at": seconds, "epoch": ..., "per_worker": [...]}, and for an epoch that
+ * is done, {"event": "epoch", "at": ...}. `at` is in seconds since training began, evaluation included. These are lines of
+ * option `metrics`. */
 SHMTRAIN_API char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct shmtrain_progress *now);
-SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch);
+SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch, double at);
 
 /* Lines for people, at most 80 columns wide, each into `out` (`bytes` large, 0-terminated, no line break): the heading of the
  * table of epochs, one epoch of it. */

@@ -149,7 +149,7 @@ static struct shmt_background *make(struct shmtrain_store *store) {
     b->pid = getpid();
     b->last_note = &b->first_note;
     b->listener = store->listener;
-    b->progress = b->shown = (struct shmtrain_progress){.loss = NAN, .seconds_left = NAN};
+    b->progress = b->shown = (struct shmtrain_progress){.loss = NAN, .seconds_left = NAN, .delay = NAN};
     b->seen = SHMT_NO_REPORT;
     pthread_mutex_init(&b->lock, NULL);
     b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

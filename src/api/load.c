@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/load_place.h"
+#include "base/clock.h"
 #include "segment/budget.h"
 
 /* What the workers of one pass share, as of the fork: it fills, or counts, or unpacks. */
@@ -17,22 +18,26 @@ struct pass {
     const struct shmt_columns *columns; /* count; or NULL */
 };
 
+static size_t shared_bytes(const struct shmt_load *load) {
+    return load->n_parts * (sizeof *load->part + sizeof *load->took_ns + sizeof *load->reading);
+}
+
 int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, uint32_t n_parts,
                    bool dense) {
     *load = (struct shmt_load){.name = name, .dense = dense, .n_parts = n_parts};
     const int rc = shmt_source_open(name, store->config.seed, how, &load->source, &store->error);
     if (rc < 0) return rc;
     load->has_ids = shmt_source_has_ids(load->source);
-    void *memory = mmap(NULL, n_parts * sizeof *load->part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, shared_bytes(load), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to read %s", name);
     load->part = memory;
+    load->took_ns = (uint64_t *)(void *)(load->part + n_parts);
+    load->reading = (struct shmt_reading *)(void *)(load->took_ns + n_parts);
     return 0;
 }
 
-static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
-    const struct pass *pass = arg;
+static int read_part(const struct pass *pass, uint32_t rank, struct shmt_error *e) {
     struct shmt_load *load = pass->load;
-    (void)team;
     if (pass->into) return shmt_source_fill(load->source, rank, load->n_parts, load->part, pass->into, e);
     if (!pass->columns) return shmt_source_unpack(load->source, e);
     /* A bad line is no failure of the worker: the first one in the file counts, which another part may have. */
@@ -40,9 +45,22 @@ static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
     return 0;
 }
 
+static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
+    const struct pass *pass = arg;
+    const uint64_t from_ns = shmt_now_ns();
+    (void)team;
+    const int rc = read_part(pass, rank, e);
+    pass->load->reading[rank] = (struct shmt_reading){from_ns, shmt_now_ns() - from_ns};
+    pass->load->took_ns[rank] += pass->load->reading[rank].ns;
+    return rc;
+}
+
 static int run_pass(struct shmtrain_store *store, const struct shmt_crew *crew, struct pass *pass, uint32_t n) {
     const struct shmt_team_spec spec = {.kind = crew->kind, .n = n, .body = work, .arg = pass, .what = "reading data"};
-    return shmt_drive(store, &spec, &(struct shmt_driver){0});
+    const char *what = pass->into ? "fill" : pass->columns ? "count" : "unpack";
+    const int rc = shmt_drive(store, &spec, &(struct shmt_driver){0});
+    if (rc == 0) shmt_trace_loaded(store, pass->load->name, what, pass->load->reading, n);
+    return rc;
 }
 
 /* By one worker, so that a stop ends it. What a header announces is held against the memory first. */
@@ -164,7 +182,7 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
 
 void shmt_load_close(struct shmt_load *load) {
     if (load->segment.base) shmt_segment_detach(&load->segment);
-    if (load->part) munmap(load->part, load->n_parts * sizeof *load->part);
+    if (load->part) munmap(load->part, shared_bytes(load));
     shmt_source_close(load->source);
     *load = (struct shmt_load){0};
 }

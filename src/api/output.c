@@ -1,5 +1,7 @@
 /* Whether a file may be written beside what a store reads: see <shmtrain/store.h>. Called by applications before a run, so that
  * a mistyped name does not cost them their data afterwards. */
+#include "api/output.h"
+
 #include <shmtrain/store.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,14 +42,17 @@ static int refuse(const char *path, const char *as, const char *name, struct shm
                      name_shown);
 }
 
-int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path) {
+int shmt_output_check(struct shmtrain_store *store, const char *data, const char *path) {
     const struct shmt_config *config = &store->config;
     struct stat file;
-    const int rc = shmt_call_idle(store);
-    if (rc < 0) return rc;
     if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return 0; /* nothing is there, or nothing that is read */
     if (data && source_reads(data, &file)) return refuse(path, "the data", data, &store->error);
     if (valid_reads(config->valid, &file)) return refuse(path, "validation data", config->valid, &store->error);
     if (config->weights[0] && is_file(config->weights, &file)) return refuse(path, "weights", config->weights, &store->error);
     return 0;
+}
+
+int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path) {
+    const int rc = shmt_call_idle(store);
+    return rc < 0 ? rc : shmt_output_check(store, data, path);
 }

@@ -17,7 +17,9 @@
 
 /* Sums over a worker's seats, or over all. */
 struct sums {
-    uint64_t examples, busy_ns, evaluate_ns;
+    uint64_t examples, busy_ns, evaluate_ns, merge_ns;
+    uint64_t dropped, folded;
+    uint64_t delay, delay_samples;
     double loss;
 };
 
@@ -25,7 +27,7 @@ struct shmt_watch {
     const struct shmt_store *of;             /* whose numbers these are; another store begins anew */
     uint64_t began_ns;                       /* of which run of it */
     uint64_t at_ns;                          /* of the last look; 0: none */
-    uint64_t told_ns;                        /* when the listener was told */
+    uint64_t told_ns;                        /* when it was told */
     uint32_t n_workers, seats;               /* seats of each */
     struct sums *before;                     /* (n_workers) at the last look */
     struct shmtrain_worker_progress *worker; /* (n_workers) */
@@ -54,7 +56,7 @@ static struct shmt_watch *make_watch(const struct shmtrain_store *store) {
     if (!w) return NULL;
     w->of = store->job.store;
     w->began_ns = store->began_ns;
-    w->seats = (uint32_t)shmt_max_u64(1, (spec->n_seats - spec->n_guests) / spec->n_workers);
+    w->seats = shmt_seats_of_worker(spec);
     w->n_workers = spec->n_workers + spec->n_guests / w->seats;
     w->before = calloc(w->n_workers, sizeof *w->before);
     w->worker = calloc(w->n_workers, sizeof *w->worker);
@@ -86,6 +88,11 @@ static void add_seat(const struct shmtrain_store *store, uint32_t seat, uint64_t
     sums->examples += load_relaxed(&c->examples);
     sums->busy_ns += shmt_meter_read(&c->busy_ns, now_ns);
     sums->evaluate_ns += shmt_meter_read(&c->evaluate_ns, now_ns);
+    sums->merge_ns += shmt_meter_read(&c->merge_ns, now_ns);
+    sums->dropped += load_relaxed(&c->dropped);
+    sums->folded += load_relaxed(&c->folded);
+    sums->delay += load_relaxed(&c->delays.sum);
+    sums->delay_samples += load_relaxed(&c->delays.samples);
     sums->loss += double_of(load_relaxed(&c->loss_bits));
 }
 
@@ -99,13 +106,19 @@ static bool is_here(const struct shmtrain_store *store, uint32_t first_seat) {
     return first_seat < own || (store->ops->occupied && store->ops->occupied(store->job.store, first_seat) != 0);
 }
 
+static double mean_delay(const struct sums *s) {
+    return s->delay_samples > 0 ? (double)s->delay / (double)s->delay_samples : NAN;
+}
+
 /* Where nothing is validated, the ends of epochs are one more wait for the others, or for the chief. So are a guest's time
- * before it is let in, and anybody's who has no work left: what is neither work nor evaluation. */
+ * before it is let in, and anybody's who has no work left: what is neither work, merging nor evaluation. */
 static void divide_time(const struct shmtrain_store *store, const struct sums *before, const struct sums *now, double ns,
                         struct shmtrain_worker_progress *p) {
     const bool validates = store->job.board.n_valid > 0;
     p->compute_fraction = share(now->busy_ns, before->busy_ns, ns);
-    p->wait_fraction = fmax(0, 1 - p->compute_fraction - (validates ? share(now->evaluate_ns, before->evaluate_ns, ns) : 0));
+    p->merge_fraction = share(now->merge_ns, before->merge_ns, ns);
+    const double evaluates = validates ? share(now->evaluate_ns, before->evaluate_ns, ns) : 0;
+    p->wait_fraction = fmax(0, 1 - p->compute_fraction - p->merge_fraction - evaluates);
 }
 
 /* Worker i since the last look, `ns` ago; 0: the last speeds stay. */
@@ -117,8 +130,15 @@ static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch
     p->joined = i >= store->spec.n_workers;
     p->here = is_here(store, i * w->seats);
     p->examples = now.examples;
+    p->dropped = now.dropped;
+    p->folded = now.folded;
+    p->delay = mean_delay(&now);
     all->examples += now.examples;
     all->loss += now.loss;
+    all->dropped += now.dropped;
+    all->folded += now.folded;
+    all->delay += now.delay;
+    all->delay_samples += now.delay_samples;
     if (ns <= 0) return;
     const struct sums *before = &w->before[i];
     p->examples_per_second = now.examples > before->examples ? (double)(now.examples - before->examples) / ns * 1e9 : 0;
@@ -134,6 +154,9 @@ static void look_at_workers(const struct shmtrain_store *store, struct shmt_watc
         speed += w->worker[i].examples_per_second;
     }
     w->now.examples_per_second = speed;
+    w->now.dropped = all->dropped;
+    w->now.folded = all->folded;
+    w->now.delay = mean_delay(all);
     w->now.n_workers = w->n_workers;
     w->now.worker = w->worker;
 }
@@ -201,26 +224,43 @@ static const struct shmtrain_progress *look(struct shmtrain_store *store, int wh
     return &w->now;
 }
 
-/* When the listener was told of this run; 0: not yet, or it does not want to know. */
-static uint64_t told_ns(const struct shmtrain_store *store) {
-    const struct shmt_watch *w = store->watch[SHMT_WATCH_LISTENER];
-    if (!store->listener.progress || !w || w->of != store->job.store || w->began_ns != store->began_ns) return 0;
+/* Whether there is somebody to tell of a run that goes on. */
+static bool is_wanted(const struct shmtrain_store *store, int which) {
+    return which == SHMT_WATCH_METRICS ? store->metrics.begun : which == SHMT_WATCH_LISTENER && store->listener.progress;
+}
+
+/* When it was told of this run; 0: not yet, or nobody wants to know. */
+static uint64_t told_ns(const struct shmtrain_store *store, int which) {
+    const struct shmt_watch *w = store->watch[which];
+    if (!is_wanted(store, which) || !w || w->of != store->job.store || w->began_ns != store->began_ns) return 0;
     return w->told_ns;
 }
 
 int shmt_progress_due_ms(const struct shmtrain_store *store, int most) {
-    const uint64_t told = told_ns(store), due_ns = told + TICK_NS, now_ns = shmt_now_ns();
-    if (!told) return most;
-    return due_ns <= now_ns ? 1 : (int)shmt_min_u64((due_ns - now_ns) / 1000000 + 1, (uint64_t)most);
+    const uint64_t now_ns = shmt_now_ns();
+    for (int which = 0; which < SHMT_N_WATCHES; which++) {
+        const uint64_t told = told_ns(store, which), due_ns = told + TICK_NS;
+        if (!told) continue;
+        most = due_ns <= now_ns ? 1 : (int)shmt_min_u64((due_ns - now_ns) / 1000000 + 1, (uint64_t)most);
+    }
+    return most;
+}
+
+static void tell(struct shmtrain_store *store, int which) {
+    const struct shmtrain_listener *to = &store->listener;
+    if (!is_wanted(store, which) || shmt_now_ns() < told_ns(store, which) + TICK_NS) return;
+    const struct shmtrain_progress *now = look(store, which, false);
+    if (!now) return; /* no memory for it: a display less */
+    store->watch[which]->told_ns = shmt_now_ns();
+    if (which == SHMT_WATCH_METRICS)
+        shmt_metrics_progress(store, now);
+    else
+        to->progress(to->arg, &store->report, now);
 }
 
 void shmt_progress_tick(struct shmtrain_store *store) {
-    const struct shmtrain_listener *to = &store->listener;
-    if (!to->progress || shmt_now_ns() < told_ns(store) + TICK_NS) return;
-    const struct shmtrain_progress *now = look(store, SHMT_WATCH_LISTENER, false);
-    if (!now) return; /* no memory for it: a display less */
-    store->watch[SHMT_WATCH_LISTENER]->told_ns = shmt_now_ns();
-    to->progress(to->arg, &store->report, now);
+    tell(store, SHMT_WATCH_METRICS);
+    tell(store, SHMT_WATCH_LISTENER);
 }
 
 int shmtrain_store_look(struct shmtrain_store *store, const struct shmtrain_progress **out) {

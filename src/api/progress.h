@@ -1,5 +1,5 @@
-/* A run at one moment, from the counters of its seats: for shmtrain_store_look and the listener's `progress`. Works for runs
- * of this store, and for those that it observes or has joined. */
+/* A run at one moment, from the counters of its seats: for shmtrain_store_look, the listener's `progress` and metrics. Works for
+ * runs of this store, and for those that it observes or has joined. */
 #ifndef SHMT_API_PROGRESS_H
 #define SHMT_API_PROGRESS_H
 
@@ -7,9 +7,10 @@
 
 /* Who looks keeps what it saw the last time: speeds are since then. */
 struct shmt_watch;
-enum { SHMT_WATCH_LISTENER, SHMT_WATCH_CALLER, SHMT_N_WATCHES };
+enum { SHMT_WATCH_LISTENER, SHMT_WATCH_METRICS, SHMT_WATCH_CALLER, SHMT_N_WATCHES };
 
-/* Tells the listener, when it wants to know and the last time is a tenth of a second ago. By the thread that drives the run. */
+/* Tells the listener, and whoever follows the metrics, when they want to know and the last time is a tenth of a second ago. By
+ * the thread that drives the run. */
 void shmt_progress_tick(struct shmtrain_store *store);
 
 /* Milliseconds until that is due, at least 1 and at most `most`: whoever waits longer would tell only when an epoch has ended,

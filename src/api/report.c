@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "consistency/mode.h"
 #include "math/finite.h"
-#include "ps/meter.h"
 
 const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .write = "",
@@ -44,6 +43,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->replicas = shmt_replicas_name(policy->replicas);
     r->merge = shmt_merge_name(policy->merge);
     r->merge_every = policy->merge_every;
+    r->n_replicas = 1;
     r->slow = store->job.slow ? store->slow_text : "";
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";
@@ -74,6 +74,7 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     struct shmtrain_report *r = &store->report;
     shmt_report_describe(store, crew->n_threads);
     r->load_seconds = seconds_since(store->began_ns);
+    shmt_metrics_begin(store);
     if (store->listener.begin) store->listener.begin(store->listener.arg, r);
 }
 
@@ -95,26 +96,23 @@ bool shmt_report_take_epoch(struct shmtrain_store *store) {
 
 void shmt_report_progress(struct shmtrain_store *store) {
     const struct shmtrain_report *r = &store->report;
-    while (shmt_report_take_epoch(store))
-        if (store->listener.epoch) store->listener.epoch(store->listener.arg, r, &r->epoch[r->n_epochs - 1]);
+    while (shmt_report_take_epoch(store)) {
+        const struct shmtrain_epoch *epoch = &r->epoch[r->n_epochs - 1];
+        shmt_metrics_epoch(store, epoch);
+        if (store->listener.epoch) store->listener.epoch(store->listener.arg, r, epoch);
+    }
 }
 
+/* What the workers' counters say; they have ended. */
 static void add_counters(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
-    const uint32_t own = store->spec.n_seats - store->spec.n_guests; /* guests are not there all the time */
-    const uint64_t now_ns = shmt_now_ns();
-    uint64_t waited_ns = 0, touched = 0, counted;
-    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
-        const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
-        /* relaxed: the workers have ended, and been waited for */
-        r->updates += load_relaxed(&c->updates);
-        touched += load_relaxed(&c->touched);
-        if (seat < own) waited_ns += shmt_meter_read(&c->wait_clock_ns, now_ns) + shmt_meter_read(&c->wait_epoch_ns, now_ns);
-    }
+    uint64_t touched = 0, counted;
+    shmt_costs_take(store, shmt_now_ns());
+    /* relaxed: the workers have been waited for */
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++)
+        touched += load_relaxed(&store->ops->counters(store->job.store, seat)->touched);
     if (store->ops->lost(store->job.store, &counted) && touched > 0)
         r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;
-    const double all = r->train_seconds * (double)own;
-    r->wait_fraction = all > 0 ? fmin(1, (double)waited_ns * 1e-9 / all) : 0;
 }
 
 /* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, *finite_out = false where

@@ -81,16 +81,19 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
     shmt_note_effects(store);
     shmt_report_begin(store, crew);
     shmt_lease_publish(store, crew->n_threads);
+    shmt_trace_starts(store);
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
     const struct shmt_workers workers = {
         .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};
     rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
+    shmt_trace_write(store); /* however they have ended */
     if (rc < 0) return rc;
     return shmt_report_finish(store);
 }
 
 int shmt_run_begin(struct shmtrain_store *store) {
     store->began_ns = shmt_now_ns();
+    shmt_trace_forget(store);
     const int rc = shmt_store_take_parameters(store);
     if (rc < 0) return rc;
     store->ops = shmt_backend_find(store->config.backend);
@@ -99,6 +102,7 @@ int shmt_run_begin(struct shmtrain_store *store) {
     if (!store->epochs)
         return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for the figures of %llu epochs",
                          (unsigned long long)store->config.epochs);
+    shmt_costs_forget(store);
     store->report = SHMT_NO_REPORT;
     store->blas[0] = '\0';
     store->report.epoch = store->epochs;
@@ -109,6 +113,8 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     struct shmt_crew crew = {0};
     if (!worker) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "a run needs a worker function");
     int rc = shmt_run_begin(store);
+    if (rc == 0) rc = shmt_trace_check(store, NULL);
+    if (rc == 0) rc = shmt_metrics_open(store, NULL);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, NULL, store->n_examples, &store->spec);
@@ -122,7 +128,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     }
     if (rc == 0) rc = shmt_run_job(store, &crew, NULL);
     shmt_crew_free(&crew);
-    return shmt_lease_end(store, rc);
+    return shmt_metrics_end(store, shmt_lease_end(store, rc));
 }
 
 int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg) {

@@ -41,6 +41,8 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     free(store->valid_name);
     free(store->confusion);
     shmt_progress_forget(store);
+    shmt_costs_forget(store);
+    shmt_trace_forget(store);
     free(store);
 }
 

@@ -6,18 +6,21 @@
 #include <shmtrain/store.h>
 
 #include "api/background.h"
+#include "api/costs.h"
 #include "api/crew.h"
 #include "api/lease.h"
+#include "api/metrics.h"
 #include "api/options.h"
 #include "api/progress.h"
+#include "api/trace.h"
 #include "api/trained.h"
 #include "api/visit.h"
 #include "base/atomic.h"
 #include "base/log.h"
 #include "ps/backend_ops.h"
+#include "ps/slow.h"
 #include "runtime/team.h"
 #include "topo/topo.h"
-#include "ps/slow.h"
 #include "train/job.h"
 
 #define SHMT_MAX_OFFERED 16
@@ -71,10 +74,13 @@ struct shmtrain_store {
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_job job;
-    struct shmtrain_report report;
-    struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
     struct shmt_slow_plan slow; /* what job.slow points to */
     char *slow_text;            /* the same, as the option had it: it may be set again before the report is read */
+    struct shmt_trace_passes passes; /* of loading, for a trace */
+    struct shmtrain_report report;
+    struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
+    struct shmt_costs costs;       /* likewise, of its workers and delays */
+    struct shmt_metrics metrics;   /* the file that they go to */
     uint64_t began_ns;
     char mode[64];           /* the policy's name */
     const char *mode_taken;  /* the mode that it began with, as the options or we named it */

@@ -358,6 +358,8 @@ static int fill_data(struct session *s) {
     const struct shmt_readers trainers = {placement, &s->store->spec, s->split.train_example}, all = {.placement = placement};
     int rc = shmt_load_fill(&s->train, s->store, &s->crew, &trainers);
     if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, s->store, &s->crew, &all);
+    shmt_costs_loaded(s->store, s->train.took_ns, s->train.n_parts);
+    if (s->has_valid) shmt_costs_loaded(s->store, s->valid.took_ns, s->valid.n_parts);
     if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &s->store->error);
     if (rc < 0 || !s->train.weighted) return rc;
     const struct shmt_weights_of trained = {s->split.train_example, s->store->spec.n_examples};
@@ -433,10 +435,12 @@ static void end(struct session *s) {
 int shmt_store_train(struct shmtrain_store *store, const char *data) {
     struct session s = {.store = store, .source = data};
     int rc = begin(&s);
+    if (rc == 0) rc = shmt_trace_check(store, data);
+    if (rc == 0) rc = shmt_metrics_open(store, data);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = prepare(&s, false);
     if (rc == 0) rc = train(&s);
-    rc = shmt_lease_end(store, rc);
+    rc = shmt_metrics_end(store, shmt_lease_end(store, rc));
     end(&s);
     return rc;
 }

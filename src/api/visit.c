@@ -137,6 +137,7 @@ int shmt_visit_begin(struct shmtrain_store *store, const char *name, bool as_gue
         return rc;
     }
     shmt_store_forget_tables(store); /* an earlier visit, too */
+    shmt_costs_forget(store);
     free(store->epochs);
     free(store->dataset_name);
     free(store->valid_name);
@@ -194,6 +195,7 @@ static void take_outcome(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
     r->seconds = o->seconds;
     r->train_seconds = o->train_seconds;
+    shmt_costs_take(store, store->began_ns + (o->seconds > 0 && o->seconds < 1e9 ? (uint64_t)(o->seconds * 1e9) : 0));
     r->first_step_seconds = o->first_step_seconds;
     r->examples_per_second = o->examples_per_second;
     r->wait_fraction = o->wait_fraction;

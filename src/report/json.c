@@ -1,4 +1,5 @@
-/* A report as one JSON object. Fields that nobody computed are null; names are those of <shmtrain/report.h>. */
+/* A report as one JSON object. Fields that nobody computed are null; names are those of <shmtrain/report.h>. What it says of the
+ * costs is in costs_json.c; lines about a run that goes on, of the same parts, are in metrics_json.c. */
 #include <shmtrain/report.h>
 
 #include <stdio.h>
@@ -16,8 +17,7 @@ static json_t *dataset_of(const char *name, uint64_t examples, uint64_t features
     return o;
 }
 
-static json_t *epoch_of(const struct shmtrain_epoch *epoch) {
-    json_t *o = json_object();
+void shmt_json_add_epoch(json_t *o, const struct shmtrain_epoch *epoch) {
     json_object_set_new(o, "epoch", shmt_json_whole(epoch->epoch));
     json_object_set_new(o, "partial", json_boolean(epoch->partial));
     json_object_set_new(o, "examples", shmt_json_whole(epoch->examples));
@@ -26,21 +26,38 @@ static json_t *epoch_of(const struct shmtrain_epoch *epoch) {
     json_object_set_new(o, "valid_loss", shmt_json_number(epoch->valid_loss));
     json_object_set_new(o, "valid_accuracy", shmt_json_number(epoch->valid_accuracy));
     json_object_set_new(o, "valid_auc", shmt_json_number(epoch->valid_auc));
-    return o;
 }
 
 static json_t *epochs_of(const struct shmtrain_report *r) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < r->n_epochs; i++) json_array_append_new(list, epoch_of(&r->epoch[i]));
+    for (uint32_t i = 0; i < r->n_epochs; i++) {
+        json_t *o = json_object();
+        shmt_json_add_epoch(o, &r->epoch[i]);
+        json_array_append_new(list, o);
+    }
     return list;
 }
 
-static void add_choices(json_t *o, const struct shmtrain_report *r) {
+/* Words that a run need not have. */
+static json_t *word_or_null(const char *word) { return word && word[0] != '\0' ? shmt_json_text(word) : json_null(); }
+
+/* The point of the consistency space. */
+static void add_policy(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "mode", json_string(r->mode));
+    json_object_set_new(o, "mode_reason", word_or_null(r->mode_reason));
     json_object_set_new(o, "write", json_string(r->write));
     json_object_set_new(o, "staleness", r->staleness == UINT64_MAX ? json_string("inf") : shmt_json_whole(r->staleness));
     json_object_set_new(o, "quorum", shmt_json_whole(r->quorum));
+    json_object_set_new(o, "late", word_or_null(r->late));
     json_object_set_new(o, "replicas", json_string(r->replicas));
+    json_object_set_new(o, "n_replicas", shmt_json_whole(r->n_replicas));
+    json_object_set_new(o, "merge", word_or_null(r->merge));
+    json_object_set_new(o, "merge_every", shmt_json_whole(r->merge_every));
+    json_object_set_new(o, "slow", word_or_null(r->slow));
+}
+
+void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
+    add_policy(o, r);
     json_object_set_new(o, "backend", json_string(r->backend));
     json_object_set_new(o, "workers", shmt_json_whole(r->workers));
     json_object_set_new(o, "threads", shmt_json_whole(r->threads));
@@ -54,13 +71,16 @@ static void add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "item", shmt_json_whole(r->item));
     json_object_set_new(o, "seed", shmt_json_whole(r->seed));
     json_object_set_new(o, "guests", shmt_json_whole(r->guests));
-    json_object_set_new(o, "numa", r->numa ? json_string(r->numa) : json_null());
+    json_object_set_new(o, "numa", word_or_null(r->numa));
     json_object_set_new(o, "numa_nodes", shmt_json_whole(r->numa_nodes));
     json_object_set_new(o, "page_bytes", shmt_json_whole(r->page_bytes));
-    json_object_set_new(o, "blas", r->blas && r->blas[0] ? shmt_json_text(r->blas) : json_null());
+    json_object_set_new(o, "blas", word_or_null(r->blas));
+    json_object_set_new(o, "dataset",
+                        dataset_of(r->dataset.name, r->dataset.examples, r->dataset.features, r->dataset.nonzeros));
+    json_object_set_new(o, "valid", dataset_of(r->valid.name, r->valid.examples, r->valid.features, r->valid.nonzeros));
 }
 
-static void add_results(json_t *o, const struct shmtrain_report *r) {
+void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
     char hash[17];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->parameters_xxh64);
     json_object_set_new(o, "best_loss", shmt_json_number(r->best_loss));
@@ -74,6 +94,7 @@ static void add_results(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "updates", shmt_json_whole(r->updates));
     json_object_set_new(o, "examples_per_second", shmt_json_number(r->examples_per_second));
     json_object_set_new(o, "wait_fraction", shmt_json_number(r->wait_fraction));
+    shmt_json_add_costs(o, r);
     json_object_set_new(o, "lost_updates", shmt_json_number(r->lost_updates));
     json_object_set_new(o, "parameter_bytes", shmt_json_whole(r->parameter_bytes));
     json_object_set_new(o, "parameters_xxh64", json_string(hash));
@@ -82,10 +103,7 @@ static void add_results(json_t *o, const struct shmtrain_report *r) {
 char *shmtrain_report_json(const struct shmtrain_report *r) {
     SHMT_PLAIN_NUMBERS;
     json_t *o = json_object();
-    add_choices(o, r);
-    json_object_set_new(o, "dataset",
-                        dataset_of(r->dataset.name, r->dataset.examples, r->dataset.features, r->dataset.nonzeros));
-    json_object_set_new(o, "valid", dataset_of(r->valid.name, r->valid.examples, r->valid.features, r->valid.nonzeros));
-    add_results(o, r);
+    shmt_json_add_choices(o, r);
+    shmt_json_add_results(o, r);
     return shmt_json_line(o);
 }

@@ -4,6 +4,7 @@
 #define SHMT_REPORT_JSON_PRIV_H
 
 #include <jansson.h>
+#include <shmtrain/report.h>
 #include <stdint.h>
 
 json_t *shmt_json_number(double x); /* null when it is not finite */
@@ -11,6 +12,14 @@ json_t *shmt_json_whole(uint64_t n);
 
 /* A path is bytes, JSON is UTF-8: what is not becomes question marks, so that the name is never missing. */
 json_t *shmt_json_text(const char *name);
+
+/* The fields of a report, and of an epoch, each into an object that is there already. */
+void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r); /* what is about to run, and on which data */
+void shmt_json_add_results(json_t *o, const struct shmtrain_report *r);
+void shmt_json_add_epoch(json_t *o, const struct shmtrain_epoch *epoch);
+
+/* What a run has cost, worker by worker. */
+void shmt_json_add_costs(json_t *o, const struct shmtrain_report *r);
 
 /* The object as one line with its end, to be freed; it takes the object. NULL: no memory. 12 significant digits: more than any
  * of these numbers has, and short to read. */

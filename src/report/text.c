@@ -1,45 +1,22 @@
-/* A report as lines for people: at most 80 columns, plain characters, columns that stay where they are. */
+/* A report as lines for people: at most 80 columns, plain characters, columns that stay where they are. What is about the
+ * consistency space is in consistency.c, what about the costs in costs.c. */
 #include <shmtrain/report.h>
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "report/words_priv.h"
-
 #include "base/plain.h"
-
-/* Appends to a 0-terminated text of at most `bytes`. */
-static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void add(char *out, size_t bytes, const char *format, ...) {
-    const size_t used = bytes > 0 ? strlen(out) : 0;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(out + used, bytes - used, format, args);
-    va_end(args);
-}
-
-/* With so many decimals, or as few as it takes to stay within `width`. */
-static void add_number(char *out, size_t bytes, int width, int digits, double x) {
-    if (snprintf(NULL, 0, "%.*f", digits, x) <= width)
-        add(out, bytes, "%.*f", digits, x);
-    else if (snprintf(NULL, 0, "%.0f", x) <= width)
-        add(out, bytes, "%.0f", x);
-    else
-        add(out, bytes, "%.3g", x);
-}
+#include "report/words_priv.h"
 
 static void cell(char *out, size_t bytes, int width, int digits, double x) {
     char text[32] = "-";
     if (!isnan(x)) {
         text[0] = '\0';
-        add_number(text, sizeof text, width, digits, x);
+        shmt_add_number(text, sizeof text, width, digits, x);
     }
-    add(out, bytes, " %*s", width, text);
+    shmt_add(out, bytes, " %*s", width, text);
 }
-
-static const char *plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
 static int has_valid(const struct shmtrain_report *r) { return r->valid.name[0] != '\0'; }
 
@@ -58,35 +35,23 @@ void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain
     snprintf(out, bytes, "%5u ", epoch->epoch);
     cell(out, bytes, 10, 5, epoch->train_loss);
     if (has_valid(r)) {
-        add(out, bytes, " ");
+        shmt_add(out, bytes, " ");
         cell(out, bytes, 10, 5, epoch->valid_loss);
         if (r->with_accuracy && isnan(epoch->valid_accuracy))
-            add(out, bytes, "  %8s", "-");
+            shmt_add(out, bytes, "  %8s", "-");
         else if (r->with_accuracy)
-            add(out, bytes, "  %6.2f %%", 100 * epoch->valid_accuracy);
+            shmt_add(out, bytes, "  %6.2f %%", 100 * epoch->valid_accuracy);
         if (r->with_auc) cell(out, bytes, 7, 4, epoch->valid_auc);
     }
-    add(out, bytes, "  %10s ", shmt_short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
+    shmt_add(out, bytes, "  %10s ", shmt_short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
     cell(out, bytes, 8, 3, epoch->seconds);
-    if (epoch->partial) add(out, bytes, "  stopped");
+    if (epoch->partial) shmt_add(out, bytes, "  stopped");
 }
 
 static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t features, uint64_t nonzeros) {
     char text[3][16];
-    add(out, bytes, "%s examples, %s features, %s nonzeros\n", shmt_short_number((double)examples, text[0]),
-        shmt_short_number((double)features, text[1]), shmt_short_number((double)nonzeros, text[2]));
-}
-
-static void add_choices(char *out, size_t bytes, const struct shmtrain_report *r) {
-    add(out, bytes, "mode        %s: ", r->mode);
-    if (strcmp(r->write, "aggregate") == 0)
-        add(out, bytes, "one update per batch of %u example%s, all wait for it\n", r->batch, plural(r->batch));
-    else if (r->staleness == 0)
-        add(out, bytes, "all meet after %u example%s each\n", r->item, plural(r->item)); /* the mode's name says the rest */
-    else if (r->blas && r->blas[0] != '\0') /* a dense model's products are worth it for many examples only */
-        add(out, bytes, "%s updates of %u example%s, no waits\n", r->write, r->item, plural(r->item));
-    else
-        add(out, bytes, "%s updates after each example, nobody waits\n", r->write);
+    shmt_add(out, bytes, "%s examples, %s features, %s nonzeros\n", shmt_short_number((double)examples, text[0]),
+             shmt_short_number((double)features, text[1]), shmt_short_number((double)nonzeros, text[2]));
 }
 
 /* The name of a file may be long: its end says most; it begins with a whole character of UTF-8. What a terminal would obey
@@ -103,25 +68,25 @@ static void add_name(char *out, size_t bytes, const char *name) {
         *to++ = c < ' ' || c == 0x7f || is_latin1_control ? '?' : *at;
     }
     *to = '\0';
-    add(out, bytes, "%s%s", n > most ? "..." : "", shown);
+    shmt_add(out, bytes, "%s%s", n > most ? "..." : "", shown);
 }
 
 static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {
-    add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
-    if (r->l1 > 0) add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
-    add(out, bytes, "l2 %.4g\n", r->l2);
-    if (r->blas && r->blas[0] != '\0') add(out, bytes, "            on %.60s\n", r->blas);
+    shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
+    if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
+    shmt_add(out, bytes, "l2 %.4g\n", r->l2);
+    if (r->blas && r->blas[0] != '\0') shmt_add(out, bytes, "            on %.60s\n", r->blas);
 }
 
 /* Where it runs, as far as there is anything to say about it. */
 static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r) {
-    add(out, bytes, "workers     %u", r->workers);
-    if (r->threads > 1) add(out, bytes, " of %u threads", r->threads);
-    if (r->guests > 0) add(out, bytes, ", places for %u more by name", r->guests);
-    add(out, bytes, ", %s backend\n", r->backend);
+    shmt_add(out, bytes, "workers     %u", r->workers);
+    if (r->threads > 1) shmt_add(out, bytes, " of %u threads", r->threads);
+    if (r->guests > 0) shmt_add(out, bytes, ", places for %u more by name", r->guests);
+    shmt_add(out, bytes, ", %s backend\n", r->backend);
     if (r->numa_nodes > 1)
-        add(out, bytes, "memory      %s over %u NUMA nodes, pages of %s\n", r->numa, r->numa_nodes,
-            r->page_bytes > 4096 ? "2 MiB" : "4 KiB");
+        shmt_add(out, bytes, "memory      %s over %u NUMA nodes, pages of %s\n", r->numa, r->numa_nodes,
+                 r->page_bytes > 4096 ? "2 MiB" : "4 KiB");
 }
 
 void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t bytes) {
@@ -129,36 +94,36 @@ void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t 
     if (bytes == 0) return;
     out[0] = '\0';
     if (r->dataset.name[0] != '\0') {
-        add(out, bytes, "data        ");
+        shmt_add(out, bytes, "data        ");
         add_name(out, bytes, r->dataset.name);
-        add(out, bytes, "\n            ");
+        shmt_add(out, bytes, "\n            ");
         add_counts(out, bytes, r->dataset.examples, r->dataset.features, r->dataset.nonzeros);
     }
     if (has_valid(r)) {
-        add(out, bytes, "validation  ");
+        shmt_add(out, bytes, "validation  ");
         add_name(out, bytes, r->valid.name);
-        add(out, bytes, "\n            ");
+        shmt_add(out, bytes, "\n            ");
         add_counts(out, bytes, r->valid.examples, r->valid.features, r->valid.nonzeros);
     }
     if (r->model[0] != '\0') add_model(out, bytes, r);
-    add_choices(out, bytes, r);
+    shmt_add_consistency(out, bytes, r);
     add_machine(out, bytes, r);
 }
 
 static void add_validation(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (r->n_epochs == 0 || isnan(r->epoch[r->n_epochs - 1].valid_loss)) return;
     const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
-    add(out, bytes, "validation  loss ");
-    add_number(out, bytes, 10, 5, last->valid_loss);
-    if (!isnan(last->valid_accuracy)) add(out, bytes, ", accuracy %.2f %%", 100 * last->valid_accuracy);
-    if (!isnan(last->valid_auc)) add(out, bytes, ", AUC %.4f", last->valid_auc);
-    add(out, bytes, "\n");
+    shmt_add(out, bytes, "validation  loss ");
+    shmt_add_number(out, bytes, 10, 5, last->valid_loss);
+    if (!isnan(last->valid_accuracy)) shmt_add(out, bytes, ", accuracy %.2f %%", 100 * last->valid_accuracy);
+    if (!isnan(last->valid_auc)) shmt_add(out, bytes, ", AUC %.4f", last->valid_auc);
+    shmt_add(out, bytes, "\n");
     if (isnan(r->best_loss)) return;
-    add(out, bytes, "            the model that made the data has loss ");
-    add_number(out, bytes, 10, 5, r->best_loss);
-    add(out, bytes, ": ");
-    add_number(out, bytes, 10, 5, fabs(last->valid_loss - r->best_loss));
-    add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "better than it");
+    shmt_add(out, bytes, "            the model that made the data has loss ");
+    shmt_add_number(out, bytes, 10, 5, r->best_loss);
+    shmt_add(out, bytes, ": ");
+    shmt_add_number(out, bytes, 10, 5, fabs(last->valid_loss - r->best_loss));
+    shmt_add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "better than it");
 }
 
 void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {
@@ -166,18 +131,20 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     char text[2][16];
     if (bytes == 0) return;
     out[0] = '\0';
-    add(out, bytes, "%s %u epoch%s in ", r->stopped ? "stopped:" : "done:", r->n_epochs, r->n_epochs == 1 ? "" : "s");
-    add_number(out, bytes, 8, 3, r->seconds);
-    add(out, bytes, " s (");
-    add_number(out, bytes, 8, 3, r->train_seconds);
-    add(out, bytes, " s of training), %s examples/s", shmt_short_number(r->examples_per_second, text[0]));
-    add(out, bytes, "\n            %s update%s, %.1f %% of the workers' time waiting\n",
-        shmt_short_number((double)r->updates, text[1]), plural(r->updates), 100 * r->wait_fraction);
+    shmt_add_workers(out, bytes, r);
+    shmt_add(out, bytes, "%s %u epoch%s in ", r->stopped ? "stopped:" : "done:", r->n_epochs, shmt_plural(r->n_epochs));
+    shmt_add_number(out, bytes, 8, 3, r->seconds);
+    shmt_add(out, bytes, " s (");
+    shmt_add_number(out, bytes, 8, 3, r->train_seconds);
+    shmt_add(out, bytes, " s of training), %s examples/s", shmt_short_number(r->examples_per_second, text[0]));
+    shmt_add(out, bytes, "\n            %s update%s\n", shmt_short_number((double)r->updates, text[1]),
+             shmt_plural(r->updates));
+    shmt_add_costs(out, bytes, r);
     if (!isnan(r->lost_updates)) {
-        add(out, bytes, "lost        ");
-        add_number(out, bytes, 6, 2, 100 * r->lost_updates);
-        add(out, bytes, " %% of the updates of single parameters, by estimate\n");
+        shmt_add(out, bytes, "lost        ");
+        shmt_add_number(out, bytes, 6, 2, 100 * r->lost_updates);
+        shmt_add(out, bytes, " %% of the updates of single parameters, by estimate\n");
     }
     add_validation(out, bytes, r);
-    add(out, bytes, "parameters  xxh64 %016llx\n", (unsigned long long)r->parameters_xxh64);
+    shmt_add(out, bytes, "parameters  xxh64 %016llx\n", (unsigned long long)r->parameters_xxh64);
 }

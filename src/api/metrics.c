@@ -1,0 +1,103 @@
+/* Metrics of a run in a file: see metrics.h. Each line is one write, so that whoever follows the file never sees half of one
+ * for long, and what stands there after a crash is whole lines. */
+#include "api/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/output.h"
+#include "api/store_priv.h"
+#include "base/clock.h"
+#include "data/show.h"
+#include "report/metrics_json.h"
+
+#define ONLY_OWNER_WRITES 0644
+
+/* Pipes are refused: whoever reads one too slowly would hold up who drives the run. */
+static int check_path(struct shmtrain_store *store, const char *data, const char *path) {
+    char shown[SHMT_NAME_SHOWN];
+    struct stat file;
+    shmt_show_name(path, shown);
+    if (strcmp(path, "-") == 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "--metrics -: standard output has other things to say: name a file, and follow it with tail -f");
+    if (stat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISCHR(file.st_mode))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--metrics %s: this is %s: name a file", shown,
+                         S_ISDIR(file.st_mode) ? "a folder" : "no regular file");
+    return shmt_output_check(store, data, path);
+}
+
+int shmt_metrics_open(struct shmtrain_store *store, const char *data) {
+    const char *path = store->config.metrics;
+    char shown[SHMT_NAME_SHOWN];
+    if (path[0] == '\0') return 0;
+    const int rc = check_path(store, data, path);
+    if (rc < 0) return rc;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, ONLY_OWNER_WRITES);
+    shmt_show_name(path, shown);
+    if (fd < 0) return shmt_fail_errno(&store->error, "--metrics %s: cannot write there", shown);
+    store->metrics = (struct shmt_metrics){.fd = fd, .open = true};
+    return 0;
+}
+
+static void give_up(struct shmtrain_store *store, int code) {
+    char shown[SHMT_NAME_SHOWN];
+    shmt_show_name(store->config.metrics, shown);
+    shmt_log(&store->log, "the run goes on without metrics: cannot write to %s: %s", shown, strerror(code));
+    close(store->metrics.fd);
+    store->metrics = (struct shmt_metrics){0};
+}
+
+/* Frees the line; NULL: there was no memory for it, and it is missing. */
+static void put(struct shmtrain_store *store, char *line) {
+    const size_t bytes = line ? strlen(line) : 0;
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = write(store->metrics.fd, line + done, bytes - done);
+        if (n > 0) {
+            done += (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            give_up(store, n == 0 ? ENOSPC : errno);
+            break;
+        }
+    }
+    free(line);
+}
+
+/* Seconds since training began. */
+static double at(const struct shmtrain_store *store) {
+    const struct shmt_board *board = store->ops->board(store->job.store);
+    const uint64_t first_ns = load_relaxed(&board->first_step_ns), now_ns = shmt_now_ns(); /* relaxed: for display */
+    return first_ns && now_ns > first_ns ? (double)(now_ns - first_ns) * 1e-9 : 0;
+}
+
+void shmt_metrics_begin(struct shmtrain_store *store) {
+    struct shmt_metrics *m = &store->metrics;
+    struct stat file;
+    if (!m->open) return;
+    if (fstat(m->fd, &file) == 0 && S_ISREG(file.st_mode) && ftruncate(m->fd, 0) < 0) {
+        give_up(store, errno);
+        return;
+    }
+    m->begun = true;
+    put(store, shmt_begin_json(&store->report));
+}
+
+void shmt_metrics_progress(struct shmtrain_store *store, const struct shmtrain_progress *now) {
+    if (store->metrics.begun) put(store, shmtrain_progress_json(&store->report, now));
+}
+
+void shmt_metrics_epoch(struct shmtrain_store *store, const struct shmtrain_epoch *epoch) {
+    if (store->metrics.begun) put(store, shmtrain_epoch_json(&store->report, epoch, at(store)));
+}
+
+int shmt_metrics_end(struct shmtrain_store *store, int rc) {
+    struct shmt_metrics *m = &store->metrics;
+    if (m->begun) put(store, shmt_end_json(&store->report, at(store), rc < 0 ? store->error.text : NULL));
+    if (m->open) close(m->fd);
+    *m = (struct shmt_metrics){0};
+    return rc;
+}

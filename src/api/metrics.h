@@ -1,0 +1,29 @@
+/* Option `metrics`: lines of JSON about a run while it goes on, in a file. Written by the thread that drives the run, whether
+ * anybody listens or not. Runs that are joined or observed have none here: their maker writes them. */
+#ifndef SHMT_API_METRICS_H
+#define SHMT_API_METRICS_H
+
+#include <shmtrain/report.h>
+#include <stdbool.h>
+
+struct shmtrain_store;
+
+/* Part of the store; {0} is none. */
+struct shmt_metrics {
+    int fd;
+    bool open, begun;
+};
+
+/* Before anything is loaded: opens the file, which stays as it was until the run begins. `data` as in training; NULL: none.
+ * Errors: _USAGE (no regular file, standard output, a file that the run reads), _SYSTEM. Without the option: 0. */
+int shmt_metrics_open(struct shmtrain_store *store, const char *data);
+
+/* What has happened. A file that takes no more is given up, with a note: the run goes on. */
+void shmt_metrics_begin(struct shmtrain_store *store);
+void shmt_metrics_progress(struct shmtrain_store *store, const struct shmtrain_progress *now);
+void shmt_metrics_epoch(struct shmtrain_store *store, const struct shmtrain_epoch *epoch);
+
+/* The last line, when the run had begun; closes the file. `rc` is how the run ended; returned. */
+int shmt_metrics_end(struct shmtrain_store *store, int rc);
+
+#endif

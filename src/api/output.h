@@ -1,0 +1,10 @@
+/* Whether a file may be written beside what a run reads; see output.c. */
+#ifndef SHMT_API_OUTPUT_H
+#define SHMT_API_OUTPUT_H
+
+struct shmtrain_store;
+
+/* As shmtrain_store_check_output, also while the store is busy with the run that it is about: for files that it writes. */
+int shmt_output_check(struct shmtrain_store *store, const char *data, const char *path);
+
+#endif

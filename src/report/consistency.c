@@ -1,0 +1,81 @@
+/* A report's point of the consistency space as lines for people: the axes by their names, and what they mean. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/words_priv.h"
+
+static int is_aggregate(const struct shmtrain_report *r) { return strcmp(r->write, "aggregate") == 0; }
+static int has_replicas(const struct shmtrain_report *r) {
+    return r->replicas && r->replicas[0] && strcmp(r->replicas, "one") != 0;
+}
+static int has_quorum(const struct shmtrain_report *r) { return is_aggregate(r) && r->quorum < r->workers; }
+
+/* A point that is no mode's has its axes for a name. */
+static int has_name(const struct shmtrain_report *r) { return strncmp(r->mode, r->write, strlen(r->write)) != 0; }
+
+static void add_axes(char *out, size_t bytes, const struct shmtrain_report *r) {
+    shmt_add(out, bytes, "consistency ");
+    if (has_name(r)) shmt_add(out, bytes, "%.32s: ", r->mode);
+    shmt_add_item(out, bytes, 1, "write %s", r->write);
+    if (r->staleness == UINT64_MAX)
+        shmt_add_item(out, bytes, 0, "staleness inf");
+    else
+        shmt_add_item(out, bytes, 0, "staleness %" PRIu64, r->staleness);
+    if (has_quorum(r)) {
+        shmt_add_item(out, bytes, 0, "quorum %" PRIu32 " of %" PRIu32, r->quorum, r->workers);
+        shmt_add_item(out, bytes, 0, "late %s", r->late);
+    }
+    if (has_replicas(r)) {
+        shmt_add_item(out, bytes, 0, "replicas %s", r->replicas);
+        shmt_add_item(out, bytes, 0, "merge %s", r->merge);
+        shmt_add_item(out, bytes, 0, "merge-every %" PRIu32, r->merge_every);
+    }
+    shmt_add(out, bytes, "\n");
+}
+
+static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report *r) {
+    shmt_add_item(out, bytes, 1, "one update per batch of %" PRIu32 " example%s", r->batch, shmt_plural(r->batch));
+    if (has_quorum(r)) shmt_add_item(out, bytes, 0, "of the first %" PRIu32 " gradient%s", r->quorum, shmt_plural(r->quorum));
+    if (r->staleness > 0)
+        shmt_add_item(out, bytes, 0, "at most %" PRIu64 " behind", r->staleness);
+    else if (!has_quorum(r))
+        shmt_add_item(out, bytes, 0, "all wait for it");
+}
+
+static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
+    const int is_dense = r->blas && r->blas[0] != '\0'; /* whose products are worth it for many examples only */
+    if (r->model[0] == '\0')
+        shmt_add_item(out, bytes, 1, "updates at once");
+    else if (is_dense)
+        shmt_add_item(out, bytes, 1, "updates of %" PRIu32 " example%s", r->item, shmt_plural(r->item));
+    else
+        shmt_add_item(out, bytes, 1, "updates after each example");
+    if (has_replicas(r)) {
+        shmt_add_item(out, bytes, 0, "of %" PRIu32 " cop%s", r->n_replicas, r->n_replicas == 1 ? "y" : "ies");
+        shmt_add_item(out, bytes, 0, "merged every %" PRIu64 " examples of a worker", (uint64_t)r->merge_every * r->item);
+    }
+    if (r->staleness == 0 && has_replicas(r))
+        shmt_add_item(out, bytes, 0, "all meet for it");
+    else if (r->staleness == 0)
+        shmt_add_item(out, bytes, 0, "all meet after %" PRIu32 " example%s each", r->item, shmt_plural(r->item));
+    else if (r->staleness == UINT64_MAX)
+        shmt_add_item(out, bytes, 0, "nobody waits");
+    else
+        shmt_add_item(out, bytes, 0, "nobody more than %" PRIu64 " clock%s ahead", r->staleness, shmt_plural(r->staleness));
+}
+
+void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report *r) {
+    add_axes(out, bytes, r);
+    shmt_add(out, bytes, "%*s", SHMT_HEAD_COLUMNS, "");
+    if (is_aggregate(r))
+        say_aggregate(out, bytes, r);
+    else
+        say_live(out, bytes, r);
+    shmt_add(out, bytes, "\n");
+    if (r->mode_reason && r->mode_reason[0] != '\0') {
+        shmt_add(out, bytes, "%*sauto: ", SHMT_HEAD_COLUMNS, "");
+        shmt_add_words(out, bytes, r->mode_reason);
+        shmt_add(out, bytes, "\n");
+    }
+    if (r->slow && r->slow[0] != '\0') shmt_add(out, bytes, "slowed down %.68s\n", r->slow);
+}

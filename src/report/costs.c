@@ -1,0 +1,186 @@
+/* What a run has cost, as lines for people: delays, waiting, merging, late gradients; and a table of the workers. Whoever waits
+ * little and computes for long is the slow one. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/words_priv.h"
+
+#define MOST_ROWS  16
+#define MOST_NAMES 3
+
+/* ---- all together ---- */
+
+static void add_delay(char *out, size_t bytes, const struct shmtrain_report *r) {
+    const struct shmtrain_delay *d = &r->delay;
+    char mean[16], clocks[16], text[16];
+    if (d->samples == 0) return;
+    if (d->max <= 0) {
+        shmt_add(out, bytes, "delay       none\n");
+        return;
+    }
+    shmt_add(out, bytes, "delay       ");
+    shmt_add_item(out, bytes, 1, "mean %s updates (%s clocks)", shmt_grouped_number(d->mean, mean),
+                  shmt_grouped_number(d->clocks, clocks));
+    shmt_add_item(out, bytes, 0, "p50 %s", shmt_grouped_number(d->p50, text));
+    shmt_add_item(out, bytes, 0, "p99 %s", shmt_grouped_number(d->p99, text));
+    shmt_add_item(out, bytes, 0, "max %s", shmt_grouped_number(d->max, text));
+    shmt_add(out, bytes, "\n");
+}
+
+/* All that the workers know of, of whom they have waited for. */
+static double seconds_for(const struct shmtrain_report *r, uint32_t whom) {
+    double sum = 0;
+    for (uint32_t i = 0; i < r->n_workers; i++)
+        for (uint32_t k = 0; k < r->worker[i].n_waited_for; k++)
+            if (r->worker[i].waited_for[k].worker == whom) sum += r->worker[i].waited_for[k].seconds;
+    return sum;
+}
+
+static double waited(const struct shmtrain_worker_report *w) { return w->wait_seconds + w->wait_epoch_seconds; }
+
+/* Whoever more than half of the time was waited for: with two workers, that nobody is. UINT32_MAX: nobody. */
+static uint32_t mostly_for(const struct shmtrain_report *r) {
+    double all = 0;
+    for (uint32_t i = 0; i < r->n_workers; i++) all += waited(&r->worker[i]);
+    for (uint32_t i = 0; i < r->n_workers; i++)
+        if (seconds_for(r, i) > 0.6 * all) return i;
+    return UINT32_MAX;
+}
+
+static void add_share(char *out, size_t bytes, const char *what, double share) {
+    shmt_add(out, bytes, "%-*s", SHMT_HEAD_COLUMNS, what);
+    shmt_add_number(out, bytes, 6, 1, 100 * share);
+    shmt_add(out, bytes, " %% of ");
+}
+
+static void add_waiting(char *out, size_t bytes, const struct shmtrain_report *r) {
+    const uint32_t whom = r->wait_fraction >= 0.01 ? mostly_for(r) : UINT32_MAX;
+    add_share(out, bytes, "waiting", r->wait_fraction);
+    shmt_add(out, bytes, "the workers' time");
+    if (whom != UINT32_MAX) shmt_add(out, bytes, ", mostly for worker %" PRIu32, whom);
+    shmt_add(out, bytes, "\n");
+}
+
+static void add_late(char *out, size_t bytes, const struct shmtrain_report *r) {
+    const double all = (double)r->examples;
+    if (r->dropped > 0) {
+        add_share(out, bytes, "dropped", (double)r->dropped / fmax(all, (double)r->dropped));
+        shmt_add(out, bytes, "the examples came too late\n");
+    }
+    if (r->folded > 0) {
+        add_share(out, bytes, "folded", (double)r->folded / fmax(all, (double)r->folded));
+        shmt_add(out, bytes, "the examples came too late, and into a later update\n");
+    }
+}
+
+static void add_merging(char *out, size_t bytes, const struct shmtrain_report *r) {
+    char merges[16];
+    if (r->merges == 0) return;
+    add_share(out, bytes, "merging", r->merge_fraction);
+    shmt_add(out, bytes, "the workers' time, %s merge%s\n", shmt_short_number((double)r->merges, merges),
+             shmt_plural(r->merges));
+}
+
+void shmt_add_costs(char *out, size_t bytes, const struct shmtrain_report *r) {
+    add_delay(out, bytes, r);
+    add_waiting(out, bytes, r);
+    add_merging(out, bytes, r);
+    add_late(out, bytes, r);
+}
+
+/* ---- the workers ---- */
+
+/* Which columns have anything in them. */
+struct columns {
+    int merging, delay, late, waits;
+};
+
+/* A place of a guest that nobody has taken, between others. */
+static int is_empty(const struct shmtrain_worker_report *w) { return w->joined && w->examples == 0; }
+
+static struct columns columns_of(const struct shmtrain_report *r) {
+    struct columns c = {0};
+    for (uint32_t i = 0; i < r->n_workers; i++) {
+        const struct shmtrain_worker_report *w = &r->worker[i];
+        c.merging |= w->merge_seconds > 0;
+        c.delay |= !isnan(w->delay) && w->delay > 0;
+        c.late |= w->dropped + w->folded > 0;
+        c.waits |= w->n_waited_for > 0;
+    }
+    return c;
+}
+
+static void add_heading(char *out, size_t bytes, const struct columns *c) {
+    shmt_add(out, bytes, "worker   examples  computing  waiting");
+    if (c->merging) shmt_add(out, bytes, "  merging");
+    if (c->delay) shmt_add(out, bytes, "      delay");
+    if (c->late) shmt_add(out, bytes, "     late");
+    if (c->waits) shmt_add(out, bytes, "  waits for");
+    shmt_add(out, bytes, "\n");
+}
+
+/* Of the time that a worker trained, waits at the ends of epochs included. */
+static void add_part(char *out, size_t bytes, int width, double seconds, const struct shmtrain_worker_report *w) {
+    const double all = w->compute_seconds + w->merge_seconds + waited(w), part = all > 0 ? 100 * seconds / all : 0;
+    shmt_add(out, bytes, "  %*.1f %%", width - 2, part > 0 ? fmin(part, 100) : 0);
+}
+
+static void add_waits(char *out, size_t bytes, const struct shmtrain_worker_report *w) {
+    for (uint32_t k = 0; k < w->n_waited_for && k < MOST_NAMES; k++)
+        shmt_add(out, bytes, "%s%" PRIu32, k > 0 ? " " : "  ", w->waited_for[k].worker);
+}
+
+static void add_row(char *out, size_t bytes, const struct shmtrain_report *r, uint32_t i, const struct columns *c) {
+    const struct shmtrain_worker_report *w = &r->worker[i];
+    const double late = (double)w->dropped + (double)w->folded;
+    char examples[16], delay[16] = "-";
+    if (!isnan(w->delay)) shmt_grouped_number(w->delay, delay);
+    shmt_add(out, bytes, "%6" PRIu32 "%c %9s", i, w->joined ? '+' : ' ', shmt_short_number((double)w->examples, examples));
+    add_part(out, bytes, 9, w->compute_seconds, w);
+    add_part(out, bytes, 7, waited(w), w);
+    if (c->merging) add_part(out, bytes, 7, w->merge_seconds, w);
+    if (c->delay) shmt_add(out, bytes, "  %9.9s", delay);
+    if (c->late) shmt_add(out, bytes, "  %5.1f %%", late > 0 ? 100 * late / fmax(late, (double)w->examples) : 0);
+    if (c->waits) add_waits(out, bytes, w);
+    shmt_add(out, bytes, "\n");
+}
+
+/* The one with the most computing for each example, from worker `from` on. */
+static uint32_t slowest(const struct shmtrain_report *r, uint32_t from) {
+    uint32_t found = from;
+    double most = -1;
+    for (uint32_t i = from; i < r->n_workers; i++) {
+        const struct shmtrain_worker_report *w = &r->worker[i];
+        const double each = w->examples > 0 ? w->compute_seconds / (double)w->examples : -1;
+        if (each <= most) continue;
+        most = each;
+        found = i;
+    }
+    return found;
+}
+
+void shmt_add_workers(char *out, size_t bytes, const struct shmtrain_report *r) {
+    const struct columns c = columns_of(r);
+    uint32_t i, n_rows = 0, joined = 0;
+    if (r->n_workers < 2) return;
+    add_heading(out, bytes, &c);
+    for (i = 0; i < r->n_workers; i++) {
+        const struct shmtrain_worker_report *w = &r->worker[i];
+        if (is_empty(w)) continue;
+        if (++n_rows == MOST_ROWS && i + 1 < r->n_workers) break; /* its row is the slowest's */
+        add_row(out, bytes, r, i, &c);
+        joined += w->joined;
+    }
+    if (i < r->n_workers) {
+        const uint32_t found = slowest(r, i);
+        shmt_add(out, bytes, "   ...\n");
+        add_row(out, bytes, r, found, &c);
+        shmt_add(out, bytes, "%8s of workers %" PRIu32 " to %" PRIu32 ", %" PRIu32 " is the slowest\n", "", i, r->n_workers - 1,
+                 found);
+        joined += r->worker[found].joined;
+    }
+    if (joined > 0) shmt_add(out, bytes, "      + joined by name\n");
+    shmt_add(out, bytes, "\n");
+}
