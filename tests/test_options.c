@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "api/options.h"
+#include "consistency/mode.h"
 
 static struct shmt_config g_config;
 
@@ -182,6 +183,62 @@ static void defaults_are_what_they_are_said_to_be(void **state) {
     assert_string_equal(g_config.spawn, "processes");
 }
 
+/* ---- modes, as applications see them ---- */
+
+/* One option of a mode's axes, on the policy. */
+static void put_axis(struct shmt_policy *p, const char *option, const char *value) {
+    struct shmt_error e = {0};
+    int rc = 0;
+    if (strcmp(option, "--write") == 0)
+        rc = shmt_write_parse(value, &p->write, &e);
+    else if (strcmp(option, "--staleness") == 0)
+        rc = shmt_config_staleness(value, &p->staleness) ? 0 : -1;
+    else if (strcmp(option, "--quorum") == 0)
+        p->quorum = (uint32_t)strtoul(value, NULL, 10);
+    else if (strcmp(option, "--late") == 0)
+        rc = shmt_late_parse(value, &p->late, &e);
+    else if (strcmp(option, "--replicas") == 0)
+        rc = shmt_replicas_parse(value, &p->replicas, &e);
+    else if (strcmp(option, "--merge-every") == 0)
+        p->merge_every = (uint32_t)strtoul(value, NULL, 10);
+    else if (strcmp(option, "--merge") == 0)
+        rc = shmt_merge_parse(value, &p->merge, &e);
+    else
+        fail_msg("\"%s\" is no axis", option);
+    if (rc != 0) fail_msg("%s %s: %s", option, value, e.text);
+}
+
+/* With the number 3 for the letter, whatever it means. */
+static void a_mode_is_what_its_axes_say(void **state) {
+    const struct shmtrain_mode *m;
+    size_t i = 0;
+    (void)state;
+    for (; (m = shmtrain_mode_at(i)); i++) {
+        struct shmt_policy mode, axes = {0};
+        struct shmt_error e = {0};
+        char form[32], text[256];
+        const size_t n = strcspn(m->form, ":");
+        const char *letter = m->form[n] ? m->form + n + 1 : "";
+        assert_true(strncmp(m->form, m->name, n) == 0 && m->name[n] == '\0');
+        assert_true((letter[0] != '\0') == (m->number[0] != '\0') && (letter[0] != '\0') == (m->standard[0] != '\0'));
+        assert_true(m->about[0] && m->known_as[0]);
+        snprintf(form, sizeof form, letter[0] ? "%s:3" : "%s", m->name);
+        assert_int_equal(shmt_mode_parse(form, &mode, &e), 0);
+        snprintf(text, sizeof text, "%s", m->axes);
+        for (char *option = strtok(text, " "); option; option = strtok(NULL, " ")) {
+            const char *value = strtok(NULL, " ");
+            assert_non_null(value);
+            const bool is_number = letter[0] && strcmp(value, letter) == 0;
+            if (is_number) assert_string_equal(option + 2, m->number);
+            put_axis(&axes, option, is_number ? "3" : value);
+        }
+        if (!shmt_policy_equal(&mode, &axes)) fail_msg("mode %s is not %s", m->name, m->axes);
+        assert_ptr_equal(shmtrain_mode_at(i), m);
+    }
+    assert_true(i >= 6);
+    assert_null(shmtrain_mode_at(SIZE_MAX));
+}
+
 /* ---- setting ---- */
 
 static void what_is_set_is_what_is_there(void **state) {
@@ -341,6 +398,7 @@ int main(void) {
         TEST(every_field_of_the_configuration_has_a_row),
         TEST(every_default_may_be_typed),
         TEST(defaults_are_what_they_are_said_to_be),
+        TEST(a_mode_is_what_its_axes_say),
         TEST(what_is_set_is_what_is_there),
         TEST(what_is_refused_is_told_with_what_is_expected_and_changes_nothing),
         TEST(refusals_read_well),

@@ -10,13 +10,24 @@
 #define MOST_LINES   24
 #define MOST_COLUMNS 80
 
+/* What people see, with the library's own lists in it. */
+static const char *seen(const struct topic *t) {
+    static char text[8192];
+    FILE *out = fmemopen(text, sizeof text, "w");
+    assert_non_null(out);
+    topic_print(t, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
 static void texts_fit_a_screen(void **state) {
     (void)state;
     const struct topic *t;
     for (size_t i = 0; (t = topic_at(i)); i++) {
         unsigned lines = 0;
-        assert_true(t->text[0] != '\0' && t->text[strlen(t->text) - 1] == '\n');
-        for (const char *at = t->text; *at; at += strcspn(at, "\n") + 1, lines++) {
+        const char *text = seen(t);
+        assert_true(text[0] != '\0' && text[strlen(text) - 1] == '\n');
+        for (const char *at = text; *at; at += strcspn(at, "\n") + 1, lines++) {
             const size_t n = strcspn(at, "\n");
             if (n > MOST_COLUMNS) fail_msg("%s: %zu columns: %.*s", t->name, n, (int)n, at);
             for (size_t k = 0; k < n; k++) assert_in_range((unsigned char)at[k], ' ', '~'); /* for every locale */
@@ -28,8 +39,8 @@ static void texts_fit_a_screen(void **state) {
 
 static void a_topic_is_found_by_its_name(void **state) {
     (void)state;
-    const char *const names[] = {"modes", "optimizers", "data",     "models",      "numa",
-                                 "named", "output",     "progress", "environment", "exit"};
+    const char *const names[] = {"modes", "axes",   "optimizers", "data",        "models", "numa",
+                                 "named", "output", "progress",   "environment", "exit"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_non_null(topic_named(names[i]));
         assert_string_equal(topic_named(names[i])->name, names[i]);
@@ -54,7 +65,7 @@ static void options_that_are_named_exist(void **state) {
     const struct topic *t;
     unsigned n = 0;
     for (size_t i = 0; (t = topic_at(i)); i++)
-        for (const char *at = t->text; (at = strstr(at, "--")); n++) {
+        for (const char *at = seen(t); (at = strstr(at, "--")); n++) {
             char name[32] = "";
             at += 2;
             for (size_t k = 0;
@@ -70,9 +81,12 @@ static void choices_that_are_named_are_taken(void **state) {
     (void)state;
     static const struct {
         const char *topic, *option, *words;
-    } CHOICES[] = {{"modes", "mode", "async sync"},
-                   {"modes", "write", "racy atomic locked aggregate"},
-                   {"modes", "staleness", "0 inf"},
+    } CHOICES[] = {{"modes", "mode", "async sync ssp backup local node"},
+                   {"axes", "write", "racy atomic locked aggregate"},
+                   {"axes", "staleness", "0 inf"},
+                   {"axes", "late", "drop fold"},
+                   {"axes", "replicas", "worker node"},
+                   {"axes", "merge", "mean sum elastic"},
                    {"optimizers", "optimizer", "sgd momentum adagrad adam ftrl"},
                    {"optimizers", "schedule", "constant inverse step cosine auto"},
                    {"numa", "numa", "auto interleave bind off"},
@@ -87,14 +101,27 @@ static void choices_that_are_named_are_taken(void **state) {
             snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
             at += strcspn(at, " ");
             at += strspn(at, " ");
-            assert_non_null(strstr(topic_named(CHOICES[i].topic)->text, word));
+            assert_non_null(strstr(seen(topic_named(CHOICES[i].topic)), word));
             assert_int_equal(shmtrain_store_set(store, CHOICES[i].option, word), 0);
         }
     }
     const struct shmtrain_model *model;
     for (size_t i = 0; (model = shmtrain_store_model_at(store, i)); i++)
-        assert_non_null(strstr(topic_named("models")->text, model->name));
+        assert_non_null(strstr(seen(topic_named("models")), model->name));
     shmtrain_store_destroy(store);
+}
+
+/* A mode of a file of its own is in the help without a word of anybody's. */
+static void every_mode_is_in_the_help(void **state) {
+    (void)state;
+    const char *text = seen(topic_named("modes"));
+    const struct shmtrain_mode *m;
+    for (size_t i = 0; (m = shmtrain_mode_at(i)); i++) {
+        char line[32];
+        snprintf(line, sizeof line, "\n  %-9s ", m->form);
+        if (!strstr(text, line)) fail_msg("there is no word about mode %s", m->name);
+    }
+    assert_null(strchr(text, '@'));
 }
 
 static void the_program_prints_each_of_them(void **state) {
@@ -107,7 +134,7 @@ static void the_program_prints_each_of_them(void **state) {
         assert_non_null(strstr(all->text[OUT], line));
         struct program *p = RUN("help", t->name);
         program_assert_status(p, 0);
-        assert_string_equal(p->text[OUT], t->text);
+        assert_string_equal(p->text[OUT], seen(t));
         assert_string_equal(p->text[ERR], "");
     }
     program_assert_refused(RUN("help", "mode"), 2, "there is no command and no topic \"mode\": did you mean modes?");
@@ -117,7 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_fit_a_screen),           cmocka_unit_test(a_topic_is_found_by_its_name),
         cmocka_unit_test(options_that_are_named_exist), cmocka_unit_test(choices_that_are_named_are_taken),
-        PROGRAM_TEST(the_program_prints_each_of_them),
+        cmocka_unit_test(every_mode_is_in_the_help),    PROGRAM_TEST(the_program_prints_each_of_them),
     };
     return cmocka_run_group_tests_name("topics", tests, program_make_folder, program_remove_folder);
 }

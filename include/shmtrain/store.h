@@ -67,6 +67,20 @@ struct shmtrain_option {
 /* Option number i, from 0; NULL behind the last. Any thread, any time. */
 SHMTRAIN_API const struct shmtrain_option *shmtrain_option_at(size_t i);
 
+/* A name for a point of the consistency space: what option `mode` takes, and what it stands for. */
+struct shmtrain_mode {
+    const char *name;     /* "ssp" */
+    const char *form;     /* "ssp:S", with a letter for the number that it takes; without one, the name */
+    const char *about;    /* what it does, in a few words */
+    const char *known_as; /* in the literature */
+    const char *axes;     /* the options that it is short for: "--write atomic --staleness S" */
+    const char *number;   /* which of them its number is: "staleness", "quorum", "merge-every"; "": it takes none */
+    const char *standard; /* the number where none is given, in words: "4"; "" */
+};
+
+/* Mode number i, from 0; NULL behind the last. Any thread, any time. */
+SHMTRAIN_API const struct shmtrain_mode *shmtrain_mode_at(size_t i);
+
 /* Sets an option by name. Errors: _USAGE, naming the option, what was given and what is expected; nothing changes then. */
 SHMTRAIN_API int shmtrain_store_set(struct shmtrain_store *store, const char *name, const char *value);
 

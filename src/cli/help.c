@@ -122,7 +122,7 @@ int help_run(struct shmtrain_store *store, const struct arguments *a) {
     else if (command_named(word))
         help_print_command(command_named(word));
     else if (topic_named(word))
-        topic_print(topic_named(word));
+        topic_print(topic_named(word), stdout);
     else
         return refuse_page(word);
     return talk_close_output();

@@ -1,4 +1,4 @@
-/* Writes the parts of man/shmtrain.1 that are made from the program's tables: man_parts commands | options | topics. Not
+/* Writes the parts of man/shmtrain.1 that are made from the program's tables: man_parts commands | options | modes | topics. Not
  * installed: tests/check_man compares the page with what this prints, and `make man-page` writes it anew. */
 #include <stdbool.h>
 #include <stdio.h>
@@ -101,6 +101,32 @@ static void put_topics(void) {
     printf(".El\n");
 }
 
+/* "--write racy --staleness S", an option in each line; the last one ends a sentence. */
+static void put_axes(const char *axes) {
+    for (const char *at = axes; *at;) {
+        const size_t name = strcspn(at, " "), value = strcspn(at + name + 1, " ");
+        const char *argument = at + name + 1, *next = argument + value + strspn(argument + value, " ");
+        const char *macro = value == 1 && argument[0] >= 'A' && argument[0] <= 'Z' ? "Ar" : "Cm";
+        printf(".Fl \\%.*s %s %.*s%s\n", (int)name - 1, at + 1, macro, (int)value, argument, *next ? "" : " .");
+        at = next;
+    }
+}
+
+static void put_modes(void) {
+    const struct shmtrain_mode *m;
+    printf(".Bl -tag -width Ds\n");
+    for (size_t i = 0; (m = shmtrain_mode_at(i)); i++) {
+        printf(".It Cm %s\n", m->form);
+        put_capital(m->about);
+        printf("Known as ");
+        put_text(m->known_as);
+        printf(".\nShort for\n");
+        put_axes(m->axes);
+        if (m->standard[0]) printf("Without a number it is %s.\n", m->standard);
+    }
+    printf(".El\n");
+}
+
 int main(int argc, char **argv) {
     const char *part = argc == 2 ? argv[1] : "";
     if (strcmp(part, "commands") == 0) {
@@ -110,8 +136,10 @@ int main(int argc, char **argv) {
         put_options(arguments_option_at);
     } else if (strcmp(part, "topics") == 0) {
         put_topics();
+    } else if (strcmp(part, "modes") == 0) {
+        put_modes();
     } else {
-        fprintf(stderr, "usage: man_parts commands | options | topics\n");
+        fprintf(stderr, "usage: man_parts commands | options | modes | topics\n");
         return 2;
     }
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;

@@ -1,29 +1,42 @@
 /* The texts of shmtrain help TOPIC: see topics.h. Who changes what an option does looks here, too. */
 #include "cli/topics.h"
 
+#include <shmtrain/store.h>
 #include <stdio.h>
 #include <string.h>
 
+#define MODES "@modes\n" /* in a text: the list of modes, as the library has it */
+
 /* clang-format off */
 static const struct topic TOPICS[] = {
-{"modes", "async, sync, and the choices behind them",
-"Consistency: what becomes of updates that many workers make at once\n"
+{"modes", "async, sync, and what lies between them",
+"What becomes of updates that many workers make at once\n"
 "\n"
-"--mode is a name for a pair of choices:\n"
-"  async  --write racy --staleness inf     Hogwild!: update at once, never wait\n"
-"  sync   --write aggregate --staleness 0  one update per batch, of all gradients\n"
+MODES
+"Where no mode is named, its axes decide (--replicas worker: local), or else the\n"
+"model: sync if its gradients are dense (softmax), async if they are sparse.\n"
+"An axis that is named counts more than the mode: --mode ssp:4 --write locked.\n"
+"Each axis: shmtrain help axes.\n"},
+
+{"axes", "the choices that modes are names for",
+"The axes of the consistency space. Modes are points in it: shmtrain help modes\n"
 "\n"
-"--write: how updates of one parameter combine\n"
-"  racy       plain stores; of two at the same moment one may be lost\n"
-"             (--count-lost 1 estimates how many are)\n"
-"  atomic     each number by compare-and-swap: nothing is lost\n"
-"  locked     each row under a lock, dense tables 1,024 numbers at a time\n"
-"  aggregate  gradients are added up, and their mean is applied once per batch\n"
+"--write racy       plain stores; of two at the same moment one may be lost\n"
+"        atomic     each number by compare-and-swap: nothing is lost\n"
+"        locked     each row under a lock, dense tables 1,024 numbers at a time\n"
+"        aggregate  gradients are added up, and one update takes their mean\n"
 "In the first three, weights change while others read them.\n"
-"\n"
-"--staleness: how many clocks a worker may be ahead of the slowest one\n"
-"  0     wait for all after each work item (--item) or batch (-b)\n"
-"  inf   never wait, except at the end of an epoch; not with aggregate\n"
+"--staleness S      after each clock (item, batch) a worker waits for those who\n"
+"                   are more than S clocks behind; inf: for nobody\n"
+"--quorum K         aggregate: an update waits for K workers' gradients only;\n"
+"                   what comes late is dropped, or becomes part of its worker's\n"
+"                   next gradient (--late drop, fold)\n"
+"--replicas worker  each worker trains a copy of the parameters, or each NUMA\n"
+"                   node (node), and every --merge-every H clocks they are\n"
+"--merge mean       averaged,\n"
+"        sum        all changes are added to the common copy, or\n"
+"        elastic    copies and common copy go a step towards one another.\n"
+"With --staleness 0 all meet to merge, else each merges by itself.\n"
 "\n"
 "sync gives the same parameters, bit by bit, for every -w and -t: compare the\n"
 "line \"parameters\" of two runs. It cuts a batch into parts (--chunks); workers\n"
@@ -247,4 +260,36 @@ void topics_print_list(void) {
     for (size_t i = 0; i < N_TOPICS; i++) printf("  %-22s %s\n", TOPICS[i].name, TOPICS[i].about);
 }
 
-void topic_print(const struct topic *topic) { fputs(topic->text, stdout); }
+/* Words, in lines from column INDENT on. */
+static void put_words(FILE *out, const char *words) {
+    enum { WIDTH = 80, INDENT = 12 };
+    size_t column = INDENT;
+    for (size_t n; *words; words += n + strspn(words + n, " ")) {
+        n = strcspn(words, " ");
+        if (column > INDENT && column + 1 + n > WIDTH) {
+            fprintf(out, "\n%*s", INDENT, "");
+            column = INDENT;
+        }
+        column += (size_t)fprintf(out, "%s%.*s", column > INDENT ? " " : "", (int)n, words);
+    }
+    fprintf(out, "\n");
+}
+
+static void put_modes(FILE *out) {
+    const struct shmtrain_mode *m;
+    for (size_t i = 0; (m = shmtrain_mode_at(i)); i++) {
+        char words[256];
+        fprintf(out, "  %-9s ", m->form);
+        snprintf(words, sizeof words, "%s; %s", m->about, m->known_as);
+        put_words(out, words);
+        fprintf(out, "%12s", "");
+        put_words(out, m->axes);
+    }
+}
+
+void topic_print(const struct topic *topic, FILE *out) {
+    const char *modes = strstr(topic->text, MODES);
+    fprintf(out, "%.*s", modes ? (int)(modes - topic->text) : 0, topic->text);
+    if (modes) put_modes(out);
+    fputs(modes ? modes + strlen(MODES) : topic->text, out);
+}
