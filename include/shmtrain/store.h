@@ -192,8 +192,8 @@ SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *
 SHMTRAIN_API int shmtrain_store_save(struct shmtrain_store *store, const char *path);
 
 /* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read there
- * (the data, labels that are found by its name, what options `valid` and `weights` name), under whatever name. `data` NULL:
- * what options name only. What cannot be read is no error here. */
+ * (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`, `metrics`), under
+ * whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
 SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
 
 /* Reads a model file that shmtrain_store_save has written: its tables, parameters and model. Errors: _DATA (no model file,

@@ -34,6 +34,11 @@ static bool is_file(const char *path, const struct stat *file) {
     return stat(path, &s) == 0 && s.st_dev == file->st_dev && s.st_ino == file->st_ino;
 }
 
+bool shmt_output_is_same(const char *a, const char *b) {
+    struct stat file;
+    return strcmp(a, b) == 0 || (stat(a, &file) == 0 && S_ISREG(file.st_mode) && is_file(b, &file));
+}
+
 static int refuse(const char *path, const char *as, const char *name, struct shmt_error *e) {
     char path_shown[SHMT_NAME_SHOWN], name_shown[SHMT_NAME_SHOWN];
     shmt_show_name(path, path_shown);
@@ -52,7 +57,22 @@ int shmt_output_check(struct shmtrain_store *store, const char *data, const char
     return 0;
 }
 
+/* What the run writes by itself would be replaced, or replace what is saved. */
+static int check_written(struct shmtrain_store *store, const char *path) {
+    const struct {
+        const char *path, *as;
+    } written[] = {{store->config.trace, "the trace"}, {store->config.metrics, "metrics"}};
+    char shown[SHMT_NAME_SHOWN];
+    shmt_show_name(path, shown);
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        if (written[i].path[0] && shmt_output_is_same(path, written[i].path))
+            return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s is written as %s, too: name another file", shown,
+                             written[i].as);
+    return 0;
+}
+
 int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path) {
-    const int rc = shmt_call_idle(store);
+    int rc = shmt_call_idle(store);
+    if (rc == 0) rc = check_written(store, path);
     return rc < 0 ? rc : shmt_output_check(store, data, path);
 }

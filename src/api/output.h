@@ -2,9 +2,14 @@
 #ifndef SHMT_API_OUTPUT_H
 #define SHMT_API_OUTPUT_H
 
+#include <stdbool.h>
+
 struct shmtrain_store;
 
 /* As shmtrain_store_check_output, also while the store is busy with the run that it is about: for files that it writes. */
 int shmt_output_check(struct shmtrain_store *store, const char *data, const char *path);
+
+/* Whether both names are those of one file; neither need be there. */
+bool shmt_output_is_same(const char *a, const char *b);
 
 #endif

@@ -44,7 +44,7 @@ static const char *name_of(const struct shmt_spec *spec, uint32_t kind) {
 int shmt_trace_check(struct shmtrain_store *store, const char *data) {
     const char *path = store->config.trace;
     if (path[0] == '\0') return 0;
-    if (strcmp(path, store->config.metrics) == 0)
+    if (store->config.metrics[0] && shmt_output_is_same(path, store->config.metrics))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--trace and --metrics would write to the same file: name two");
     const int rc = shmt_output_check(store, data, path);
     return rc < 0 ? rc : shmt_replace_check(path, "the trace", &store->error);
@@ -212,8 +212,9 @@ static void put_other(struct writing *w) {
                                            {.key = "workers", .number = store->spec.n_workers},
                                            {.key = "events", .number = w->events},
                                            {.key = "events_lost", .number = w->lost},
-                                           {.key = "failure", .text = store->error.status < 0 ? store->error.text : ""}};
-    shmt_trace_json_end(&w->json, other, sizeof other / sizeof *other);
+                                           {.key = "failure", .text = store->error.text}};
+    const uint32_t n = sizeof other / sizeof *other;
+    shmt_trace_json_end(&w->json, other, store->error.status < 0 ? n : n - 1);
 }
 
 static void put_all(struct writing *w, FILE *out) {
