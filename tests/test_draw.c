@@ -246,6 +246,51 @@ static void workers_that_joined_are_counted(void **state) {
     free(d.text);
 }
 
+static void merging_has_a_part_of_the_bar(void **state) {
+    (void)state;
+    struct draw_worker worker[1];
+    struct draw_state s = middle(1);
+    memcpy(worker, s.worker, sizeof worker);
+    worker[0].compute = 0.5;
+    worker[0].merge = 0.25;
+    s.worker = worker;
+    s.merges = true;
+    s.evaluates = false;
+    struct drawn d = draw(&s, &ASCII_80);
+    assert_has(d.line[2], "1 worker   # computing 50 %   _ waiting 13 %   + merging 25 %");
+    assert_int_equal(count(d.line[3], "#"), 36); /* of 71 cells */
+    assert_int_equal(count(d.line[3], "+"), 17); /* 53 for both */
+    assert_int_equal(count(d.line[3], "_"), 9);
+    free(d.text);
+    d = draw(&s, &BLOCKS_80);
+    assert_int_equal(count(d.line[3], "▄"), 17);
+    free(d.text);
+}
+
+static void delays_and_late_gradients_stand_where_there_is_room(void **state) {
+    (void)state;
+    struct draw_state s = middle(4);
+    s.delay = 7031;
+    struct drawn d = draw(&s, &ASCII_80);
+    assert_string_equal(d.line[2], "4 workers   # computing 75 %   _ waiting 13 %   . evaluating 12 %   delay 7.03 k");
+    free(d.text);
+    s.evaluates = false;
+    s.dropped = 0.124;
+    d = draw(&s, &ASCII_80);
+    assert_string_equal(d.line[2], "4 workers   # computing 75 %   _ waiting 13 %   dropped 12 %   delay 7.03 k");
+    free(d.text);
+    s.dropped = 0;
+    s.folded = 0.031;
+    d = draw(&s, &ASCII_80);
+    assert_has(d.line[2], "waiting 13 %   folded 3.1 %   delay 7.03 k");
+    free(d.text);
+    s.delay = 0; /* of everybody who waits for all others: nothing to say */
+    s.folded = 0;
+    d = draw(&s, &ASCII_80);
+    assert_has(d.line[2], "waiting 13 %          ");
+    free(d.text);
+}
+
 /* ---- pieces ---- */
 
 static void short_numbers_have_six_columns(void **state) {
@@ -301,6 +346,8 @@ int main(void) {
         cmocka_unit_test(few_workers_stand_in_a_grid),
         cmocka_unit_test(too_many_workers_are_summed_up_and_shown_as_one_character_each),
         cmocka_unit_test(workers_that_joined_are_counted),
+        cmocka_unit_test(merging_has_a_part_of_the_bar),
+        cmocka_unit_test(delays_and_late_gradients_stand_where_there_is_room),
         cmocka_unit_test(short_numbers_have_six_columns),
         cmocka_unit_test(a_pen_cuts_between_characters),
         cmocka_unit_test(words_say_the_same_in_one_line),

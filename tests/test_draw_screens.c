@@ -44,8 +44,9 @@ static void the_strangest_numbers_fit(void **state) {
         for
             EACH(i, numbers) {
                 const double x = numbers[i];
-                const struct draw_worker worker[2] = {{.rank = 4095, .examples_per_second = x, .compute = x, .wait = x},
-                                                      {.rank = 4096, .examples_per_second = 1, .compute = 1, .wait = x}};
+                const struct draw_worker worker[2] = {
+                    {.rank = 4095, .examples_per_second = x, .compute = x, .wait = x, .merge = x},
+                    {.rank = 4096, .examples_per_second = 1, .compute = 1, .wait = x}};
                 const double losses[2] = {x, 1};
                 const struct draw_state s = {.epoch = 1000000,
                                              .epochs = 1000000,
@@ -55,6 +56,10 @@ static void the_strangest_numbers_fit(void **state) {
                                              .seconds_left = x,
                                              .losses_before = losses,
                                              .n_before = 2,
+                                             .merges = true,
+                                             .delay = x,
+                                             .dropped = x,
+                                             .folded = x,
                                              .worker = worker,
                                              .n_workers = 2};
                 const struct draw_screen screen = {.columns = WIDTHS[w], .rows = 24, .blocks = true};

@@ -161,6 +161,29 @@ static void evaluation_is_spoken_of_where_there_is_some(void **state) {
     follow_fini(&f);
 }
 
+static void what_asynchrony_costs_is_of_the_whole_run(void **state) {
+    (void)state;
+    struct follow f;
+    struct shmtrain_report report = {.merge_every = 4};
+    const struct shmtrain_worker_progress worker[2] = {{.here = 1, .examples = 300, .merge_fraction = 0.25},
+                                                       {.here = 0, .examples = 100}}; /* it has left */
+    struct shmtrain_progress now = {.seconds = 1, .n_workers = 2, .worker = worker, .delay = 7, .dropped = 100, .folded = 40};
+    follow_init(&f);
+    assert_true(isnan(f.state.delay));
+    assert_int_equal(follow_update(&f, &report, &now, false), 0);
+    assert_true(f.state.merges);
+    assert_near(f.state.worker[0].merge, 0.25, 0);
+    assert_near(f.state.delay, 7, 0);
+    assert_near(f.state.dropped, 0.25, 0);
+    assert_near(f.state.folded, 0.1, 0);
+    report.merge_every = 0;
+    now.delay = NAN; /* nobody measures it */
+    assert_int_equal(follow_update(&f, &report, &now, false), 0);
+    assert_false(f.state.merges);
+    assert_true(isnan(f.state.delay));
+    follow_fini(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(speeds_are_smoothed),
@@ -169,6 +192,7 @@ int main(void) {
         cmocka_unit_test(a_pause_leaves_speeds_as_they_were),
         cmocka_unit_test(an_epoch_that_is_over_is_not_shown_any_more),
         cmocka_unit_test(evaluation_is_spoken_of_where_there_is_some),
+        cmocka_unit_test(what_asynchrony_costs_is_of_the_whole_run),
     };
     return cmocka_run_group_tests_name("follow", tests, deadline, NULL);
 }

@@ -3,7 +3,7 @@
  *
  *     epoch  3/10  41 %  ━━━━ ━━━━ ━╸── ──── ──── ──── ──── ──── ──── ────  1 min 20 s left
  *     1.23 M examples/s   loss 0.31245   by epoch █▅▃▂▁ ↓ 0.01230
- *     4 workers   ▆ computing 87 %   ▁ waiting 11 %   · evaluating 2 %
+ *     4 workers   ▆ computing 87 %   ▁ waiting 11 %   · evaluating 2 %   delay 7.03 k
  *     0 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   154 k   1 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   151 k
  *     2 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁·   149 k   3 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁   158 k
  *
@@ -21,7 +21,7 @@ struct draw_worker {
     uint32_t rank;
     bool joined; /* by name */
     double examples_per_second;
-    double compute, wait; /* shares of its time; with draw_state.evaluates, what is missing is evaluation */
+    double compute, wait, merge; /* shares of its time; with draw_state.evaluates, what is missing is evaluation */
 };
 
 /* Numbers that are not known are NaN. */
@@ -32,6 +32,9 @@ struct draw_state {
     const double *losses_before; /* (n_before): of the epochs that are done, the oldest first */
     size_t n_before;
     bool evaluates;                   /* after each epoch, on validation data */
+    bool merges;                      /* replicas */
+    double delay;                     /* mean, in updates */
+    double dropped, folded;           /* shares of the examples so far */
     const struct draw_worker *worker; /* (n_workers): those that are there */
     uint32_t n_workers;
 };

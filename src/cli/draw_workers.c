@@ -2,6 +2,7 @@
  * fits; else the least, the middle and the most of them, and each worker as one character. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/draw_priv.h"
 
@@ -15,11 +16,11 @@
 
 /* What stands for each kind of time: high for work, low for waiting, so that it is understood without colours, too. */
 struct glyphs {
-    const char *compute, *wait, *other;
+    const char *compute, *merge, *wait, *other;
 };
 
 static const struct glyphs *glyphs(const struct draw_screen *screen) {
-    static const struct glyphs BLOCKS = {"▆", "▁", "·"}, ASCII = {"#", "_", "."};
+    static const struct glyphs BLOCKS = {"▆", "▄", "▁", "·"}, ASCII = {"#", "+", "_", "."};
     return screen->blocks ? &BLOCKS : &ASCII;
 }
 
@@ -34,23 +35,46 @@ static void draw_share(struct pen *pen, enum pen_colour colour, const char *glyp
     pen_format(pen, PEN_PLAIN, " %s", text);
 }
 
+/* What asynchrony costs, where there is anything to say and room to say it. Losses of work come first. */
+static void draw_costs(const struct draw_state *s, struct pen *pen) {
+    char text[64], delay[16];
+    const struct {
+        const char *word;
+        double share;
+    } late[] = {{"dropped", s->dropped}, {"folded", s->folded}};
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+        if (!(late[i].share > 0)) continue;
+        snprintf(text, sizeof text, "   %s %.*f %%", late[i].word, late[i].share < 0.0995 ? 1 : 0,
+                 100 * draw_clamped(late[i].share));
+        if (pen_left(pen) >= pen_width(text)) pen_text(pen, PEN_PLAIN, text);
+    }
+    if (!(s->delay > 0)) return;
+    const char *number = pen_short(s->delay, delay);
+    snprintf(text, sizeof text, "   delay %s", number + strspn(number, " "));
+    if (pen_left(pen) >= pen_width(text)) pen_text(pen, PEN_PLAIN, text);
+}
+
 static void draw_heading(const struct draw_state *s, const struct draw_screen *screen, struct pen *pen) {
-    double compute = 0, wait = 0;
+    double compute = 0, wait = 0, merge = 0;
     unsigned joined = 0;
     for (uint32_t i = 0; i < s->n_workers; i++) {
         compute += draw_clamped(s->worker[i].compute);
         wait += draw_clamped(s->worker[i].wait);
+        merge += draw_clamped(s->worker[i].merge);
         joined += s->worker[i].joined;
     }
     const int computing = (int)lround(100 * compute / s->n_workers), waiting = (int)lround(100 * wait / s->n_workers);
-    const int other = computing + waiting < 100 ? 100 - computing - waiting : 0;
+    const int merging = (int)lround(100 * merge / s->n_workers), known = computing + waiting + merging;
+    const int other = known < 100 ? 100 - known : 0;
     const bool words = screen->columns >= WORDY;
     pen_format(pen, PEN_BOLD, "%u", s->n_workers);
     pen_text(pen, PEN_DIM, s->n_workers == 1 ? " worker" : " workers");
     if (joined > 0) pen_format(pen, PEN_DIM, words ? " (%u joined)" : " (%u)", joined);
     draw_share(pen, PEN_GREEN, glyphs(screen)->compute, words ? "computing" : "", computing);
     draw_share(pen, PEN_YELLOW, glyphs(screen)->wait, words ? "waiting" : "", waiting);
+    if (s->merges) draw_share(pen, PEN_CYAN, glyphs(screen)->merge, words ? "merging" : "", merging);
     if (s->evaluates) draw_share(pen, PEN_DIM, glyphs(screen)->other, words ? "evaluating" : "", other);
+    if (words) draw_costs(s, pen);
 }
 
 /* ---- a bar for each ---- */
@@ -79,12 +103,23 @@ static bool lay_out(const struct draw_state *s, unsigned columns, unsigned lines
 static void draw_worker(const struct draw_worker *w, const struct grid *grid, const struct draw_screen *screen,
                         struct pen *pen) {
     char rate[16];
-    const unsigned compute = (unsigned)lround(draw_clamped(w->compute) * grid->cells);
-    const unsigned both = (unsigned)lround(draw_clamped(w->compute + w->wait) * grid->cells);
+    const struct {
+        double share;
+        enum pen_colour colour;
+        const char *glyph;
+    } part[] = {{w->compute, PEN_GREEN, glyphs(screen)->compute},
+                {w->merge, PEN_CYAN, glyphs(screen)->merge},
+                {w->wait, PEN_YELLOW, glyphs(screen)->wait},
+                {1, PEN_DIM, glyphs(screen)->other}};
+    double sum = 0;
+    unsigned drawn = 0; /* where the sums end, so that rounding never moves what comes later */
     pen_format(pen, PEN_DIM, "%*u ", (int)grid->digits, w->rank);
-    pen_repeat(pen, PEN_GREEN, glyphs(screen)->compute, compute);
-    pen_repeat(pen, PEN_YELLOW, glyphs(screen)->wait, both > compute ? both - compute : 0);
-    pen_repeat(pen, PEN_DIM, glyphs(screen)->other, grid->cells - (both > compute ? both : compute));
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        sum += draw_clamped(part[i].share);
+        const unsigned end = (unsigned)lround(draw_clamped(sum) * grid->cells);
+        pen_repeat(pen, part[i].colour, part[i].glyph, end - drawn);
+        drawn = end;
+    }
     pen_format(pen, PEN_PLAIN, " %s", pen_short(w->examples_per_second, rate));
 }
 

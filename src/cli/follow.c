@@ -9,7 +9,7 @@
 
 void follow_init(struct follow *f) {
     memset(f, 0, sizeof *f);
-    f->state.examples_per_second = f->state.loss = f->state.seconds_left = NAN;
+    f->state.examples_per_second = f->state.loss = f->state.seconds_left = f->state.delay = NAN;
 }
 
 void follow_fini(struct follow *f) {
@@ -54,7 +54,7 @@ static void approach(double *number, double to, double weight) {
 
 static void follow_worker(struct follow *f, uint32_t rank, const struct shmtrain_worker_progress *now, double weight) {
     struct draw_worker *w = &f->smooth[rank];
-    if (!f->known[rank]) *w = (struct draw_worker){.examples_per_second = NAN, .compute = NAN, .wait = NAN};
+    if (!f->known[rank]) *w = (struct draw_worker){.examples_per_second = NAN, .compute = NAN, .wait = NAN, .merge = NAN};
     f->known[rank] = true;
     w->rank = rank;
     w->joined = now->joined;
@@ -62,6 +62,7 @@ static void follow_worker(struct follow *f, uint32_t rank, const struct shmtrain
     approach(&w->examples_per_second, now->examples_per_second, weight);
     approach(&w->compute, now->compute_fraction, weight);
     approach(&w->wait, now->wait_fraction, weight);
+    approach(&w->merge, now->merge_fraction, weight);
 }
 
 static void follow_workers(struct follow *f, const struct shmtrain_progress *now, double weight) {
@@ -89,6 +90,16 @@ static int follow_losses(struct follow *f, const struct shmtrain_report *report,
     return 0;
 }
 
+/* Sums over the whole run: nothing to smooth. */
+static void follow_costs(struct draw_state *s, const struct shmtrain_report *report, const struct shmtrain_progress *now) {
+    double examples = 0;
+    for (uint32_t i = 0; i < now->n_workers; i++) examples += (double)now->worker[i].examples;
+    s->delay = now->delay;
+    s->dropped = examples > 0 ? (double)now->dropped / examples : 0;
+    s->folded = examples > 0 ? (double)now->folded / examples : 0;
+    s->merges = report->merge_every > 0;
+}
+
 static bool validates(const struct shmtrain_report *report) { return report->valid.name && report->valid.name[0] != '\0'; }
 
 int follow_update(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_progress *now, bool pause) {
@@ -103,6 +114,7 @@ int follow_update(struct follow *f, const struct shmtrain_report *report, const 
     s->share = now->all_examples > 0 ? (double)now->examples / (double)now->all_examples : 0;
     s->loss = now->loss;
     s->seconds_left = now->seconds_left;
+    follow_costs(s, report, now);
     if (weight > 0) approach(&s->examples_per_second, now->examples_per_second, weight);
     follow_workers(f, now, weight);
     return 0;

@@ -25,7 +25,7 @@ int show_open(struct show *show, struct shmtrain_store *store, const struct argu
 /* A signal that came before the run began, when there was nothing to stop yet, stops it now. */
 void show_begin(void *arg, const struct shmtrain_report *r) {
     const struct show *show = arg;
-    char text[1024];
+    char text[2048];
     if (talk_caught()) shmtrain_store_stop(show->store);
     if (show->arguments->quiet) return;
     shmtrain_report_opening(r, text, sizeof text);
@@ -66,7 +66,7 @@ void show_close(struct show *show) {
 
 int show_result(const struct show *show, const struct shmtrain_report *r, const char *saved) {
     const struct arguments *a = show->arguments;
-    char text[1024];
+    char text[4096];
     shmtrain_report_summary(r, text, sizeof text);
     if (!a->quiet) fprintf(show->out, "\n%s", text);
     if (saved && !a->quiet) fprintf(show->out, "saved       %s\n", saved);
