@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "consistency/mode.h"
 #include "math/finite.h"
+#include "ps/replicas.h"
 
 const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .write = "",
@@ -43,7 +44,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->replicas = shmt_replicas_name(policy->replicas);
     r->merge = shmt_merge_name(policy->merge);
     r->merge_every = policy->merge_every;
-    r->n_replicas = 1;
+    r->n_replicas = (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec));
     r->slow = store->job.slow ? store->slow_text : "";
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";

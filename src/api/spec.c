@@ -33,8 +33,8 @@ static const char *mode_of_config(struct shmtrain_store *store, const struct shm
     const char *mode = mode_of_axes(c);
     if (mode) return mode;
     store->mode_reason = !model         ? "the usual one for worker functions"
-                         : model->dense ? "its gradients are dense, and cost more than waiting for others"
-                                        : "its gradients are sparse, and cost less than waiting for others";
+                         : model->dense ? "gradients are dense, and cost more than waiting for others"
+                                        : "gradients are sparse, and cost less than waiting for others";
     return model && model->dense ? "sync" : "async";
 }
 
@@ -81,6 +81,12 @@ static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_po
     if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, n_seats);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)n_seats);
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : ITEM, fair));
+}
+
+/* So in rounds a batch is a whole number of items. */
+static uint32_t batch_of_config(const struct shmt_config *c, const struct shmt_policy *policy, uint32_t n_seats) {
+    const uint64_t parts = shmt_policy_has_rounds(policy) ? n_seats : 1;
+    return (uint32_t)(shmt_ceil_div(c->batch, parts) * parts);
 }
 
 /* The tree over the chunks is complete: their number is the next power of two, but never above the batch. */
@@ -168,7 +174,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_examples = n_examples,
                               .epochs = (uint32_t)c->epochs,
                               .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
-                              .batch = (uint32_t)c->batch,
+                              .batch = batch_of_config(c, &policy, crew->n_seats),
                               .n_chunks = chunks_of_config(c),
                               .policy = policy,
                               .item = item_of_config(c, &policy, n_examples, crew->n_seats),

@@ -27,8 +27,7 @@ static void add_axes(char *out, size_t bytes, const struct shmtrain_report *r) {
     }
     if (has_replicas(r)) {
         shmt_add_item(out, bytes, 0, "replicas %s", r->replicas);
-        shmt_add_item(out, bytes, 0, "merge %s", r->merge);
-        shmt_add_item(out, bytes, 0, "merge-every %" PRIu32, r->merge_every);
+        shmt_add_item(out, bytes, 0, "merge %s every %" PRIu32, r->merge, r->merge_every);
     }
     shmt_add(out, bytes, "\n");
 }
@@ -42,18 +41,22 @@ static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report 
         shmt_add_item(out, bytes, 0, "all wait for it");
 }
 
-static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
-    const int is_dense = r->blas && r->blas[0] != '\0'; /* whose products are worth it for many examples only */
+static void say_updates(char *out, size_t bytes, const struct shmtrain_report *r) {
+    const int is_dense = r->blas && r->blas[0] != '\0', is_first = !has_replicas(r);
+    if (!is_first)
+        shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of the parameters", r->n_replicas, r->n_replicas == 1 ? "y" : "ies");
     if (r->model[0] == '\0')
-        shmt_add_item(out, bytes, 1, "updates at once");
-    else if (is_dense)
-        shmt_add_item(out, bytes, 1, "updates of %" PRIu32 " example%s", r->item, shmt_plural(r->item));
+        shmt_add_item(out, bytes, is_first, "updates at once");
+    else if (is_dense) /* its products are worth it for many examples only */
+        shmt_add_item(out, bytes, is_first, "updates of %" PRIu32 " example%s", r->item, shmt_plural(r->item));
     else
-        shmt_add_item(out, bytes, 1, "updates after each example");
-    if (has_replicas(r)) {
-        shmt_add_item(out, bytes, 0, "of %" PRIu32 " cop%s", r->n_replicas, r->n_replicas == 1 ? "y" : "ies");
+        shmt_add_item(out, bytes, is_first, "updates after each example");
+}
+
+static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
+    say_updates(out, bytes, r);
+    if (has_replicas(r))
         shmt_add_item(out, bytes, 0, "merged every %" PRIu64 " examples of a worker", (uint64_t)r->merge_every * r->item);
-    }
     if (r->staleness == 0 && has_replicas(r))
         shmt_add_item(out, bytes, 0, "all meet for it");
     else if (r->staleness == 0)
