@@ -14,7 +14,6 @@
 #include "cli/talk.h"
 
 #define MAX_OPTIONS 128
-#define MAX_GIVEN   512
 #define FIRST_LONG  256 /* getopt's value of library option i is FIRST_LONG + i, of own option i OWN + i */
 #define OWN         1024
 #define OPERAND     1 /* getopt's value for what is no option */
@@ -27,11 +26,28 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"progress", 0, "HOW", "auto", "SHMTRAIN_PROGRESS", PROGRAM, "bar, plain or none; auto: a bar on a terminal"},
     {"scores", 0, NULL, "", "", PROGRAM, "predict: the model's outputs, too"},
     {"probabilities", 0, NULL, "", "", PROGRAM, "predict: the labels' probabilities, too"},
+    {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare: the modes, with commas between"},
+    {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the best final one"},
+    {"html", 0, "FILE", "", "", PROGRAM, "compare: also write a page with table and plots to FILE"},
     {"force", 0, NULL, "", "", PROGRAM, "rm: also a store that is in use"},
     {"help", 'h', NULL, "", "", PROGRAM, "this text, or that of a command"},
     {"version", 0, NULL, "", "", PROGRAM, "the version"},
 };
-enum { OWN_OUTPUT, OWN_QUIET, OWN_JSON, OWN_PROGRESS, OWN_SCORES, OWN_PROBABILITIES, OWN_FORCE, OWN_HELP, OWN_VERSION, N_OWN };
+enum {
+    OWN_OUTPUT,
+    OWN_QUIET,
+    OWN_JSON,
+    OWN_PROGRESS,
+    OWN_SCORES,
+    OWN_PROBABILITIES,
+    OWN_MODES,
+    OWN_TARGET,
+    OWN_HTML,
+    OWN_FORCE,
+    OWN_HELP,
+    OWN_VERSION,
+    N_OWN
+};
 
 const struct shmtrain_option *arguments_option_at(size_t i) { return i < N_OWN ? &OWN_OPTIONS[i] : NULL; }
 
@@ -50,7 +66,7 @@ struct given {
     const char *argument;
 };
 struct found {
-    struct given option[MAX_GIVEN];
+    struct given option[MOST_OPTIONS];
     int n;
     const char *operand[MOST_OPERANDS + 2]; /* the command's name, and one too many */
     int n_operands;
@@ -154,7 +170,7 @@ static int read_all(int argc, char **argv, struct found *out) {
             add_operand(out, optarg);
             continue;
         }
-        if (out->n == MAX_GIVEN) return talk_refuse("more than %d options", MAX_GIVEN);
+        if (out->n == MOST_OPTIONS) return talk_refuse("more than %d options", MOST_OPTIONS);
         out->option[out->n++] = (struct given){value_of(got), optarg};
     }
     while (optind < argc) add_operand(out, argv[optind++]); /* behind -- */
@@ -176,6 +192,15 @@ static void take_own(int own, const char *argument, struct arguments *out) {
             break;
         case OWN_PROGRESS:
             out->progress = argument;
+            break;
+        case OWN_MODES:
+            out->modes = argument;
+            break;
+        case OWN_TARGET:
+            out->target = argument;
+            break;
+        case OWN_HTML:
+            out->html = argument;
             break;
         case OWN_FORCE:
             out->force = true;
@@ -215,7 +240,9 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
         take_own(given->value - OWN, given->argument, out);
         return check_argument(o, given->argument);
     }
-    if (shmtrain_store_set(store, o->name, o->argument ? given->argument : "1") == 0) return check_argument(o, given->argument);
+    const struct library_option taken = {o->name, o->argument ? given->argument : "1"};
+    out->option[out->n_options++] = taken; /* as many as were found */
+    if (shmtrain_store_set(store, taken.name, taken.value) == 0) return check_argument(o, given->argument);
     return talk_refuse("--%s", shmtrain_store_message(store));
 }
 
@@ -246,7 +273,7 @@ static int refuse_mistyped(const char *word) {
 
 int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct arguments *out) {
     struct found found = {.n = 0};
-    *out = (struct arguments){.command = command_at(0)};
+    *out = (struct arguments){.command = command_at(0), .argv = argv, .argc = argc};
     int status = read_all(argc, argv, &found);
     if (status != 0) return status;
     const struct command *named = found.n_operands > 0 ? command_named(found.operand[0]) : NULL;
@@ -255,4 +282,10 @@ int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct 
     if (!named && found.n_operands > 0) status = refuse_mistyped(found.operand[0]);
     for (int i = 0; i < found.n && status == 0; i++) status = take_option(store, &found.option[i], out);
     return status != 0 ? status : take_operands(&found, named ? 1 : 0, out);
+}
+
+int arguments_configure(const struct arguments *a, struct shmtrain_store *store) {
+    int rc = shmtrain_store_set_from_environment(store);
+    for (int i = 0; i < a->n_options && rc == 0; i++) rc = shmtrain_store_set(store, a->option[i].name, a->option[i].value);
+    return rc;
 }

@@ -8,19 +8,33 @@
 #include "cli/commands.h"
 
 #define MOST_OPERANDS 3
+#define MOST_OPTIONS  512
 
-/* The program's own options; all others are the library's. */
+/* An option of the library as it was given. */
+struct library_option {
+    const char *name, *value;
+};
+
+/* The program's own options, and the library's for those who configure more than one store. */
 struct arguments {
     const struct command *command;
     bool named; /* the command was; else it is the first one, which is meant */
     bool help, version, quiet, json, scores, probabilities, force;
-    const char *output, *progress; /* NULL: not given */
+    const char *output, *progress, *modes, *target, *html; /* NULL: not given */
+    struct library_option option[MOST_OPTIONS];
+    int n_options;
+    char **argv; /* (argc): the words of the command line, perhaps in another order */
+    int argc;
     const char *operand[MOST_OPERANDS];
     int n_operands;
 };
 
 /* Parses argv into `out` and the store's options. 0, or 2 after one line on stderr. */
 int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct arguments *out);
+
+/* Gives a further store the options that the one of arguments_parse has: those of the environment and of the command line. As
+ * shmtrain_store_set. */
+int arguments_configure(const struct arguments *a, struct shmtrain_store *store);
 
 /* The program's own option number i, NULL behind the last. */
 const struct shmtrain_option *arguments_option_at(size_t i);

@@ -5,7 +5,8 @@
 
 #include "cli/near.h"
 
-#define SCORING "workers threads seed backend spawn bind " /* what scoring with a model goes by */
+#define NOT_COMPARED "-mode -name -guests -metrics -trace "     /* of one run: several would take turns at them */
+#define SCORING      "workers threads seed backend spawn bind " /* what scoring with a model goes by */
 
 static const struct command COMMANDS[] = {
     {"train", "[DATA]", "train a model (the default: \"train\" may be left out)",
@@ -32,6 +33,13 @@ static const struct command COMMANDS[] = {
      "HWLOC_SYNTHETIC=\"numa:4 core:16 pu:2\" in the environment it is the plan for\n"
      "such a machine.\n",
      "* json", 0, 1, topo_run},
+    {"compare", "[DATA]", "train in several modes, one after the other, and compare them",
+     "The same data, seeds and epochs for all: a table, loss over epochs (what an epoch\n"
+     "is worth: statistical efficiency) and loss over time (hardware efficiency, too).\n"
+     "DATA and options are those of train. With --slow 3:5x one sees who waits for a\n"
+     "slow worker, and who does not. --html FILE writes all of it as one page.\n"
+     "  shmtrain compare -w 8 --modes async,sync,ssp:4,backup:6,local:16 --slow 3:5x\n",
+     NOT_COMPARED "* modes target html json quiet progress", 0, 1, compare_run},
     {"ls", "", "list your stores that have a name",
      "A store gets a name by --name, and keeps it after its run until it is removed.\n", "json", 0, 0, ls_run},
     {"rm", "NAME", "remove a store with a name",
@@ -61,6 +69,7 @@ int command_takes(const struct command *command, const char *option, int is_own)
     const size_t n = strlen(option);
     for (const char *at = command->options; *at; at += strspn(at, " ")) {
         const size_t word = strcspn(at, " ");
+        if (word == n + 1 && *at == '-' && strncmp(at + 1, option, n) == 0) return 0;
         if ((word == n && strncmp(at, option, n) == 0) || (!is_own && word == 1 && *at == '*')) return 1;
         at += word;
     }

@@ -11,7 +11,8 @@ struct command {
     const char *name, *operands; /* "eval", "MODEL DATA" */
     const char *about;           /* a few words for the list of commands */
     const char *words;           /* more of them: lines of at most 80 columns */
-    const char *options;         /* the names of those it takes, with blanks between; "*": all of the library's */
+    const char *options;         /* the names of those it takes, with blanks between; "*": all of the library's,
+                                  but those that are named with a '-' before */
     int least, most;             /* operands */
 
     /* Does it; what it has to say is said. Returns the exit status. */
@@ -33,6 +34,7 @@ int train_run(struct shmtrain_store *store, const struct arguments *a);
 int eval_run(struct shmtrain_store *store, const struct arguments *a);
 int predict_run(struct shmtrain_store *store, const struct arguments *a);
 int topo_run(struct shmtrain_store *store, const struct arguments *a);
+int compare_run(struct shmtrain_store *store, const struct arguments *a);
 int ls_run(struct shmtrain_store *store, const struct arguments *a);
 int rm_run(struct shmtrain_store *store, const struct arguments *a);
 int join_run(struct shmtrain_store *store, const struct arguments *a);

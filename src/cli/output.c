@@ -48,19 +48,19 @@ static bool is_same_file(const char *a, const char *b) {
            of_a.st_ino == of_b.st_ino;
 }
 
-int output_check(struct shmtrain_store *store, const char *path, const char *model, const char *data) {
+int output_check(struct shmtrain_store *store, const char *option, const char *path, const char *model, const char *data) {
     if (!path) return 0;
     if (model && is_same_file(path, model)) {
-        fprintf(stderr, "shmtrain: --output %s is read as the model (%s), and would be replaced: name another file\n", path,
+        fprintf(stderr, "shmtrain: %s %s is read as the model (%s), and would be replaced: name another file\n", option, path,
                 model);
         return 2;
     }
     if (shmtrain_store_check_output(store, data, path) < 0) {
-        fprintf(stderr, "shmtrain: --output %s\n", shmtrain_store_message(store));
+        fprintf(stderr, "shmtrain: %s %s\n", option, shmtrain_store_message(store));
         return 2;
     }
     if (try_output(path) == 0) return 0;
-    fprintf(stderr, "shmtrain: --output %s: %s; name a file in a folder that you may write to\n", path, strerror(errno));
+    fprintf(stderr, "shmtrain: %s %s: %s; name a file in a folder that you may write to\n", option, path, strerror(errno));
     return 1;
 }
 

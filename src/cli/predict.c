@@ -79,7 +79,7 @@ static int close_lines(struct lines *lines) {
 int predict_run(struct shmtrain_store *store, const struct arguments *a) {
     struct lines lines = {.path = a->output, .outputs = a->scores || a->probabilities};
     if (a->scores && a->probabilities) return talk_refuse("take --scores or --probabilities, not both");
-    int status = output_check(store, a->output, a->operand[0], a->operand[1]);
+    int status = output_check(store, "--output", a->output, a->operand[0], a->operand[1]);
     if (status == 0) status = load(store, a);
     if (status != 0) return status;
     const int rc = shmtrain_store_predict(store, a->operand[1], a->probabilities, write_line, &lines);

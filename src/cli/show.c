@@ -10,9 +10,13 @@ static int check_choice(const char *given_as, const char *value) {
     return talk_refuse("%s %.60s: expected one of auto|bar|plain|none", given_as, value);
 }
 
+int show_check(const struct arguments *a) {
+    if (a->progress) return check_choice("--progress", a->progress);
+    return check_choice("SHMTRAIN_PROGRESS", getenv("SHMTRAIN_PROGRESS"));
+}
+
 int show_open(struct show *show, struct shmtrain_store *store, const struct arguments *a) {
-    int status = check_choice("--progress", a->progress);
-    if (status == 0 && !a->progress) status = check_choice("SHMTRAIN_PROGRESS", getenv("SHMTRAIN_PROGRESS"));
+    const int status = show_check(a);
     if (status != 0) return status;
     FILE *out = a->json ? stderr : stdout;
     *show = (struct show){.store = store, .arguments = a, .out = out};

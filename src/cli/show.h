@@ -16,6 +16,9 @@ struct show {
     FILE *out; /* for people: stderr where stdout is for JSON */
 };
 
+/* Whether --progress or SHMTRAIN_PROGRESS is a word that it may be. 0, or the exit status after one line on stderr. */
+int show_check(const struct arguments *a);
+
 /* 0, or the exit status after one line on stderr. */
 int show_open(struct show *show, struct shmtrain_store *store, const struct arguments *a);
 

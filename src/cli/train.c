@@ -9,7 +9,7 @@
 int train_run(struct shmtrain_store *store, const struct arguments *a) {
     const char *data = a->n_operands > 0 ? a->operand[0] : DEFAULT_DATA;
     struct show show;
-    int status = output_check(store, a->output, NULL, data);
+    int status = output_check(store, "--output", a->output, NULL, data);
     if (status == 0) status = show_open(&show, store, a);
     if (status != 0) return status;
     show_listen(&show);

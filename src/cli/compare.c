@@ -1,0 +1,180 @@
+/* shmtrain compare: trains in several modes, one after the other, and shows what each costs and gives. See compare.h. */
+#include "cli/compare.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+#include "cli/show.h"
+#include "cli/talk.h"
+
+#define DEFAULT_DATA  "builtin:sparse"
+#define DEFAULT_MODES "async,sync,ssp:4,backup,local"
+#define PLOT_COLUMNS  78
+#define WIDEST_PLOT   120
+#define NARROWEST     40
+#define PLOT_ROWS     16
+
+/* ---- what is compared ---- */
+
+/* A mode of the list; the library knows which there are. */
+static int add_mode(struct comparison *c, struct shmtrain_store *store, const char *list, const char *name, size_t n) {
+    struct compare_run *run = &c->run[c->n];
+    if (c->n == COMPARE_MOST) return talk_refuse("--modes %s: at most %d modes are compared", list, COMPARE_MOST);
+    if (n >= sizeof run->name) return talk_refuse("--modes %.60s...: a mode's name is shorter", list);
+    snprintf(run->name, sizeof run->name, "%.*s", (int)n, name);
+    if (shmtrain_store_set(store, "mode", run->name) < 0)
+        return talk_refuse("--modes %s: %s", list, shmtrain_store_message(store));
+    run->to_target_s = run->to_target_epochs = run->final_loss = NAN;
+    c->n++;
+    return 0;
+}
+
+static int take_modes(struct comparison *c, struct shmtrain_store *store, const char *list) {
+    int status = 0;
+    for (const char *at = list; at && status == 0; at = *at == ',' ? at + 1 : NULL) {
+        at += strspn(at, " ");
+        const size_t n = strcspn(at, ",");
+        status = add_mode(c, store, list, at, n);
+        at += n;
+    }
+    return status;
+}
+
+static int take_target(struct comparison *c, const char *target) {
+    char *end;
+    c->target = NAN;
+    if (!target || strcmp(target, "auto") == 0) return 0;
+    c->target = strtod(target, &end);
+    c->target_is_given = true;
+    if (end != target && *end == '\0' && isfinite(c->target)) return 0;
+    return talk_refuse("--target %s: expected a loss, as in 0.35, or auto", target);
+}
+
+static int prepare(struct comparison *c, struct shmtrain_store *store, const struct arguments *a) {
+    c->arguments = a;
+    c->data = a->n_operands > 0 ? a->operand[0] : DEFAULT_DATA;
+    int status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);
+    if (status == 0) status = take_target(c, a->target);
+    if (status == 0) status = show_check(a);
+    if (status == 0) status = output_check(store, "--html", a->html, NULL, c->data);
+    compare_letter(c);
+    return status;
+}
+
+/* ---- running ---- */
+
+/* All modes fail for the same reason: it is said once, as when training. */
+static bool all_say_the_same(const struct comparison *c) {
+    for (unsigned i = 1; i < c->n; i++)
+        if (c->run[i].status != c->run[0].status || strcmp(c->run[i].why, c->run[0].why) != 0) return false;
+    return true;
+}
+
+/* The status of a comparison that may have come to nothing; 0: there is something to show. */
+static int run_all(struct comparison *c) {
+    int rc = 0;
+    talk_catch_signals(NULL);
+    for (unsigned i = 0; i < c->n && rc == 0 && !talk_caught(); i++) {
+        rc = compare_train(c, &c->run[i]);
+        if (rc < 0 && !compare_has_runs(c)) {
+            talk_refuse("%s", c->run[i].why);
+            return talk_exit_status(1);
+        }
+    }
+    if (compare_has_runs(c) || talk_caught() || !all_say_the_same(c)) return 0;
+    talk_refuse("%s", c->run[0].why);
+    return c->run[0].status == SHMTRAIN_E_USAGE ? 2 : 1;
+}
+
+/* ---- telling ---- */
+
+static bool is_utf8(void) {
+    const locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (locale == (locale_t)0) return false;
+    const bool yes = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    freelocale(locale);
+    return yes;
+}
+
+/* A file is read on screens of 80 columns. */
+static void look_at_screen(struct plot_screen *out) {
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+    struct winsize size;
+    *out = (struct plot_screen){.columns = PLOT_COLUMNS, .rows = PLOT_ROWS};
+    out->blocks = is_utf8() && !(term && strcmp(term, "linux") == 0);
+    out->colours = is_terminal && term && strcmp(term, "dumb") != 0 && (!no_color || no_color[0] == '\0');
+    if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
+    out->columns = size.ws_col < NARROWEST + 2 ? NARROWEST : size.ws_col > WIDEST_PLOT + 2 ? WIDEST_PLOT : size.ws_col - 2u;
+}
+
+static void put_plot(const struct comparison *c, bool by_time) {
+    struct plot_curve curve[COMPARE_MOST];
+    struct plot_screen screen;
+    unsigned run[COMPARE_MOST];
+    char title[64];
+    const unsigned n = compare_curves(c, by_time, curve, run);
+    snprintf(title, sizeof title, "%s over %s", compare_loss_name(c), by_time ? "time" : "epochs");
+    const struct plot plot = {.title = title,
+                              .x_title = by_time ? "seconds" : "epochs",
+                              .curve = curve,
+                              .n_curves = n,
+                              .target = c->target,
+                              .x_whole = !by_time};
+    look_at_screen(&screen);
+    printf("\n");
+    plot_draw(&plot, &screen, stdout);
+    compare_release_curves(curve, n);
+}
+
+/* 0, or the exit status. */
+static int write_page(const struct comparison *c, const char *path) {
+    struct output page;
+    int why = 0;
+    if (!path) return 0;
+    if (output_open(&page, path) < 0) {
+        why = errno;
+    } else {
+        compare_put_html(c, page.file);
+        if (output_close(&page, true) < 0) why = errno;
+    }
+    if (why == 0) return 0;
+    fprintf(stderr, "shmtrain: cannot write the page to %s: %s\n", path, strerror(why));
+    return 1;
+}
+
+static int tell(const struct comparison *c) {
+    const struct arguments *a = c->arguments;
+    if (a->json && compare_put_json(c, stdout) < 0) return talk_refuse("no memory for the result") - 1;
+    if (!a->json && !a->quiet) {
+        compare_put_table(c, stdout);
+        put_plot(c, false);
+        put_plot(c, true);
+    }
+    const int status = write_page(c, a->html);
+    const int closed = talk_close_output();
+    if (status == 0 && a->html && !a->quiet) fprintf(stderr, "saved       %s\n", a->html);
+    return status != 0 ? status : closed;
+}
+
+int compare_run(struct shmtrain_store *store, const struct arguments *a) {
+    struct comparison *c = calloc(1, sizeof *c);
+    if (!c) return talk_refuse("no memory to begin") - 1;
+    int status = prepare(c, store, a);
+    if (status == 0) status = run_all(c);
+    if (status == 0) {
+        compare_work_out(c);
+        status = tell(c);
+        if (status == 0 && !compare_has_runs(c)) status = 1;
+    }
+    for (unsigned i = 0; i < c->n; i++) kept_destroy(c->run[i].kept);
+    free(c);
+    return talk_exit_status(status);
+}

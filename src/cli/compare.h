@@ -1,0 +1,109 @@
+/* A comparison: the same training in several modes, one after the other. Made by compare.c (what is compared) and compare_train.c
+ * (one run), worked out by compare_figures.c, told by compare_table.c, compare_json.c and compare_html.c. */
+#ifndef SHMTRAIN_CLI_COMPARE_H
+#define SHMTRAIN_CLI_COMPARE_H
+
+#include <shmtrain/shmtrain.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cli/arguments.h"
+#include "cli/kept.h"
+#include "cli/plot.h"
+
+#define COMPARE_MOST 16 /* modes */
+
+/* One mode. Numbers that there are not are NaN. */
+struct compare_run {
+    char name[48];      /* as it was asked for: "ssp:4" */
+    char mark;          /* its letter, which no other run has */
+    bool tried;         /* false: a signal came before its turn */
+    struct kept *kept;  /* what it did; NULL: nothing */
+    int status;         /* of the library, of a run that did nothing */
+    char why[512];      /* its sentence */
+    double final_loss;  /* of its last epoch */
+    double to_target_s; /* seconds of training until the target */
+    double to_target_epochs;
+};
+
+struct comparison {
+    const struct arguments *arguments;
+    const char *data;
+    struct compare_run run[COMPARE_MOST];
+    unsigned n;
+    bool validates; /* losses are those of validation data; else of training */
+    double target;  /* NaN: there is none */
+    bool target_is_given;
+    unsigned best; /* the run with the lowest final loss, where there is a target */
+};
+
+/* The report of a run, or NULL. */
+static inline const struct shmtrain_report *compare_report(const struct compare_run *run) {
+    return run->kept ? &run->kept->report : NULL;
+}
+
+/* ---- compare_train.c ---- */
+
+/* Trains in run->name's mode, and keeps what came out. What is seen meanwhile goes to stderr. 0, or a negative status that
+ * would be the same in all modes. */
+int compare_train(const struct comparison *c, struct compare_run *run);
+
+/* ---- compare_figures.c ---- */
+
+/* Gives each run a letter of its name, if one is free. */
+void compare_letter(struct comparison *c);
+
+/* The losses of a run, by epochs or (`by_time`) by seconds of training: (n), into a new array, which is the caller's. 0 points:
+ * NULL. */
+struct plot_point *compare_points(const struct comparison *c, const struct compare_run *run, bool by_time, size_t *n_out);
+
+/* The target, unless it is given, and when each run comes to it, from the reports. */
+void compare_work_out(struct comparison *c);
+
+/* Whether anything was trained at all. */
+bool compare_has_runs(const struct comparison *c);
+
+/* Gradients that came too late, as a share of all that were computed. */
+double compare_dropped(const struct shmtrain_report *r);
+
+/* The rank of the worker that a run has waited for most of the time that it waited, or -1. */
+int compare_waited_for(const struct shmtrain_report *r);
+
+/* A curve for each run that has points; names and points are the caller's until compare_release_curves. Returns how many. */
+unsigned compare_curves(const struct comparison *c, bool by_time, struct plot_curve out[COMPARE_MOST],
+                        unsigned run_out[COMPARE_MOST]);
+void compare_release_curves(struct plot_curve *curve, unsigned n);
+
+/* ---- compare_table.c ---- */
+
+/* The headings of the table's columns, and one cell in words; column 0 is the mode's name. */
+#define COMPARE_COLUMNS 8
+struct compare_column {
+    const char *title; /* at most 10 characters */
+    const char *about; /* a few words */
+    int width;         /* as text */
+};
+extern const struct compare_column COMPARE_TABLE[COMPARE_COLUMNS];
+const char *compare_cell(const struct comparison *c, const struct compare_run *run, unsigned column, char out[32]);
+
+/* What the figures say, as sentences: what the target is, who was first, who waited, what was dropped. Returns how many; the
+ * first one is about the target. */
+#define COMPARE_SENTENCES 4
+unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][400]);
+
+/* "validation loss", "train loss". */
+const char *compare_loss_name(const struct comparison *c);
+
+/* The table and its sentences, at most 80 columns wide. */
+void compare_put_table(const struct comparison *c, FILE *out);
+
+/* ---- compare_json.c, compare_html.c ---- */
+
+/* One JSON object in one line. 0, or -1: no memory. */
+int compare_put_json(const struct comparison *c, FILE *out);
+
+/* A page that needs nothing but itself. */
+void compare_put_html(const struct comparison *c, FILE *out);
+
+#endif

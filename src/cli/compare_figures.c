@@ -1,0 +1,161 @@
+/* The figures of a comparison: losses as points, the target, when each run comes to it. Pure; see compare.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/compare.h"
+
+#define ABOVE_BEST 0.01 /* the target is so much above the lowest final loss */
+#define MOSTLY     0.5  /* of the time that was waited for somebody */
+
+/* ---- letters ---- */
+
+static bool is_free(const struct comparison *c, unsigned n, char letter) {
+    for (unsigned i = 0; i < n; i++)
+        if (c->run[i].mark == letter) return false;
+    return true;
+}
+
+/* Of its name: "async" a, "sync" s, "ssp:4" p, ... ; else the first one of the alphabet that nobody has. */
+static char letter_for(const struct comparison *c, unsigned i) {
+    for (const char *at = c->run[i].name; *at && *at != ':'; at++)
+        if (*at >= 'a' && *at <= 'z' && is_free(c, i, *at)) return *at;
+    char letter = 'a';
+    while (!is_free(c, i, letter)) letter++;
+    return letter;
+}
+
+void compare_letter(struct comparison *c) {
+    for (unsigned i = 0; i < c->n; i++) c->run[i].mark = letter_for(c, i);
+}
+
+/* ---- losses ---- */
+
+static double loss_of(const struct comparison *c, const struct shmtrain_epoch *e) {
+    return c->validates ? e->valid_loss : e->train_loss;
+}
+
+/* How many epochs were done when this one ended. One that was stopped counts as far as it came. */
+static double epochs_at(const struct shmtrain_report *r, const struct shmtrain_epoch *e) {
+    const double all = (double)r->dataset.examples;
+    if (!e->partial || !(all > 0)) return e->epoch;
+    return e->epoch - 1 + fmin(1, (double)e->examples / all);
+}
+
+struct plot_point *compare_points(const struct comparison *c, const struct compare_run *run, bool by_time, size_t *n_out) {
+    const struct shmtrain_report *r = compare_report(run);
+    struct plot_point *point = r && r->n_epochs > 0 ? calloc(r->n_epochs, sizeof *point) : NULL;
+    double seconds = 0;
+    *n_out = 0;
+    for (uint32_t i = 0; point && i < r->n_epochs; i++) {
+        const struct shmtrain_epoch *e = &r->epoch[i];
+        seconds += e->seconds;
+        const struct plot_point at = {by_time ? seconds : epochs_at(r, e), loss_of(c, e)};
+        if (isfinite(at.y)) point[(*n_out)++] = at;
+    }
+    if (*n_out > 0) return point;
+    free(point);
+    return NULL;
+}
+
+/* ---- the target ---- */
+
+static void find_final_loss(const struct comparison *c, struct compare_run *run) {
+    size_t n;
+    struct plot_point *point = compare_points(c, run, false, &n);
+    run->final_loss = n > 0 ? point[n - 1].y : NAN;
+    free(point);
+}
+
+static void choose_target(struct comparison *c) {
+    double lowest = INFINITY;
+    for (unsigned i = 0; i < c->n; i++) {
+        if (!(c->run[i].final_loss < lowest)) continue;
+        lowest = c->run[i].final_loss;
+        c->best = i;
+    }
+    if (!c->target_is_given) c->target = isfinite(lowest) ? lowest + ABOVE_BEST * fabs(lowest) : NAN;
+}
+
+/* Where the curve first comes to the target: on the straight line between two points, at the first point if that is below it
+ * already (what was before is unknown). */
+static double reach(const struct comparison *c, const struct compare_run *run, bool by_time) {
+    size_t n, i = 0;
+    double at = NAN;
+    struct plot_point *p = compare_points(c, run, by_time, &n);
+    while (i < n && !(p[i].y <= c->target)) i++;
+    if (i < n && i == 0) at = p[0].x;
+    if (i < n && i > 0) at = p[i - 1].x + (p[i].x - p[i - 1].x) * (p[i - 1].y - c->target) / (p[i - 1].y - p[i].y);
+    free(p);
+    return at;
+}
+
+void compare_work_out(struct comparison *c) {
+    c->validates = false;
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct shmtrain_report *r = compare_report(&c->run[i]);
+        if (r && r->valid.name[0] != '\0') c->validates = true;
+    }
+    for (unsigned i = 0; i < c->n; i++) find_final_loss(c, &c->run[i]);
+    choose_target(c);
+    for (unsigned i = 0; i < c->n; i++) {
+        c->run[i].to_target_s = reach(c, &c->run[i], true);
+        c->run[i].to_target_epochs = reach(c, &c->run[i], false);
+    }
+}
+
+bool compare_has_runs(const struct comparison *c) {
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->run[i].kept) return true;
+    return false;
+}
+
+/* ---- what a mode cost ---- */
+
+double compare_dropped(const struct shmtrain_report *r) {
+    uint64_t computed = 0;
+    for (uint32_t i = 0; i < r->n_workers; i++) computed += r->worker[i].examples;
+    if (computed < r->examples) computed = r->examples;
+    if (computed < r->dropped) computed = r->dropped;
+    return computed > 0 ? (double)r->dropped / (double)computed : 0;
+}
+
+static double waited_for(const struct shmtrain_report *r, uint32_t rank) {
+    double seconds = 0;
+    for (uint32_t i = 0; i < r->n_workers; i++)
+        for (uint32_t k = 0; k < r->worker[i].n_waited_for && k < SHMTRAIN_WAITED_FOR; k++)
+            if (r->worker[i].waited_for[k].worker == rank) seconds += r->worker[i].waited_for[k].seconds;
+    return seconds;
+}
+
+int compare_waited_for(const struct shmtrain_report *r) {
+    double all = 0, most = 0;
+    int who = -1;
+    for (uint32_t i = 0; i < r->n_workers; i++) {
+        const double seconds = waited_for(r, i);
+        all += seconds;
+        if (seconds <= most) continue;
+        most = seconds;
+        who = (int)i;
+    }
+    return r->n_workers > 1 && most > MOSTLY * all ? who : -1;
+}
+
+/* ---- curves ---- */
+
+unsigned compare_curves(const struct comparison *c, bool by_time, struct plot_curve out[COMPARE_MOST],
+                        unsigned run_out[COMPARE_MOST]) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        struct plot_curve curve = {.name = c->run[i].name, .mark = c->run[i].mark};
+        curve.point = compare_points(c, &c->run[i], by_time, &curve.n);
+        if (!curve.point) continue;
+        run_out[n] = i;
+        out[n++] = curve;
+    }
+    return n;
+}
+
+void compare_release_curves(struct plot_curve *curve, unsigned n) {
+    for (unsigned i = 0; i < n; i++) free((void *)(uintptr_t)curve[i].point);
+}

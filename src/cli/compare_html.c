@@ -1,0 +1,346 @@
+/* A comparison as one page of HTML that needs nothing but itself: no script, no font, no image from elsewhere. It is well-formed
+ * XML, too. Words of the table are compare_table.c's, figures are chart.h's, the style is compare_style.c's. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/chart.h"
+#include "cli/compare.h"
+#include "cli/compare_style.h"
+#include "cli/markup.h"
+
+#define MOST_BARS 32 /* workers that are drawn */
+
+static const char *base_name(const char *data) {
+    const char *slash = strrchr(data, '/');
+    return slash && slash[1] != '\0' ? slash + 1 : data;
+}
+
+/* Any report: what it says of data and machine is the same in all. */
+static const struct shmtrain_report *any_report(const struct comparison *c) {
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->run[i].kept) return &c->run[i].kept->report;
+    return NULL;
+}
+
+/* ---- the top ---- */
+
+/* As a shell takes it. */
+static void put_word(FILE *out, const char *word) {
+    static const char SAFE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+    if (word[0] != '\0' && word[strspn(word, SAFE)] == '\0') {
+        markup_text(out, word);
+        return;
+    }
+    fputc('\'', out);
+    for (const char *quote; (quote = strchr(word, '\'')); word = quote + 1) {
+        markup_part(out, word, (size_t)(quote - word));
+        fputs("'\\''", out);
+    }
+    markup_text(out, word);
+    fputc('\'', out);
+}
+
+static void put_top(const struct comparison *c, FILE *out) {
+    char sentence[COMPARE_SENTENCES][400];
+    const unsigned n = compare_sentences(c, sentence);
+    fprintf(out, "<header>\n<h1>Consistency modes compared</h1>\n<p class=\"sub\">");
+    for (unsigned i = 0; i < c->n; i++) {
+        fputs(i == 0 ? "" : i + 1 < c->n ? ", " : " and ", out);
+        markup_text(out, c->run[i].name);
+    }
+    fputs(" on ", out);
+    markup_text(out, base_name(c->data));
+    fprintf(out, "</p>\n<pre><code>shmtrain");
+    for (int i = 1; i < c->arguments->argc; i++) {
+        fputs(" <span>", out);
+        put_word(out, c->arguments->argv[i]);
+        fputs("</span>", out);
+    }
+    fprintf(out, "</code></pre>\n");
+    for (unsigned i = 1; i < n; i++) {
+        fprintf(out, "<p>");
+        markup_text(out, sentence[i]);
+        fprintf(out, "</p>\n");
+    }
+    fprintf(out, "</header>\n");
+}
+
+/* ---- the table ---- */
+
+static double least(const struct comparison *c, bool by_time) {
+    double best = INFINITY;
+    for (unsigned i = 0; i < c->n; i++) best = fmin(best, by_time ? c->run[i].to_target_s : c->run[i].to_target_epochs);
+    return best;
+}
+
+/* The best time, the fewest epochs, the lowest loss. */
+static bool is_best(const struct comparison *c, const struct compare_run *run, unsigned column) {
+    if (column == 1) return run->to_target_s == least(c, true);
+    if (column == 2) return run->to_target_epochs == least(c, false);
+    return column + 1 == COMPARE_COLUMNS && isfinite(c->target) && run->final_loss == c->run[c->best].final_loss;
+}
+
+static void put_figures(const struct comparison *c, const struct compare_run *run, FILE *out) {
+    char cell[32];
+    for (unsigned i = 1; i < COMPARE_COLUMNS; i++) {
+        fprintf(out, "<td%s data-label=\"%s%s\">", is_best(c, run, i) ? " class=\"best\"" : "", COMPARE_TABLE[i].title,
+                i < 3 ? " to the target" : "");
+        markup_text(out, compare_cell(c, run, i, cell));
+        fprintf(out, "</td>");
+    }
+}
+
+static void put_row(const struct comparison *c, unsigned i, struct chart *chart) {
+    const struct compare_run *run = &c->run[i];
+    FILE *out = chart->out;
+    fprintf(out, "<tr><th scope=\"row\">");
+    chart_key(chart, i);
+    fputc(' ', out);
+    markup_text(out, run->name);
+    fprintf(out, "%s</th>", run->kept && run->kept->report.stopped ? " (stopped)" : "");
+    if (run->kept) {
+        put_figures(c, run, out);
+    } else {
+        fprintf(out, "<td class=\"why\" colspan=\"%d\">", COMPARE_COLUMNS - 1);
+        markup_text(out, !run->tried ? "not run" : run->status == SHMTRAIN_E_USAGE ? "refused: " : "failed: ");
+        markup_text(out, run->tried ? run->why : "");
+        fprintf(out, "</td>");
+    }
+    fprintf(out, "</tr>\n");
+}
+
+static void put_table(const struct comparison *c, struct chart *chart) {
+    FILE *out = chart->out;
+    char sentence[COMPARE_SENTENCES][400];
+    const unsigned n = compare_sentences(c, sentence);
+    fprintf(out, "<section>\n<h2>What each mode cost and gave</h2>\n<table class=\"wide\">\n<caption>");
+    if (n > 0) markup_text(out, sentence[0]);
+    fprintf(out, "</caption>\n<thead><tr>");
+    for (unsigned i = 0; i < COMPARE_COLUMNS; i++) {
+        fprintf(out, "<th scope=\"col\">");
+        markup_text(out, COMPARE_TABLE[i].title);
+        fprintf(out, i == 1 || i == 2 ? "<small>to the target</small></th>" : "</th>");
+    }
+    fprintf(out, "</tr></thead>\n<tbody>\n");
+    for (unsigned i = 0; i < c->n; i++) put_row(c, i, chart);
+    fprintf(out, "</tbody>\n</table>\n</section>\n");
+}
+
+/* ---- figures ---- */
+
+static void put_curves(const struct comparison *c, bool by_time, struct chart *chart) {
+    struct plot_curve curve[COMPARE_MOST];
+    unsigned look[COMPARE_MOST];
+    char title[64];
+    const unsigned n = compare_curves(c, by_time, curve, look);
+    snprintf(title, sizeof title, "%s over %s", compare_loss_name(c), by_time ? "time" : "epochs");
+    const struct plot plot = {.title = title,
+                              .x_title = by_time ? "seconds of training" : "epochs",
+                              .curve = curve,
+                              .n_curves = n,
+                              .target = c->target,
+                              .x_whole = !by_time};
+    fprintf(chart->out, "<figure>\n<h3>%c%s</h3>\n", title[0] - 'a' + 'A', title + 1);
+    chart_lines(chart, &plot, look);
+    fprintf(chart->out, "<figcaption>%s</figcaption>\n</figure>\n",
+            by_time ? "Hardware efficiency: what counts in the end, waiting and all."
+                    : "Statistical efficiency: what a pass over the data is worth in each mode.");
+    compare_release_curves(curve, n);
+}
+
+static void put_plots(const struct comparison *c, struct chart *chart) {
+    FILE *out = chart->out;
+    fprintf(out, "<section>\n<h2>Loss over epochs, loss over time</h2>\n<ul class=\"legend\">\n");
+    for (unsigned i = 0; i < c->n; i++) {
+        if (!c->run[i].kept) continue;
+        fprintf(out, "<li>");
+        chart_key(chart, i);
+        markup_text(out, c->run[i].name);
+        fprintf(out, "</li>\n");
+    }
+    fprintf(out, "</ul>\n<div class=\"pair\">\n");
+    put_curves(c, false, chart);
+    put_curves(c, true, chart);
+    fprintf(out, "</div>\n</section>\n");
+}
+
+static void put_figure_head(FILE *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put_figure_head(FILE *out, const char *name, const char *format, ...) {
+    char words[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    fprintf(out, "<figure>\n<h3>");
+    markup_text(out, name);
+    fprintf(out, "</h3>\n<figcaption>");
+    markup_text(out, words);
+    fprintf(out, "</figcaption>\n");
+}
+
+static void put_workers(const struct comparison *c, struct chart *chart) {
+    FILE *out = chart->out;
+    const struct shmtrain_report *any = any_report(c);
+    if (!any || any->n_workers == 0) return;
+    fprintf(out,
+            "<section>\n<h2>What the workers did with their time</h2>\n<ul class=\"legend\">\n"
+            "<li><i class=\"compute\"></i>computing</li>\n<li><i class=\"wait\"></i>waiting for others</li>\n"
+            "<li><i class=\"meet\"></i>waiting at the end of epochs</li>\n<li><i class=\"merge\"></i>merging</li>\n</ul>\n"
+            "<div class=\"many\">\n");
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct shmtrain_report *r = compare_report(&c->run[i]);
+        if (!r) continue;
+        put_figure_head(out, c->run[i].name, "waiting %.1f %%, merging %.1f %%%s", 100 * r->wait_fraction,
+                        100 * r->merge_fraction, r->n_workers > MOST_BARS ? "; not all workers are shown" : "");
+        chart_workers(chart, c->run[i].name, r);
+        fprintf(out, "</figure>\n");
+    }
+    fprintf(out, "</div>\n</section>\n");
+}
+
+/* Three digits each: the panels' heads are one line. */
+static void put_delay_head(FILE *out, const char *name, const struct shmtrain_delay *delay) {
+    const double numbers[] = {delay->mean, delay->p50, delay->p99, delay->max};
+    char text[4][16];
+    const char *word[4];
+    for (unsigned i = 0; i < 4; i++) {
+        word[i] = pen_short(numbers[i], text[i]);
+        word[i] += strspn(word[i], " ");
+    }
+    put_figure_head(out, name, "mean %s, median %s, 99 %% up to %s, most %s", word[0], word[1], word[2], word[3]);
+}
+
+static void put_delays(const struct comparison *c, struct chart *chart) {
+    FILE *out = chart->out;
+    chart->most_delay = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct shmtrain_report *r = compare_report(&c->run[i]);
+        if (r && r->delay.n_buckets > 0)
+            chart->most_delay = fmax(chart->most_delay, (double)r->delay.bucket[r->delay.n_buckets - 1].to);
+    }
+    fprintf(
+        out,
+        "<section>\n<h2>Delays</h2>\n<p class=\"note\">How many updates of others came between the moment at which a worker "
+        "read the parameters and the one at which its gradient reached them, and in which share of the samples.</p>\n"
+        "<div class=\"many\">\n");
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct shmtrain_report *r = compare_report(&c->run[i]);
+        if (!r) continue;
+        if (r->delay.samples == 0)
+            put_figure_head(out, c->run[i].name, "not measured");
+        else
+            put_delay_head(out, c->run[i].name, &r->delay);
+        chart_delays(chart, c->run[i].name, i, &r->delay);
+        fprintf(out, "</figure>\n");
+    }
+    fprintf(out, "</div>\n</section>\n");
+}
+
+/* ---- what ran ---- */
+
+static void put_fact(FILE *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put_fact(FILE *out, const char *name, const char *format, ...) {
+    char words[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    fprintf(out, "<dt>%s</dt><dd>", name);
+    markup_text(out, words);
+    fprintf(out, "</dd>\n");
+}
+
+static void put_facts(const struct comparison *c, FILE *out) {
+    const struct shmtrain_report *r = any_report(c);
+    if (!r) return;
+    fprintf(out, "<dl>\n");
+    put_fact(out, "Data", "%s: %" PRIu64 " examples, %" PRIu64 " features, %" PRIu64 " nonzeros", r->dataset.name,
+             r->dataset.examples, r->dataset.features, r->dataset.nonzeros);
+    if (r->valid.name[0] != '\0') put_fact(out, "Validation", "%s: %" PRIu64 " examples", r->valid.name, r->valid.examples);
+    if (isfinite(r->best_loss)) put_fact(out, "Best possible", "%.5f, of the model that made the data", r->best_loss);
+    put_fact(out, "Model", "%s, %s, l1 %.4g, l2 %.4g, seed %" PRIu64, r->model, r->optimizer, r->l1, r->l2, r->seed);
+    put_fact(out, "Workers", "%u%s", r->workers, r->threads > 1 ? " of several threads" : "");
+    if (r->threads > 1) put_fact(out, "Threads", "%u in each worker", r->threads);
+    if (r->slow[0] != '\0') put_fact(out, "Slowed down", "%s", r->slow);
+    put_fact(out, "Memory", "%u NUMA node%s%s%s, pages of %" PRIu64 " KiB", r->numa_nodes, r->numa_nodes == 1 ? "" : "s",
+             r->numa_nodes > 1 ? ", " : "", r->numa_nodes > 1 ? r->numa : "", r->page_bytes / 1024);
+    if (r->blas[0] != '\0') put_fact(out, "BLAS", "%s", r->blas);
+    put_fact(out, "Program", "shmtrain %s, %s backend", PACKAGE_VERSION, r->backend);
+    fprintf(out, "</dl>\n");
+}
+
+static void put_choice(FILE *out, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void put_choice(FILE *out, const char *label, const char *format, ...) {
+    char words[96];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    fprintf(out, "<td data-label=\"%s\">", label);
+    markup_text(out, words);
+    fprintf(out, "</td>");
+}
+
+static const char *const CHOICES[] = {"write", "staleness", "quorum", "replicas", "rate", "epochs", "updates"};
+#define N_CHOICES (sizeof CHOICES / sizeof *CHOICES)
+
+static void put_choices(const struct compare_run *run, FILE *out) {
+    const struct shmtrain_report *r = &run->kept->report;
+    fprintf(out, "<tr><th scope=\"row\">");
+    markup_text(out, run->name);
+    fprintf(out, "</th>");
+    put_choice(out, CHOICES[0], "%s", r->write);
+    if (r->staleness == UINT64_MAX)
+        put_choice(out, CHOICES[1], "no bound");
+    else
+        put_choice(out, CHOICES[1], "%" PRIu64, r->staleness);
+    if (strcmp(r->write, "aggregate") == 0)
+        put_choice(out, CHOICES[2], "%u of %u%s%s", r->quorum, r->workers, r->quorum < r->workers ? ", late: " : "",
+                   r->quorum < r->workers ? r->late : "");
+    else
+        put_choice(out, CHOICES[2], "-");
+    if (r->merge_every > 0)
+        put_choice(out, CHOICES[3], "%s (%u), %s every %u", r->replicas, r->n_replicas, r->merge, r->merge_every);
+    else
+        put_choice(out, CHOICES[3], "%s", r->replicas);
+    put_choice(out, CHOICES[4], "%.4g %s", r->rate, r->schedule);
+    put_choice(out, CHOICES[5], "%u", r->n_epochs);
+    put_choice(out, CHOICES[6], "%" PRIu64, r->updates);
+    fprintf(out, "</tr>\n");
+}
+
+static void put_setting(const struct comparison *c, FILE *out) {
+    fprintf(out, "<section>\n<h2>What ran</h2>\n");
+    put_facts(c, out);
+    if (compare_has_runs(c)) {
+        fprintf(out, "<table class=\"wide\">\n<thead><tr><th scope=\"col\">mode</th>");
+        for (unsigned i = 0; i < N_CHOICES; i++) fprintf(out, "<th scope=\"col\">%s</th>", CHOICES[i]);
+        fprintf(out, "</tr></thead>\n<tbody>\n");
+        for (unsigned i = 0; i < c->n; i++)
+            if (c->run[i].kept) put_choices(&c->run[i], out);
+        fprintf(out, "</tbody>\n</table>\n");
+    }
+    fprintf(out, "</section>\n");
+}
+
+/* ---- the page ---- */
+
+void compare_put_html(const struct comparison *c, FILE *out) {
+    struct chart chart = {.out = out, .workers = MOST_BARS};
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>shmtrain compare: ");
+    markup_text(out, base_name(c->data));
+    fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", COMPARE_STYLE);
+    put_top(c, out);
+    put_table(c, &chart);
+    if (compare_has_runs(c)) {
+        put_plots(c, &chart);
+        put_workers(c, &chart);
+        put_delays(c, &chart);
+    }
+    put_setting(c, out);
+    fprintf(out, "</main>\n</body>\n</html>\n");
+}

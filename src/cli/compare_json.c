@@ -1,0 +1,40 @@
+/* A comparison as one JSON object: each run's report as the library writes it, and when it came to the target. See compare.h. */
+#include <jansson.h>
+#include <math.h>
+
+#include "cli/compare.h"
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+/* A name may be no UTF-8. */
+static json_t *text(const char *words) {
+    json_t *t = json_string(words);
+    return t ? t : json_string("?");
+}
+
+static json_t *run_of(const struct compare_run *run) {
+    json_t *o = run->kept ? json_loads(run->kept->json, 0, NULL) : json_object();
+    if (!o) return NULL;
+    json_object_set_new(o, "asked_for", text(run->name));
+    json_object_set_new(o, "time_to_target", number(run->to_target_s));
+    json_object_set_new(o, "epochs_to_target", number(run->to_target_epochs));
+    json_object_set_new(o, "final_loss", number(run->final_loss));
+    if (run->kept) return o;
+    json_object_set_new(o, "status", run->tried ? json_string(shmtrain_status_name(run->status)) : json_null());
+    json_object_set_new(o, run->status == SHMTRAIN_E_USAGE ? "refused" : "failed", text(run->tried ? run->why : "not run"));
+    return o;
+}
+
+int compare_put_json(const struct comparison *c, FILE *out) {
+    json_t *o = json_object(), *runs = json_array();
+    int rc = o && runs ? 0 : -1;
+    json_object_set_new(o, "target", number(c->target));
+    json_object_set_new(o, "target_of", json_string(c->validates ? "valid_loss" : "train_loss"));
+    json_object_set_new(o, "data", text(c->data));
+    for (unsigned i = 0; i < c->n && rc == 0; i++) rc = json_array_append_new(runs, run_of(&c->run[i]));
+    if (json_object_set_new(o, "runs", runs) < 0) rc = -1;
+    if (rc == 0 && json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(12)) < 0) rc = -1;
+    if (rc == 0) fputc('\n', out);
+    json_decref(o);
+    return rc;
+}

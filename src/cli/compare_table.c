@@ -1,0 +1,256 @@
+/* A comparison as a table, at most 80 columns wide, and what its figures say in a few sentences. Words are made here once, for
+ * the text (compare.c) and the page (compare_html.c). */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/compare.h"
+
+#define WIDTH      80
+#define MOST_NAME  13 /* columns of a mode's name */
+#define MUCH_WAIT  0.05
+#define MUCH_DROPS 0.001
+
+const struct compare_column COMPARE_TABLE[COMPARE_COLUMNS] = {
+    {"mode", "and its letter in the plots", 0},
+    {"seconds", "of training until the target", 9},
+    {"epochs", "until the target", 8},
+    {"examples/s", "trained on", 11},
+    {"delay", "mean, in clocks: updates of one work item", 8},
+    {"waiting", "for other workers, of the time of training", 9},
+    {"dropped", "gradients that came too late", 9},
+    {"final loss", "after the last epoch", 11},
+};
+enum { NAME, SECONDS, EPOCHS, SPEED, DELAY, WAITING, DROPPED, LOSS };
+
+/* ---- cells ---- */
+
+/* With as many decimals as leave about four digits; "-" where there is no number. */
+static void put_number(double x, int digits, char out[32]) {
+    if (!isfinite(x)) {
+        snprintf(out, 32, "-");
+        return;
+    }
+    for (double limit = 100; digits > 0 && fabs(x) >= limit; limit *= 10) digits--;
+    snprintf(out, 32, fabs(x) < 1e7 ? "%.*f" : "%.*e", fabs(x) < 1e7 ? digits : 2, x);
+}
+
+static void put_percent(double share, char out[32]) {
+    if (isfinite(share))
+        snprintf(out, 32, "%.1f %%", 100 * share);
+    else
+        snprintf(out, 32, "-");
+}
+
+static void put_short(double x, char out[32]) {
+    char text[16];
+    const char *at = pen_short(x, text);
+    snprintf(out, 32, "%s", at + strspn(at, " "));
+}
+
+static void put_loss(double x, char out[32]) {
+    if (!isfinite(x))
+        snprintf(out, 32, "-");
+    else
+        snprintf(out, 32, fabs(x) < 1000 ? "%.5f" : "%.3e", x);
+}
+
+const char *compare_cell(const struct comparison *c, const struct compare_run *run, unsigned column, char out[32]) {
+    const struct shmtrain_report *r = compare_report(run);
+    (void)c;
+    snprintf(out, 32, "-");
+    if (column == NAME) snprintf(out, 32, "%.31s", run->name);
+    if (!r || column == NAME) return out;
+    switch (column) {
+        case SECONDS:
+            put_number(run->to_target_s, 3, out);
+            break;
+        case EPOCHS:
+            put_number(run->to_target_epochs, 2, out);
+            break;
+        case SPEED:
+            put_short(r->examples_per_second, out);
+            break;
+        case DELAY:
+            put_number(r->delay.samples > 0 ? r->delay.clocks : NAN, 1, out);
+            break;
+        case WAITING:
+            put_percent(r->wait_fraction, out);
+            break;
+        case DROPPED:
+            put_percent(compare_dropped(r), out);
+            break;
+        default:
+            put_loss(run->final_loss, out);
+    }
+    return out;
+}
+
+/* ---- sentences ---- */
+
+const char *compare_loss_name(const struct comparison *c) { return c->validates ? "validation loss" : "train loss"; }
+
+static void add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add(char *out, size_t bytes, const char *format, ...) {
+    const size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, bytes - used, format, args);
+    va_end(args);
+}
+
+/* The run with the least of what `of` says, or NULL. */
+static const struct compare_run *least(const struct comparison *c, double (*of)(const struct compare_run *run)) {
+    const struct compare_run *found = NULL;
+    for (unsigned i = 0; i < c->n; i++)
+        if (isfinite(of(&c->run[i])) && (!found || of(&c->run[i]) < of(found))) found = &c->run[i];
+    return found;
+}
+
+static double seconds_of(const struct compare_run *run) { return run->to_target_s; }
+static double epochs_of(const struct compare_run *run) { return run->to_target_epochs; }
+static double lack_of_waits(const struct compare_run *run) { return run->kept ? -run->kept->report.wait_fraction : NAN; }
+static double lack_of_drops(const struct compare_run *run) { return run->kept ? -compare_dropped(&run->kept->report) : NAN; }
+
+static void say_target(const struct comparison *c, char *out, size_t bytes) {
+    char loss[32];
+    put_loss(c->target, loss);
+    if (c->target_is_given)
+        add(out, bytes, "Target: %s %s, as asked for", compare_loss_name(c), loss);
+    else
+        add(out, bytes, "Target: %s %s, 1 %% above the lowest final one (%s)", compare_loss_name(c), loss,
+            c->run[c->best].name);
+    add(out, bytes,
+        "; linear between two epochs, not before the first. Seconds are of training, without loading and evaluation. Delay: "
+        "mean, in clocks (updates of one work item).");
+}
+
+static void say_who_missed(const struct comparison *c, char *out, size_t bytes) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        if (!c->run[i].kept || isfinite(c->run[i].to_target_s)) continue;
+        add(out, bytes, "%s%s", n++ > 0 ? ", " : " Not reached by: ", c->run[i].name);
+    }
+    if (n > 0) add(out, bytes, ".");
+}
+
+static void say_fastest(const struct comparison *c, char *out, size_t bytes) {
+    const struct compare_run *time = least(c, seconds_of), *epochs = least(c, epochs_of);
+    char loss[32], seconds[32], of_time[32], passes[32];
+    if (!time || !epochs) {
+        add(out, bytes, "No mode came to the target.");
+        return;
+    }
+    put_loss(c->target, loss);
+    put_number(time->to_target_s, 3, seconds);
+    put_number(time->to_target_epochs, 2, of_time);
+    put_number(epochs->to_target_epochs, 2, passes);
+    if (time == epochs)
+        add(out, bytes, "Fastest to %s: %s, in %s s, and with the fewest epochs (%s).", loss, time->name, seconds, passes);
+    else
+        add(out, bytes, "Fastest to %s: %s, in %s s and %s epochs; %s needs the fewest epochs (%s).", loss, time->name, seconds,
+            of_time, epochs->name, passes);
+    say_who_missed(c, out, bytes);
+}
+
+static void say_waits(const struct comparison *c, char *out, size_t bytes) {
+    const struct compare_run *run = least(c, lack_of_waits);
+    if (!run || run->kept->report.wait_fraction < MUCH_WAIT) return;
+    const int who = compare_waited_for(&run->kept->report);
+    add(out, bytes, "%s waited %.0f %% of the time", run->name, 100 * run->kept->report.wait_fraction);
+    if (who >= 0) add(out, bytes, ", mostly for worker %d", who);
+    add(out, bytes, "%s", ".");
+}
+
+static void say_drops(const struct comparison *c, char *out, size_t bytes) {
+    const struct compare_run *run = least(c, lack_of_drops);
+    if (!run || compare_dropped(&run->kept->report) < MUCH_DROPS) return;
+    add(out, bytes, "%s waited %.0f %% of the time, and dropped %.1f %% of the gradients.", run->name,
+        100 * run->kept->report.wait_fraction, 100 * compare_dropped(&run->kept->report));
+}
+
+unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][400]) {
+    static void (*const SAY[])(const struct comparison *c, char *out, size_t bytes) = {say_target, say_fastest, say_waits,
+                                                                                       say_drops};
+    unsigned n = 0;
+    if (!isfinite(c->target)) return 0;
+    for (size_t i = 0; i < sizeof SAY / sizeof *SAY; i++) {
+        out[n][0] = '\0';
+        SAY[i](c, out[n], sizeof out[n]);
+        if (out[n][0] != '\0') n++;
+    }
+    return n;
+}
+
+/* ---- the table ---- */
+
+/* Words, in lines of at most WIDTH columns; those behind the first begin at `indent`. `column`: where the cursor is. */
+static void put_words(FILE *out, const char *words, size_t column, size_t indent) {
+    size_t n;
+    for (bool first = true; *words; words += n + strspn(words + n, " "), first = false) {
+        n = strcspn(words, " ");
+        if (!first && column + 1 + n > WIDTH) {
+            fprintf(out, "\n%*s", (int)indent, "");
+            column = indent;
+            first = true;
+        }
+        fprintf(out, "%s%.*s", first ? "" : " ", (int)n, words);
+        column += n + (first ? 0 : 1);
+    }
+    fprintf(out, "\n");
+}
+
+static int width_of_names(const struct comparison *c) {
+    int width = (int)strlen(COMPARE_TABLE[NAME].title);
+    for (unsigned i = 0; i < c->n; i++) width = (int)strlen(c->run[i].name) > width ? (int)strlen(c->run[i].name) : width;
+    return width < MOST_NAME ? width : MOST_NAME;
+}
+
+static void put_heading(const struct comparison *c, int names, FILE *out) {
+    char loss[32];
+    if (isfinite(c->target)) {
+        char over[64];
+        put_loss(c->target, loss);
+        snprintf(over, sizeof over, "to %s", loss);
+        fprintf(out, "%*s\n", 2 + names + COMPARE_TABLE[SECONDS].width + COMPARE_TABLE[EPOCHS].width, over);
+    }
+    fprintf(out, "  %-*s", names, COMPARE_TABLE[NAME].title);
+    for (unsigned i = SECONDS; i < COMPARE_COLUMNS; i++) fprintf(out, "%*s", COMPARE_TABLE[i].width, COMPARE_TABLE[i].title);
+    fprintf(out, "\n");
+}
+
+/* A mode that did nothing has a sentence in place of figures. */
+static void put_run(const struct comparison *c, const struct compare_run *run, int names, FILE *out) {
+    char cell[32], words[600];
+    fprintf(out, "%c %-*.*s", run->mark, names, names, run->name);
+    if (!run->kept) {
+        snprintf(words, sizeof words, "%s%s",
+                 !run->tried                       ? "not run"
+                 : run->status == SHMTRAIN_E_USAGE ? "refused: "
+                                                   : "failed: ",
+                 run->tried ? run->why : "");
+        fprintf(out, "  ");
+        put_words(out, words, (size_t)names + 4, (size_t)names + 4);
+        return;
+    }
+    for (unsigned i = SECONDS; i < COMPARE_COLUMNS; i++)
+        fprintf(out, "%*s", COMPARE_TABLE[i].width, compare_cell(c, run, i, cell));
+    fprintf(out, "%s\n", run->kept->report.stopped ? " *" : "");
+}
+
+static bool any_stopped(const struct comparison *c) {
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->run[i].kept && c->run[i].kept->report.stopped) return true;
+    return false;
+}
+
+void compare_put_table(const struct comparison *c, FILE *out) {
+    char sentence[COMPARE_SENTENCES][400];
+    const unsigned n = compare_sentences(c, sentence);
+    const int names = width_of_names(c);
+    put_heading(c, names, out);
+    for (unsigned i = 0; i < c->n; i++) put_run(c, &c->run[i], names, out);
+    if (any_stopped(c)) fprintf(out, "* stopped before its end\n");
+    fprintf(out, "\n");
+    for (unsigned i = 0; i < n; i++) put_words(out, sentence[i], 0, 0);
+}

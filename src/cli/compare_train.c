@@ -1,0 +1,113 @@
+/* One run of a comparison: a store of its own, configured as all of them, in one mode. See compare.h. */
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/compare.h"
+#include "cli/display.h"
+#include "cli/talk.h"
+
+/* What the listener needs. */
+struct view {
+    struct shmtrain_store *store;
+    struct display *display;
+    const char *name;
+};
+
+/* ---- what is seen while it runs ---- */
+
+/* A signal that came before the run began, when there was nothing to stop yet, stops it now. */
+static void on_begin(void *arg, const struct shmtrain_report *r) {
+    const struct view *view = arg;
+    (void)r;
+    if (talk_caught()) shmtrain_store_stop(view->store);
+}
+
+static void on_note(void *arg, const char *line) {
+    const struct view *view = arg;
+    display_clear(view->display);
+    fprintf(stderr, "shmtrain: %s: %s\n", view->name, line);
+}
+
+static void on_progress(void *arg, const struct shmtrain_report *r, const struct shmtrain_progress *now) {
+    const struct view *view = arg;
+    display_progress(view->display, r, now);
+}
+
+/* A line that stays when the run is over: as the program's lines in a log, or below the one that said that it begins. */
+static void say_end(const struct comparison *c, const struct compare_run *run, enum progress_kind kind) {
+    const struct shmtrain_report *r = compare_report(run);
+    const unsigned number = (unsigned)(run - c->run) + 1;
+    if (kind == PROGRESS_NONE) return;
+    if (kind == PROGRESS_PLAIN)
+        fprintf(stderr, "shmtrain: %u of %u, %s: ", number, c->n, run->name);
+    else
+        fprintf(stderr, "      ");
+    if (!r || r->n_epochs == 0) {
+        fprintf(stderr, "%s\n", r ? "stopped" : run->why);
+        return;
+    }
+    const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
+    const bool validated = r->valid.name[0] != '\0';
+    fprintf(stderr, "%u epoch%s in %.3f s, %s loss %.5f%s\n", r->n_epochs, r->n_epochs == 1 ? "" : "s", r->seconds,
+            validated ? "validation" : "train", validated ? last->valid_loss : last->train_loss, r->stopped ? ", stopped" : "");
+}
+
+/* ---- the run ---- */
+
+/* All options of the run; names, and files that are one run's, are not for several (commands.c refuses them). */
+static int configure(const struct comparison *c, const struct compare_run *run, struct shmtrain_store *store) {
+    static const char *const OFF[] = {"name", "metrics", "trace"};
+    int rc = arguments_configure(c->arguments, store);
+    for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i], "");
+    return rc == 0 ? shmtrain_store_set(store, "mode", run->name) : rc;
+}
+
+/* What failed for a reason that has to do with the mode, or may have, is a row of the table. */
+static bool concerns_all(int rc) { return rc == SHMTRAIN_E_DATA || rc == SHMTRAIN_E_SYSTEM; }
+
+static void keep_failure(const struct shmtrain_store *store, struct compare_run *run, int rc) {
+    run->status = rc;
+    snprintf(run->why, sizeof run->why, "%s", shmtrain_store_message(store));
+}
+
+static void keep_report(const struct shmtrain_store *store, struct compare_run *run) {
+    run->kept = kept_create(shmtrain_store_report(store));
+    if (run->kept) return;
+    run->status = SHMTRAIN_E_MEMORY;
+    snprintf(run->why, sizeof run->why, "no memory for its report");
+}
+
+static int train(const struct comparison *c, struct compare_run *run, struct view *view, enum progress_kind kind) {
+    const struct shmtrain_listener listener = {.arg = view, .begin = on_begin, .note = on_note, .progress = on_progress};
+    char line[96];
+    int rc = configure(c, run, view->store);
+    shmtrain_store_listen(view->store, &listener);
+    snprintf(line, sizeof line, "%2u/%-2u %s", (unsigned)(run - c->run) + 1, c->n, run->name);
+    if (kind == PROGRESS_BAR) display_line(view->display, line);
+    talk_catch_signals(view->store);
+    if (rc == 0) rc = shmtrain_store_train(view->store, c->data);
+    talk_catch_signals(NULL); /* the store goes */
+    display_close(view->display);
+    if (rc < 0)
+        keep_failure(view->store, run, rc);
+    else
+        keep_report(view->store, run);
+    return rc < 0 && concerns_all(rc) ? rc : 0;
+}
+
+int compare_train(const struct comparison *c, struct compare_run *run) {
+    const struct arguments *a = c->arguments;
+    const enum progress_kind kind = display_choose(a->progress, a->quiet, STDERR_FILENO);
+    struct view view = {.name = run->name, .display = display_open(kind, stderr)};
+    run->tried = true;
+    if (!view.display || shmtrain_store_create(&view.store) < 0) {
+        display_close(view.display);
+        run->status = SHMTRAIN_E_MEMORY;
+        snprintf(run->why, sizeof run->why, "no memory to begin");
+        return SHMTRAIN_E_MEMORY;
+    }
+    const int rc = train(c, run, &view, kind);
+    shmtrain_store_destroy(view.store);
+    if (rc == 0) say_end(c, run, kind);
+    return rc;
+}

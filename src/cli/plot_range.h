@@ -1,0 +1,18 @@
+/* From curves to axes, for plots as text and as SVG. */
+#ifndef SHMTRAIN_CLI_PLOT_RANGE_H
+#define SHMTRAIN_CLI_PLOT_RANGE_H
+
+#include <math.h>
+
+#include "cli/plot.h"
+#include "cli/scale.h"
+
+#define PLOT_LOG_Y 8.0  /* the largest value over the smallest, from which on an axis is logarithmic */
+#define PLOT_LOG_X 10.0 /* of the last point of the slowest curve over that of the fastest one */
+
+static inline bool plot_has(const struct plot_point *p) { return isfinite(p->x) && isfinite(p->y); }
+
+/* The axes that show all points. false: there are none. */
+bool plot_range(const struct plot *plot, unsigned x_ticks, unsigned y_ticks, struct scale *x, struct scale *y);
+
+#endif
