@@ -57,7 +57,7 @@ MODES
 "--write atomic refuses adam and ftrl, whose numbers must fit one another.\n"
 "--l1 and --l2: all rules but ftrl minimise mean loss + l1 |w| + l2/2 |w|^2; ftrl\n"
 "takes the sum over its updates for the mean (McMahan et al. 2013): for about the\n"
-"same strength multiply by the run's updates (async: examples, sync: batches).\n"
+"same strength multiply by the run's updates (aggregate: batches, else examples).\n"
 "\n"
 "--rate auto takes the rate from the data, the model and the optimizer; the run\n"
 "says which one it took. --schedule changes it, with e the epochs done so far:\n"
@@ -65,8 +65,8 @@ MODES
 "  inverse   rate / (1 + e / N)^X          --power X --decay-every N\n"
 "  step      times X after every N epochs  --decay-by X --decay-every N\n"
 "  cosine    half a cosine, down to 0 at the end of the run\n"
-"X is 2 in async, 0.5 in sync and for softmax. N is a tenth of the run for an X\n"
-"above 1, so that long runs learn to the end, and 1 at least; for step 3.\n"
+"X is 0.5 with --write aggregate and for softmax, else 2. N is a tenth of the run\n"
+"for an X above 1, so that long runs learn to the end, 1 at least; for step 3.\n"
 "--warmup N lets the rate grow from 0 during the first N epochs.\n"},
 
 {"data", "files, generated data, validation, weights",

@@ -1,0 +1,181 @@
+/* What options that nobody has set become: the mode by the model's cost, or by the axes that are named; rates' schedules by what an
+ * update is made of; and points of the consistency space that there cannot be, refused in one line. */
+#include "api_help.h"
+
+#include <stdio.h>
+
+#include "api/store_priv.h"
+
+#define SPARSE "builtin:sparse:examples=400,valid=50,features=50,nonzeros=4"
+#define DENSE  "builtin:dense:examples=400,valid=50,features=8,classes=3"
+
+/* A run with pairs "option", "value", ..., NULL; its status. */
+static int train(struct shmtrain_store **out, const char *data, const char *const *option) {
+    struct shmtrain_store *store;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_set(store, "workers", "4"));
+    WELL(store, shmtrain_store_set(store, "spawn", "threads"));
+    WELL(store, shmtrain_store_set(store, "epochs", "1"));
+    for (; option[0]; option += 2) WELL(store, shmtrain_store_set(store, option[0], option[1]));
+    *out = store;
+    return shmtrain_store_train(store, data);
+}
+
+/* What the run's policy is called, with its reason where it has one. */
+static void check_mode(const char *mode, const char *reason, const char *data, const char *const *option) {
+    struct shmtrain_store *store;
+    if (train(&store, data, option) < 0) fail_msg("mode %s: %s", mode, shmtrain_store_message(store));
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    assert_string_equal(r->mode, mode);
+    if (reason[0] ? !strstr(r->mode_reason, reason) : r->mode_reason[0] != '\0')
+        fail_msg("mode %s: because \"%s\"", mode, r->mode_reason);
+    shmtrain_store_destroy(store);
+}
+#define MODE(mode, reason, data, ...) check_mode(mode, reason, data, (const char *const[]){__VA_ARGS__, NULL})
+
+static bool have_blas(void) {
+    struct shmtrain_store *store;
+    static const char *const SOFTMAX[] = {"model", "softmax", NULL};
+    const int rc = train(&store, DENSE, SOFTMAX);
+    const bool have = rc == 0;
+    if (!have) print_message("no softmax: %s\n", shmtrain_store_message(store));
+    shmtrain_store_destroy(store);
+    return have;
+}
+
+static void the_cost_of_a_model_decides(void **state) {
+    (void)state;
+    MODE("async", "gradients are sparse", SPARSE, "seed", "2");
+    MODE("async", "gradients are sparse", SPARSE, "model", "svm");
+    MODE("async", "gradients are sparse", SPARSE, "staleness", "", "mode", "auto");
+    MODE("async", "", SPARSE, "mode", "async");
+    MODE("sync", "", SPARSE, "mode", "sync");
+    if (!have_blas()) skip();
+    MODE("sync", "gradients are dense", DENSE, "model", "softmax");
+    MODE("async", "", DENSE, "model", "softmax", "mode", "async");
+}
+
+static int idle(shmtrain_session *s, void *arg) {
+    struct shmtrain_work w;
+    int rc;
+    (void)arg;
+    while ((rc = shmtrain_next(s, &w)) == 1)
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    return rc;
+}
+
+static void worker_functions_have_their_usual_mode(void **state) {
+    (void)state;
+    struct shmtrain_store *store = make("threads", "2", "1", 100);
+    WELL(store, shmtrain_store_set(store, "mode", "auto"));
+    WELL(store, shmtrain_store_run(store, idle, NULL));
+    assert_string_equal(shmtrain_store_report(store)->mode, "async");
+    assert_non_null(strstr(shmtrain_store_report(store)->mode_reason, "worker functions"));
+    shmtrain_store_destroy(store);
+}
+
+/* An axis that only some modes have calls for one of them; then the reason is plain. */
+static void axes_that_are_named_choose_the_mode(void **state) {
+    (void)state;
+    MODE("sync", "", SPARSE, "write", "aggregate");
+    MODE("sync", "", SPARSE, "quorum", "4"); /* of 4 */
+    MODE("atomic, staleness inf", "", SPARSE, "write", "atomic");
+    MODE("racy, staleness 2", "", SPARSE, "staleness", "2");
+    MODE("racy, staleness 0", "gradients are sparse", SPARSE, "staleness", "0");
+    MODE("local", "", SPARSE, "replicas", "worker");
+    MODE("node", "", SPARSE, "replicas", "node");
+    MODE("async", "gradients are sparse", SPARSE, "replicas", "one");
+    MODE("locked, staleness 4", "", SPARSE, "mode", "ssp", "write", "locked");
+    MODE("ssp", "", SPARSE, "write", "atomic", "staleness", "3");
+    if (!have_blas()) skip();
+    MODE("async", "", DENSE, "model", "softmax", "staleness", "inf");
+    MODE("sync", "gradients are dense", DENSE, "model", "softmax", "staleness", "0");
+    MODE("local", "", DENSE, "model", "softmax", "replicas", "worker");
+}
+
+static void numbers_of_a_mode_come_from_it_or_from_options(void **state) {
+    struct shmtrain_store *store;
+    static const char *const OPTIONS[][7] = {
+        {"mode", "local", NULL},
+        {"mode", "local:7", NULL},
+        {"mode", "local:7", "merge-every", "2", NULL},
+        {"mode", "async", "replicas", "worker", "merge", "sum", NULL},
+    };
+    static const uint32_t EVERY[] = {4, 7, 2, 4};
+    (void)state;
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
+        if (train(&store, SPARSE, OPTIONS[i]) < 0) fail_msg("%s", shmtrain_store_message(store));
+        assert_int_equal(shmtrain_store_report(store)->merge_every, EVERY[i]);
+        assert_string_equal(shmtrain_store_report(store)->replicas, "worker");
+        assert_string_equal(shmtrain_store_report(store)->merge, i == 3 ? "sum" : "mean");
+        shmtrain_store_destroy(store);
+    }
+}
+
+/* ---- schedules ---- */
+
+/* Noisy gradients of single examples want rates that fall further (2) than means over many (0.5). */
+static void check_power(float power, const char *data, const char *const *option) {
+    struct shmtrain_store *store;
+    const int rc = train(&store, data, option);
+    if (rc < 0) fail_msg("%s %s: %s", option[0], option[1], shmtrain_store_message(store));
+    if (store->spec.rate.power != power) fail_msg("%s %s: power %g", option[0], option[1], (double)store->spec.rate.power);
+    shmtrain_store_destroy(store);
+}
+#define POWER(power, data, ...) check_power(power, data, (const char *const[]){__VA_ARGS__, NULL})
+
+static void schedules_follow_what_an_update_is_made_of(void **state) {
+    (void)state;
+    POWER(2, SPARSE, "mode", "async");
+    POWER(2, SPARSE, "mode", "ssp:2");
+    POWER(2, SPARSE, "mode", "local");
+    POWER(2, SPARSE, "mode", "node");
+    POWER(0.5f, SPARSE, "mode", "sync");
+    POWER(1, SPARSE, "mode", "sync", "power", "1");
+    if (!have_blas()) skip();
+    POWER(0.5f, DENSE, "mode", "async", "model", "softmax");
+    POWER(0.5f, DENSE, "mode", "local", "model", "softmax");
+}
+
+/* ---- what cannot be ---- */
+
+static void check_refused(const char *words, const char *const *option) {
+    struct shmtrain_store *store;
+    const int rc = train(&store, SPARSE, option);
+    const char *message = shmtrain_store_message(store);
+    if (rc != SHMTRAIN_E_USAGE || !strstr(message, words) || strchr(message, '\n'))
+        fail_msg("%s %s: %s: \"%s\" does not say \"%s\"", option[0], option[1], shmtrain_status_name(rc), message, words);
+    shmtrain_store_destroy(store);
+}
+#define REFUSED(words, ...) check_refused(words, (const char *const[]){__VA_ARGS__, NULL})
+
+static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
+    (void)state;
+    REFUSED("write aggregate needs a finite staleness", "mode", "sync", "staleness", "inf");
+    REFUSED("at most 64 are possible", "write", "aggregate", "staleness", "65");
+    REFUSED("replicas node need a write mode that updates at once", "mode", "sync", "replicas", "node");
+    REFUSED("replicas worker need a write mode that updates at once", "write", "aggregate", "replicas", "worker");
+    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4", "mode", "backup:5");
+    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4", "quorum", "5");
+    REFUSED("it needs --write aggregate", "quorum", "2", "write", "racy");
+    REFUSED("it needs --write aggregate", "quorum", "2", "mode", "async");
+    REFUSED("a quorum of 2 of 4 workers needs --staleness 0", "quorum", "2", "staleness", "3");
+    REFUSED("adam cannot be written atomically", "mode", "ssp:4", "optimizer", "adam");
+    REFUSED("ftrl cannot be written atomically", "mode", "ssp:4", "optimizer", "ftrl");
+    REFUSED("count-lost is for racy", "count-lost", "1", "mode", "ssp");
+    REFUSED("take --replicas one", "count-lost", "1", "mode", "local");
+    REFUSED("take --backend shm", "backend", "plain", "mode", "local", "workers", "1");
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup(f, deadline)
+    const struct CMUnitTest tests[] = {
+        TEST(the_cost_of_a_model_decides),
+        TEST(worker_functions_have_their_usual_mode),
+        TEST(axes_that_are_named_choose_the_mode),
+        TEST(numbers_of_a_mode_come_from_it_or_from_options),
+        TEST(schedules_follow_what_an_update_is_made_of),
+        TEST(points_that_there_cannot_be_are_refused_in_one_line),
+    };
+    return cmocka_run_group_tests_name("defaults", tests, NULL, NULL);
+}
