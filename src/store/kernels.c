@@ -23,6 +23,10 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
     for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, live_ones);
 }
 
+void shmt_kernels_look_ahead(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t from, uint32_t n) {
+    for (uint32_t k = from; k < from + n; k++) shmt_look_ahead(span, x, k, 0, x->value ? live_values : live_ones);
+}
+
 void shmt_count_floats(uint32_t *counted, const uint32_t *id, uint64_t n) {
     for (uint64_t k = 0; k < n; k++) shmt_live_count(&counted[id[k]]);
 }
