@@ -9,15 +9,19 @@
 #include "ps/meter.h"
 #include "ps/strata.h"
 
+static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, bool values) {
+    if (shmt_policy_has_rounds(&spec->policy)) return shmt_kernels_of_rounds(values);
+    return shmt_kernels_find(spec->policy.write, spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
+}
+
 int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
                        const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e) {
     memset(s, 0, sizeof *s);
-    const bool regularised = shmt_rule_regularises(&spec->rule);
     s->ops = ops;
     s->store = store;
     s->spec = spec;
-    s->with_values = shmt_kernels_find(spec->policy.write, spec->rule.kind, true, regularised);
-    s->all_ones = shmt_kernels_find(spec->policy.write, spec->rule.kind, false, regularised);
+    s->with_values = find_kernels(spec, true);
+    s->all_ones = find_kernels(spec, false);
     if (!s->with_values || !s->all_ones)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no kernel for %s with write %s", shmt_rule_name(spec->rule.kind),
                          shmt_write_name(spec->policy.write));

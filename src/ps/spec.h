@@ -105,6 +105,14 @@ static inline void shmt_spec_update(const struct shmt_spec *spec, uint32_t epoch
     shmt_update_make(&spec->rule, shmt_spec_rate(spec, epoch, step), steps, out);
 }
 
+/* Where updates come in rounds: what one is made with before which `step` steps of the epoch were done (more count as all) and
+ * `updates` updates of the run were made. */
+static inline void shmt_spec_update_of(const struct shmt_spec *spec, uint32_t epoch, uint64_t step, uint64_t updates,
+                                       struct shmt_update *out) {
+    const float rate = shmt_spec_rate(spec, epoch, shmt_min_u64(step, shmt_spec_steps(spec)));
+    shmt_update_make(&spec->rule, rate, spec->steps_before + updates, out);
+}
+
 /* Whether step `step` of epoch `epoch` lies within max_steps. */
 static inline bool shmt_spec_has_step(const struct shmt_spec *spec, uint32_t epoch, uint64_t step) {
     const uint64_t steps = shmt_spec_steps(spec);

@@ -20,7 +20,7 @@ SHMT_INLINE void put(float *to, shmt_lanes x, uint32_t n) {
 }
 
 /* RACE(look): one worker alone updates a weight here, but the application may read it meanwhile (shmtrain_store_read in a
- * listener) and gets it as it was before or after. Plain stores, because vector code stores aligned floats whole as well;
+ * listener), and where updates come in rounds the other workers; they get it as it was before or after. Plain stores, because vector code stores aligned floats whole as well;
  * ThreadSanitizer is told that the race is meant, as in live.h. */
 SHMT_INLINE void put_weight(float *to, shmt_lanes x, uint32_t n) {
 #ifdef SHMT_LIVE_ATOMIC
@@ -67,8 +67,8 @@ SHMT_INLINE void update_all(float *w, float *state, uint64_t plane, const float 
 /* Compiled for gradients and without, regularised and not. */
 SHMT_INLINE void apply(float *w, float *state, uint64_t plane, const float *grad, uint64_t n, const struct shmt_update *u,
                        enum shmt_rule_kind rule, uint32_t planes) {
-    const struct batch plain = {{SHMT_WRITE_AGGREGATE, rule, true, false}, planes};
-    const struct batch regularised = {{SHMT_WRITE_AGGREGATE, rule, true, true}, planes};
+    const struct batch plain = {{SHMT_WRITE_AGGREGATE, rule, true, false, false}, planes};
+    const struct batch regularised = {{SHMT_WRITE_AGGREGATE, rule, true, true, false}, planes};
     if (u->l1 > 0 || u->l2 > 0)
         update_all(w, state, plane, grad, n, u, regularised);
     else

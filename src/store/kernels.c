@@ -23,10 +23,6 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
     for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, live_ones);
 }
 
-void shmt_kernels_look_ahead(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t from, uint32_t n) {
-    for (uint32_t k = from; k < from + n; k++) shmt_look_ahead(span, x, k, 0, x->value ? live_values : live_ones);
-}
-
 void shmt_count_floats(uint32_t *counted, const uint32_t *id, uint64_t n) {
     for (uint64_t k = 0; k < n; k++) shmt_live_count(&counted[id[k]]);
 }
@@ -41,3 +37,5 @@ const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_ru
     const struct shmt_kernels *found = &LIVE[rule][write].of[regularised][values];
     return found->name ? found : NULL;
 }
+
+const struct shmt_kernels *shmt_kernels_of_rounds(bool values) { return &SHMT_ROUNDS_KERNELS[values]; }

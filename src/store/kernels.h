@@ -56,9 +56,8 @@ struct shmt_kernels {
  * the rule cannot bear the write mode (shmt_rule_check). In `aggregate` only `values` counts. */
 const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised);
 
-/* Asks for what `each` would have asked for while it took the dot products of examples from .. from + n - 1 of x, for whoever goes
- * through them in smaller parts. Changes nothing. */
-void shmt_kernels_look_ahead(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t from, uint32_t n);
+/* `aggregate` where others update the weights while one computes: the same sums, from weights that are read as in the live modes. */
+const struct shmt_kernels *shmt_kernels_of_rounds(bool values);
 
 /* a += b over gradient buffers of n floats, line by line, and b and its map become zero; lines that b has not touched are
  * not looked at. A line that is marked 0 holds zeros. With NULL maps (both): all of it. The caller alone uses both buffers. */

@@ -1,9 +1,11 @@
 /* The kernels of `aggregate`: gradient sums into a buffer that one worker alone writes, whatever the rule is; the update comes
- * later (apply.c). Found by kernels.c. */
+ * later (apply.c). Those of rounds read weights that others may be updating. Found by kernels.c. */
 #include "store/kernels_priv.h"
 
-SHMT_SPARSE_KERNELS(aggregate_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false)
-SHMT_SPARSE_KERNELS(aggregate_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false)
+SHMT_SPARSE_KERNELS(aggregate_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false, false)
+SHMT_SPARSE_KERNELS(aggregate_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false, false)
+SHMT_SPARSE_KERNELS(rounds_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false, true)
+SHMT_SPARSE_KERNELS(rounds_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false, true)
 
 static void dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
     for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, aggregate_ones_how);
@@ -24,4 +26,9 @@ static void push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, co
 const struct shmt_kernels SHMT_AGGREGATE_KERNELS[2] = {
     {"aggregate_ones", shmt_need_ones, dot_ones, aggregate_ones_push_sparse, aggregate_ones_each, push_dense},
     {"aggregate_values", shmt_need_values, dot_values, aggregate_values_push_sparse, aggregate_values_each, push_dense},
+};
+
+const struct shmt_kernels SHMT_ROUNDS_KERNELS[2] = {
+    {"rounds_ones", shmt_need_ones, shmt_live_dot_ones, rounds_ones_push_sparse, rounds_ones_each, push_dense},
+    {"rounds_values", shmt_need_values, shmt_live_dot_values, rounds_values_push_sparse, rounds_values_each, push_dense},
 };

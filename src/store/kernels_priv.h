@@ -125,8 +125,8 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
 
 /* The live sets for one write mode and rule: with values and all ones. */
 #define SHMT_LIVE_KERNELS(set, WRITE, RULE, REGULARISED)                                                   \
-    SHMT_SPARSE_KERNELS(set##_ones, WRITE, RULE, false, REGULARISED)                                       \
-    SHMT_SPARSE_KERNELS(set##_values, WRITE, RULE, true, REGULARISED)                                      \
+    SHMT_SPARSE_KERNELS(set##_ones, WRITE, RULE, false, REGULARISED, false)                                \
+    SHMT_SPARSE_KERNELS(set##_values, WRITE, RULE, true, REGULARISED, false)                               \
     static void set##_push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, \
                                  const struct shmt_update *u) {                                            \
         shmt_push_floats(span, at, n, grad, u, set##_values_how);                                          \
@@ -150,6 +150,6 @@ struct shmt_live_set {
 extern const struct shmt_live_set SHMT_SGD_KERNELS[SHMT_LIVE_WRITES], SHMT_MOMENTUM_KERNELS[SHMT_LIVE_WRITES],
     SHMT_ADAGRAD_KERNELS[SHMT_LIVE_WRITES], SHMT_ADAM_KERNELS[SHMT_LIVE_WRITES], SHMT_FTRL_KERNELS[SHMT_LIVE_WRITES];
 
-extern const struct shmt_kernels SHMT_AGGREGATE_KERNELS[2]; /* [values] */
+extern const struct shmt_kernels SHMT_AGGREGATE_KERNELS[2], SHMT_ROUNDS_KERNELS[2]; /* [values] */
 
 #endif

@@ -20,6 +20,7 @@ struct shmt_how {
     enum shmt_rule_kind rule;
     bool values;      /* or all ones */
     bool regularised; /* with L1 or L2 */
+    bool moving;      /* aggregate: others may be at the weights meanwhile */
 };
 
 SHMT_INLINE bool shmt_how_live(struct shmt_how how) { return how.write != SHMT_WRITE_AGGREGATE; }
@@ -42,9 +43,11 @@ SHMT_INLINE struct shmt_row shmt_row_skip(struct shmt_row row, uint32_t n, bool 
     return (struct shmt_row){.id = row.id + n, .value = values ? row.value + n : NULL, .n = row.n - n};
 }
 
-/* Weights of the live modes change under our hands. In aggregate they rest, and a plain access lets race detectors see when
- * they do not. */
-SHMT_INLINE float shmt_weight(const float *at, struct shmt_how how) { return shmt_how_live(how) ? shmt_live_load(at) : *at; }
+/* Weights of the live modes change under our hands, and so do those of `aggregate` where updates come in rounds. With batches they
+ * rest, and a plain access lets race detectors see when they do not. */
+SHMT_INLINE float shmt_weight(const float *at, struct shmt_how how) {
+    return shmt_how_live(how) || how.moving ? shmt_live_load(at) : *at;
+}
 
 SHMT_INLINE void shmt_sink(float *at, float value, struct shmt_how how) {
     if (shmt_how_live(how))
