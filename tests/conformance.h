@@ -41,6 +41,9 @@ void end(struct run *run);
 
 float first_float(struct run *run);
 
+/* By all seats. */
+uint64_t updates_made(struct run *run);
+
 /* Work: every example adds 1 to row 0 and its number modulo 3 to row 1, negated: with a rate of 1, exact in f32. */
 int count_examples(struct run *run, shmtrain_session *s);
 

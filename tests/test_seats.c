@@ -83,10 +83,10 @@ static void nap(void) {
     (void)nanosleep(&pause, NULL);
 }
 
-/* On a busy machine a guest might find all live work taken, and not die: so the others keep their first item until it has. */
+/* On a busy machine a guest might find all items taken, and not die: so the others keep their first item until it has. */
 static void let_it_die(const struct actor *a, const struct shmtrain_work *w) {
     const struct play *play = a->play;
-    if (play->die_rank < 0 || a->rank >= OWN || w->epoch != 1 || !shmt_policy_is_live(&play->spec.policy)) return;
+    if (play->die_rank < 0 || a->rank >= OWN || w->epoch != 1 || shmt_policy_is_batched(&play->spec.policy)) return;
     while (load_acquire(&play->dead) == 0) nap(); /* pairs with the release in `act` */
 }
 
@@ -244,6 +244,38 @@ static void live_work_is_dealt_once_whoever_comes_and_goes(void **state) {
     }
 }
 
+/* With staleness and with a quorum: clocks, rings of buffers and lists fit whoever comes and goes. */
+static void rounds_are_closed_whoever_comes_and_goes(void **state) {
+    static const struct shmt_policy POLICIES[] = {{.write = SHMT_WRITE_AGGREGATE, .staleness = 1},
+                                                  {.write = SHMT_WRITE_AGGREGATE, .staleness = 3},
+                                                  {.write = SHMT_WRITE_AGGREGATE, .quorum = 1},
+                                                  {.write = SHMT_WRITE_AGGREGATE, .quorum = 2, .late = SHMT_LATE_FOLD}};
+    float out[FLOATS];
+    (void)state;
+    for (size_t i = 0; i < sizeof POLICIES / sizeof *POLICIES; i++) {
+        struct play *play = prepare(SHMT_WRITE_AGGREGATE, COMING_AND_GOING);
+        uint64_t examples = 0, late = 0;
+        play->spec.policy = POLICIES[i];
+        set_out(play);
+        join_all(play);
+        check_seen_once(play);
+        for (int epoch = 0; epoch < EPOCHS; epoch++) {
+            assert_true(play->tally[epoch].examples == EXAMPLES && play->tally[epoch].lost == 0);
+            for (uint32_t rank = OWN; rank < SEATS; rank++)
+                if (!(PRESENT[epoch] >> rank & 1)) assert_int_equal(play->worked[epoch][rank], 0);
+        }
+        for (uint32_t rank = 0; rank < SEATS; rank++) {
+            examples += load_relaxed(&OPS->counters(play->store, rank)->examples);
+            late += load_relaxed(&OPS->counters(play->store, rank)->dropped);
+            late += load_relaxed(&OPS->counters(play->store, rank)->folded);
+        }
+        assert_int_equal(examples, EPOCHS * EXAMPLES);
+        if (POLICIES[i].quorum == SHMT_QUORUM_ALL) assert_int_equal(late, 0);
+        assert_true(late < examples);
+        end(play, out);
+    }
+}
+
 static void who_asks_to_leave_before_it_is_let_in_does_not_come(void **state) {
     static const struct scene SCENE[EPOCHS] = {{R(3), R(3)}, {0, 0}, {R(3), 0}};
     float out[FLOATS];
@@ -379,22 +411,28 @@ static void a_gradient_of_a_dead_guest_is_missing_in_aggregate(void **state) {
     static const struct scene SCENE[EPOCHS] = {{R(4), 0}};
     float out[FLOATS];
     (void)state;
-    struct play *play = begin(SHMT_WRITE_AGGREGATE, SCENE, 4);
-    assert_int_equal(mourned(play), 0);
-    store_release(OPS->abort_word(play->store), 5);
-    OPS->rouse(play->store);
-    for (uint32_t rank = 0; rank < OWN; rank++) {
-        pthread_join(play->actor[rank].thread, NULL);
-        assert_int_equal(play->actor[rank].rc, SHMTRAIN_E_STOPPED);
+    for (uint32_t staleness = 0; staleness < 2; staleness++) {
+        struct play *play = prepare(SHMT_WRITE_AGGREGATE, SCENE);
+        play->spec.policy.staleness = staleness;
+        play->die_rank = 4;
+        set_out(play);
+        assert_int_equal(mourned(play), 0);
+        store_release(OPS->abort_word(play->store), 5);
+        OPS->rouse(play->store);
+        for (uint32_t rank = 0; rank < OWN; rank++) {
+            pthread_join(play->actor[rank].thread, NULL);
+            assert_int_equal(play->actor[rank].rc, SHMTRAIN_E_STOPPED);
+        }
+        pthread_join(play->actor[4].thread, NULL);
+        end(play, out);
     }
-    pthread_join(play->actor[4].thread, NULL);
-    end(play, out);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_have_the_same_bits_whoever_comes_and_goes),
         cmocka_unit_test(live_work_is_dealt_once_whoever_comes_and_goes),
+        cmocka_unit_test(rounds_are_closed_whoever_comes_and_goes),
         cmocka_unit_test(who_asks_to_leave_before_it_is_let_in_does_not_come),
         cmocka_unit_test(nobody_waits_for_the_clock_of_a_guest_that_has_left),
         cmocka_unit_test(nobody_waits_for_who_has_reserved_a_seat_and_is_not_there),

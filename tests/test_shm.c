@@ -54,11 +54,12 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 static void the_layout_is_frozen(void **state) {
     (void)state;
     assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 4);
-    assert_int_equal(sizeof(struct shmt_shm_control), 384);
+    assert_int_equal(sizeof(struct shmt_shm_control), 512);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
     assert_int_equal(offsetof(struct shmt_shm_control, end_step), 256);
     assert_int_equal(offsetof(struct shmt_shm_control, over), 264);
+    assert_int_equal(offsetof(struct shmt_shm_control, round), 384);
     assert_int_equal(sizeof(struct shmt_gate), 256);
     assert_int_equal(offsetof(struct shmt_gate, clock), 0);
     assert_int_equal(offsetof(struct shmt_gate, phase), 8);
@@ -74,6 +75,15 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_slot, undo_place), 1408);
     assert_int_equal(offsetof(struct shmt_shm_slot, undo), 1536);
     assert_int_equal(sizeof(((struct shmt_shm_slot *)NULL)->undo), 4096); /* room for the old bytes of a block */
+    assert_int_equal(sizeof(struct shmt_shm_list), 1040);
+    assert_int_equal(offsetof(struct shmt_shm_list, step), 8);
+    assert_int_equal(offsetof(struct shmt_shm_list, in), 16);
+    assert_int_equal(offsetof(struct shmt_shm_list, turned), 528);
+    assert_int_equal(sizeof(struct shmt_shm_offer), 2816);
+    assert_int_equal(offsetof(struct shmt_shm_offer, items), 0);
+    assert_int_equal(offsetof(struct shmt_shm_offer, examples), 8);
+    assert_int_equal(offsetof(struct shmt_shm_offer, list), 640);
+    assert_int_equal(sizeof(struct shmt_shm_slice), 128);
     assert_int_equal(sizeof(struct shmt_shm_piece), 32);
     assert_int_equal(offsetof(struct shmt_shm_piece, owner), 0);
     assert_int_equal(offsetof(struct shmt_shm_piece, done), 8);
@@ -83,7 +93,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0x7545c1b7460eb72d));
+    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0xf8d1c74266a9146f));
 }
 
 struct range {
@@ -93,16 +103,19 @@ struct range {
 static void parts_of_the_segment_do_not_overlap(void **state) {
     (void)state;
     for (uint32_t n_seats = 1; n_seats < 20; n_seats++)
-        for (int write = 0; write < 2; write++) {
+        for (int write = 0; write < 3; write++) { /* 2: in rounds */
             struct shmt_spec spec = spec_of(write ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY, n_seats);
             struct shmt_shm_layout l;
             spec.l2_shares = write == 0;
+            spec.policy.staleness = write == 2 ? 5 : spec.policy.staleness;
             spec.trace_events = n_seats % 2 ? 100 : 0;
             assert_int_equal(shmt_shm_layout_plan(&spec, &l, NULL), 0);
             const uint64_t table_bytes = l.flat.n * sizeof(float);
             const struct range parts[] = {
                 {l.control_off, l.control_off + sizeof(struct shmt_shm_control), SHMT_LINE},
                 {l.slots_off, l.slots_off + n_seats * sizeof(struct shmt_shm_slot), SHMT_LINE},
+                {l.offers_off, l.offers_off + (write == 2 ? n_seats : 0) * sizeof(struct shmt_shm_offer), SHMT_LINE},
+                {l.slices_off, l.slices_off + l.n_slices * sizeof(struct shmt_shm_slice), SHMT_LINE},
                 {l.ledger_off, l.ledger_off + shmt_spec_pieces(&spec) * sizeof(struct shmt_shm_piece), SHMT_LINE},
                 {l.weight_off, l.weight_off + table_bytes, 4096},
                 {l.l2_share_off, l.l2_share_off + (spec.l2_shares ? table_bytes : 0), 4096},
@@ -117,6 +130,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             }
             assert_true(l.seat_grad_bytes >= l.stack * table_bytes && l.seat_map_bytes >= l.stack * l.map_bytes);
             assert_true(write == 0 ? l.stack == 0 : l.stack >= 1 && l.touched);
+            assert_true(write == 2 ? l.stack == 6 && l.n_slices >= 1 && l.n_slices <= 4 * n_seats : l.n_slices == 0);
         }
 }
 

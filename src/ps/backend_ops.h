@@ -144,8 +144,9 @@ struct shmt_backend_ops {
     /* The loss of the piece in hand, summed over its examples. */
     void (*report)(struct shmt_seat *seat, double loss);
 
-    /* The piece in hand is complete. Live: counts a clock and waits as the policy says. Aggregate: after my last chunk of the
-     * batch, waits for all gradients, applies my slice of the update, waits for all slices. May wait. */
+    /* The piece in hand is complete. Live: counts a clock and waits as the policy says. Batches: after my last chunk of the
+     * batch, waits for all gradients, applies my slice of the update, waits for all slices. Rounds: counts a clock, waits as the
+     * policy says, and until the updates that the next clock must see are applied. May wait. */
     int (*publish)(struct shmt_seat *seat, struct shmtrain_fate *out);
 
     /* Waits until all seats have called it: parameters are quiet from then on, until `turn`. */

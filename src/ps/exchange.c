@@ -190,27 +190,30 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     return 0;
 }
 
-/* Examples first .. first + n - 1 of x. */
-static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint32_t first, uint32_t n) {
+/* Examples first .. first + n - 1 of x; fewer where it ends before. */
+static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first, uint32_t n) {
     struct shmtrain_csr part = *x;
-    part.n = n;
+    const uint32_t from = (uint32_t)shmt_min_u64(first, x->n);
+    part.n = (uint32_t)shmt_min_u64(n, x->n - from);
     if (x->order)
-        part.order = x->order + first;
+        part.order = x->order + from;
     else
-        part.start = x->start + first;
+        part.start = x->start + from;
     return part;
 }
 
-/* What the kernel `each` does, with the stages told apart: the same bits. */
+/* What the kernel `each` does, with the stages told apart: the same bits. Its kernels look ahead within a group only, so what the
+ * examples behind it need is asked for first. */
 static void each_in_stages(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x,
                            uint32_t group, shmtrain_slope *slope, void *arg) {
+    enum { AHEAD = 8 };
     const struct shmt_kernels *k = kernels_for(s, x);
     float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
     for (uint32_t first = 0, n; first < x->n; first += n) {
-        n = x->n - first < group ? x->n - first : group;
-        const struct shmtrain_csr part = part_of(x, first, n);
+        const struct shmtrain_csr part = part_of(x, first, group), ahead = part_of(x, (uint64_t)first + AHEAD, group);
+        n = part.n;
         begin_stage(s, SHMT_EVENT_PULL);
-        shmt_kernels_look_ahead(&b->span, x, first, n);
+        k->need(&b->span, &ahead);
         k->dot(&b->span, &part, dot);
         begin_stage(s, SHMT_EVENT_COMPUTE);
         slope(arg, first, n, dot, slopes);

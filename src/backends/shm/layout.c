@@ -17,6 +17,10 @@
  * asked for by two at a time. */
 #define MOST_MERGE_LOCKS (1u << 10)
 
+#define MOST_SLICES     256
+#define SLICES_PER_SEAT 4
+#define SLICE_FLOATS    1024 /* at least */
+
 static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
     uint32_t highest = 0;
     for (uint32_t seat = 0; seat < n_present; seat++) {
@@ -29,9 +33,11 @@ static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
     return highest;
 }
 
-/* Of every number of seats that may take part: guests come and go. */
+/* Batches: of every number of seats that may take part, because guests come and go. Rounds: a gradient of each clock that may still
+ * wait for those of others. */
 static uint32_t stack_height(const struct shmt_spec *spec) {
     uint32_t highest = 0;
+    if (shmt_policy_has_rounds(&spec->policy)) return (uint32_t)spec->policy.staleness + 1;
     if (!shmt_policy_is_batched(&spec->policy)) return 0;
     for (uint32_t n = spec->n_seats - spec->n_guests; n <= spec->n_seats; n++)
         highest = (uint32_t)shmt_max_u64(highest, height_with(spec, n));
@@ -66,6 +72,14 @@ static uint32_t n_merge_locks(const struct shmt_spec *spec, uint64_t floats) {
     return n;
 }
 
+/* A few for each seat, so that those who apply an update at one time find a free one; a small one costs more to take than to
+ * change. */
+static uint32_t n_slices(const struct shmt_spec *spec, uint64_t floats) {
+    const uint64_t most = shmt_min_u64(MOST_SLICES, SLICES_PER_SEAT * (uint64_t)spec->n_seats);
+    if (!shmt_policy_has_rounds(&spec->policy)) return 0;
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(most, floats / SLICE_FLOATS));
+}
+
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e) {
     struct shmt_layout plan = {0};
     shmt_flat_plan(spec, &out->flat);
@@ -80,6 +94,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->base = shmt_replicas_keep_base(&spec->policy);
     out->replica_bytes = out->n_replicas ? shmt_ceil_div(table_bytes * (1 + out->planes) * (1 + out->base), page) * page : 0;
     out->stack = stack_height(spec);
+    out->n_slices = n_slices(spec, floats);
     out->touched = out->stack > 0 && floats >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? floats / SHMT_TOUCH_FLOATS : 0;
     out->seat_grad_bytes = shmt_ceil_div(table_bytes * out->stack, page) * page;
@@ -88,6 +103,8 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
     out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
+    out->offers_off = shmt_layout_add(&plan, out->n_slices ? spec->n_seats : 0, sizeof(struct shmt_shm_offer));
+    out->slices_off = shmt_layout_add(&plan, out->n_slices, sizeof(struct shmt_shm_slice));
     out->ledger_off = shmt_layout_add(&plan, shmt_spec_pieces(spec), sizeof(struct shmt_shm_piece));
     out->locks_off = shmt_layout_add(&plan, locks, sizeof(uint32_t));
     out->merge_locks_off = shmt_layout_add(&plan, merge_locks, SHMT_LINE);
@@ -109,6 +126,7 @@ uint64_t shmt_shm_layout_fingerprint(void) {
     uint64_t h = shmt_hash64(SHMT_SHM_LAYOUT_VERSION, sizeof(struct shmt_shm_control), sizeof(struct shmt_shm_slot),
                              sizeof(struct shmt_shm_piece));
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, abort), offsetof(struct shmt_shm_control, over), SHMT_LINE);
+    h = shmt_hash64(h, sizeof(struct shmt_shm_offer), sizeof(struct shmt_shm_list), sizeof(struct shmt_shm_slice));
     h = shmt_hash64(h, sizeof(struct shmt_ring), sizeof(struct shmt_event), offsetof(struct shmt_event, kind));
     return shmt_hash64(
         h, offsetof(struct shmt_shm_slot, counters), offsetof(struct shmt_shm_slot, undo),

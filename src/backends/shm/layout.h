@@ -1,7 +1,7 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
  *
- *     head | control | slots (n_seats) | ledger (pieces) | row locks | merge locks | parameters | state planes | l2 shares |
- *     update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) | replicas | board
+ *     head | control | slots (n_seats) | offers (n_seats) | slices | ledger (pieces) | row locks | merge locks | parameters |
+ *     state planes | l2 shares | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) | replicas | board
  *
  * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the parameters. */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
@@ -27,6 +27,8 @@ struct shmt_shm_control {
     alignas(SHMT_LINE) _Atomic uint64_t end_step; /* chief: aggregate ends before this step */
     _Atomic uint32_t over;                        /* chief: no epoch follows */
     _Atomic uint32_t epoch;                       /* chief: the epoch that is going on; guests begin with it */
+    alignas(SHMT_LINE) _Atomic uint64_t round;    /* a lock word, quorum: updates that are closed << 16 | rank + 1 of who
+                                                     closed the last one */
 };
 
 /* One worker's words; its owner is the only writer. */
@@ -43,6 +45,27 @@ struct shmt_shm_slot {
     alignas(SHMT_LINE) float undo[SHMT_UNDO_FLOATS];
 };
 
+/* Quorum: what an update is made of, written by who closes it. */
+struct shmt_shm_list {
+    _Atomic uint64_t examples;                    /* of the gradients that are in */
+    _Atomic uint64_t step;                        /* items of the epoch that were done before them, which the rate follows */
+    _Atomic uint64_t in[SHMT_MAX_SEATS / 64];     /* a bit for each seat: its gradient is in */
+    _Atomic uint64_t turned[SHMT_MAX_SEATS / 64]; /* a bit for each seat: 1 after an odd number of its gradients got in */
+};
+
+/* Rounds: what one worker says of its gradients; its owner is the only writer. */
+struct shmt_shm_offer {
+    alignas(SHMT_LINE) _Atomic uint64_t items;                   /* done in this epoch */
+    _Atomic uint64_t examples[SHMT_MAX_AGGREGATE_STALENESS + 1]; /* that each of its buffers is the gradient of */
+    alignas(SHMT_LINE) struct shmt_shm_list list[2];             /* of the updates that it has closed, by parity */
+};
+
+/* Rounds: a part of the parameters that is updated at a time. A lock word: updates that it has had << 16 | rank + 1 of who is at the
+ * next one, 0: nobody. */
+struct shmt_shm_slice {
+    alignas(SHMT_LINE) _Atomic uint64_t word;
+};
+
 /* The ledger: who has which piece of the epoch, and what became of it. */
 struct shmt_shm_piece {
     _Atomic uint64_t owner; /* a lock word: (epoch + 1) << 32 | life << 16 | rank + 1 of who claimed it last */
@@ -53,16 +76,17 @@ struct shmt_shm_piece {
 
 struct shmt_shm_layout {
     struct shmt_flat flat;
-    uint32_t stack;     /* batches: gradient buffers of each seat */
+    uint32_t stack;     /* aggregate: gradient buffers of each seat */
     bool touched;       /* whether touched maps are kept */
     uint64_t map_bytes; /* of one touched map */
     uint32_t planes;    /* of the rule's state */
     uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
+    uint32_t n_slices;  /* rounds; else 0 */
     uint32_t n_replicas;
     bool base;           /* whether each replica has a base copy (store/merge.h) */
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
-    uint64_t head_off, control_off, slots_off, ledger_off, locks_off, merge_locks_off, weight_off, state_off, l2_share_off,
-        counted_off, grad_off, touched_off, trace_off, replica_off, board_off;
+    uint64_t head_off, control_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off, weight_off,
+        state_off, l2_share_off, counted_off, grad_off, touched_off, trace_off, replica_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t seat_trace_bytes;                /* one seat's ring of events, in whole pages; 0: none */

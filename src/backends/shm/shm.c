@@ -19,7 +19,6 @@
 static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
     struct shmt_shm_layout layout;
     int rc = shmt_spec_check(spec, e);
-    if (rc == 0 && shmt_policy_has_rounds(&spec->policy)) return shmt_fail(e, SHMTRAIN_E_USAGE, "this policy is not supported");
     if (rc == 0) rc = shmt_shm_layout_plan(spec, &layout, e);
     if (rc != 0) return rc;
     const uint64_t copies = 1 + layout.n_replicas * (layout.base ? UINT64_C(2) : 1), array = layout.flat.n * sizeof(float);
@@ -40,6 +39,8 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     const uint64_t table_bytes = l->flat.n * sizeof(float);
     store->control = at(store, l->control_off, sizeof *store->control);
     store->slot = at(store, l->slots_off, spec->n_seats * sizeof *store->slot);
+    store->offer = at(store, l->offers_off, (l->n_slices ? spec->n_seats : 0) * sizeof *store->offer);
+    store->slice = at(store, l->slices_off, l->n_slices * sizeof *store->slice);
     store->ledger = at(store, l->ledger_off, shmt_spec_pieces(spec) * sizeof *store->ledger);
     store->head = at(store, l->head_off, spec->head_bytes);
     store->locks = at(store, l->locks_off, ((uint64_t)l->lock_mask + 1) % (UINT32_MAX + UINT64_C(1)) * sizeof *store->locks);
@@ -51,9 +52,9 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
     store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
-    if (!store->control || !store->slot || !store->ledger || !store->weight || !store->l2_share || !store->board ||
-        !store->head || !store->locks || !store->merge_locks || !store->replicas || !store->state || !store->counted ||
-        !store->rings)
+    if (!store->control || !store->slot || !store->offer || !store->slice || !store->ledger || !store->weight ||
+        !store->l2_share || !store->board || !store->head || !store->locks || !store->merge_locks || !store->replicas ||
+        !store->state || !store->counted || !store->rings)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
@@ -184,15 +185,16 @@ static void leave(struct shmt_seat *seat) {
     /* Who leaves before the end keeps counting: without its gradients the others must not go on, and the abort word ends them.
      * relaxed: nobody reads anything of mine on the strength of it. */
     if (p->over && !p->guest) store_relaxed(&p->slot->alive, 0);
+    if (p->engine->leave) p->engine->leave(p);                        /* while the seat is mine */
     if (p->over && p->guest && !p->given_back) shmt_shm_give_back(p); /* else it may be somebody else's already */
-    if (p->engine->leave) p->engine->leave(p);
     free(p->scratch);
     free(p);
 }
 
 static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy) {
     if (shmt_policy_has_replicas(policy)) return &SHMT_SHM_REPLICAS;
-    return shmt_policy_is_live(policy) ? &SHMT_SHM_LIVE : &SHMT_SHM_BATCHES;
+    if (shmt_policy_is_live(policy)) return &SHMT_SHM_LIVE;
+    return shmt_policy_is_batched(policy) ? &SHMT_SHM_BATCHES : &SHMT_SHM_ROUNDS;
 }
 
 static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
@@ -255,14 +257,14 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
     return 0;
 }
 
-/* The gradient itself where it is kept apart; in the live modes scratch memory. */
+/* The gradient itself where it is kept apart and nothing stands there yet; else scratch memory. */
 static int lend(struct shmt_seat *seat, int t, float **out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_flat *flat = &p->store->layout.flat;
     const uint64_t start = flat->start[t], floats = shmt_table_floats(&p->store->spec.table[t]);
     struct shmt_shm_memory m;
     p->engine->memory(p, &m);
-    if (m.sink != m.weight) {
+    if (m.sink != m.weight && !m.holds) {
         if (m.touched) memset(m.touched + start / SHMT_TOUCH_FLOATS, 1, shmt_ceil_div(floats, SHMT_TOUCH_FLOATS));
         *out = m.sink + start;
         return 0;

@@ -13,6 +13,8 @@ struct shmt_store {
     struct shmt_segment segment;
     struct shmt_shm_control *control;
     struct shmt_shm_slot *slot;    /* (n_seats) */
+    struct shmt_shm_offer *offer;  /* (n_seats) rounds */
+    struct shmt_shm_slice *slice;  /* (n_slices) rounds */
     struct shmt_shm_piece *ledger; /* (pieces) */
     _Atomic uint32_t *locks;       /* (lock_mask + 1) */
     _Atomic uint32_t *merge_locks; /* (merge_mask + 1), SHMT_LINE apart */
@@ -31,6 +33,7 @@ struct shmt_shm_node {
 };
 
 struct shmt_shm_seat;
+struct shmt_shm_rounds; /* rounds_priv.h */
 
 /* Where the pushes of a seat's piece go; each in the shape of the flat array. */
 struct shmt_shm_memory {
@@ -38,6 +41,7 @@ struct shmt_shm_memory {
     float *sink;      /* == weight, or a gradient buffer */
     float *state;     /* of the rule, beside the sink; NULL: none, or the update comes later */
     uint8_t *touched; /* the map of a gradient buffer; NULL: none is kept */
+    bool holds;       /* the sink holds a gradient of earlier pieces, which must not be written over */
 };
 
 /* What one family of policies does where they differ: dealing work, taking pushes, bringing them to the parameters. One constant
@@ -66,7 +70,7 @@ struct shmt_shm_engine {
     void (*welcome)(struct shmt_shm_seat *chief, uint32_t rank);
 };
 
-extern const struct shmt_shm_engine SHMT_SHM_LIVE, SHMT_SHM_BATCHES, SHMT_SHM_REPLICAS;
+extern const struct shmt_shm_engine SHMT_SHM_LIVE, SHMT_SHM_BATCHES, SHMT_SHM_ROUNDS, SHMT_SHM_REPLICAS;
 
 /* Private to its owner. */
 struct shmt_shm_seat {
@@ -84,14 +88,15 @@ struct shmt_shm_seat {
     uint64_t waited_ns;        /* what stood there when the wait began that goes on */
     uint64_t others;           /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
     struct shmtrain_work work;
-    uint64_t piece;              /* the one in hand */
-    uint64_t slowest;            /* live modes: the least clock that I have seen of those who have work */
-    struct shmt_claims claims;   /* all but batches: where I look for the next piece */
-    float *scratch;              /* live modes: lent gradients; made when asked for */
-    uint64_t step;               /* aggregate: the batch, within the epoch */
-    uint32_t from, to, chunk;    /* aggregate: my chunks, and the next one */
-    struct shmt_stack stack;     /* aggregate: what my buffers hold */
-    struct shmt_shm_node *nodes; /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
+    uint64_t piece;                   /* the one in hand */
+    uint64_t slowest;                 /* all but batches: the least clock that I have seen of those who have work */
+    struct shmt_claims claims;        /* all but batches: where I look for the next piece */
+    float *scratch;                   /* live modes: lent gradients; made when asked for */
+    uint64_t step;                    /* aggregate: the batch, within the epoch */
+    uint32_t from, to, chunk;         /* aggregate: my chunks, and the next one */
+    struct shmt_stack stack;          /* aggregate: what my buffers hold */
+    struct shmt_shm_node *nodes;      /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
+    struct shmt_shm_rounds *rounds;   /* rounds: see rounds_priv.h */
     struct shmt_shm_merging *merging; /* replicas: see replicas_priv.h */
 };
 
@@ -166,7 +171,31 @@ void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that
 /* The row locks of table t, or of its replica; none but in write locked. seat.c */
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t);
 
-/* apply.c: my slice of the update of a batch of `examples` */
+/* apply.c */
+
+#define SHMT_SHM_BLOCK 256 /* floats that are added at a time: 16 lines, so a block's touched bytes are two words */
+
+/* The sum of an update's gradients over the floats at .. at + n - 1, at most a block: it stands in a buffer, or was added up in
+ * scratch[0], of which there are SHMT_MAX_STACK. NULL: it is zero. */
+typedef const float *shmt_shm_sum(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
+
+/* For a trace: nanoseconds of those blocks that were timed, and how many there were in all. */
+struct shmt_shm_times {
+    uint64_t aggregate_ns, update_ns, blocks;
+};
+
+/* The floats from .. to - 1, by the update rule. Nobody else may be at them. `times` may be NULL. */
+void shmt_shm_apply_range(struct shmt_shm_seat *p, shmt_shm_sum *sum, const struct shmt_update *u, uint64_t from, uint64_t to,
+                          struct shmt_shm_times *times);
+
+/* For a trace: around ranges that are applied one after the other; `step` of the epoch. */
+void shmt_shm_apply_begins(struct shmt_shm_seat *p, uint64_t step);
+void shmt_shm_apply_ends(struct shmt_shm_seat *p, const struct shmt_shm_times *times);
+
+/* Whether a gradient may be other than zero there; a map of NULL: it may. */
+bool shmt_shm_is_touched(const uint8_t *map, uint64_t at, uint64_t n);
+
+/* My slice of the update of a batch of `examples`. */
 void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples);
 void shmt_shm_nodes_make(struct shmt_shm_seat *p); /* p->nodes, by who takes part */
 

@@ -1,0 +1,214 @@
+/* The engine of rounds: `aggregate` with staleness, or with a quorum. Items are dealt as in the live modes; a gradient is added up in a
+ * buffer of its own, and an update is of those gradients that it has. The protocol is told in rounds_priv.h.
+ *
+ * With staleness s a worker begins clock c when nobody who has work is behind clock c - s, and sees all updates up to c - s - 1.
+ * It brings its share of the slices further, to what is complete, so that others see more than they must; who is at its bound
+ * helps wherever something is to be done. With a quorum a worker waits until its round is closed, then until that update is
+ * applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or stays where it is and is
+ * offered again together with the next one. */
+#include <stdlib.h>
+
+#include "backends/shm/rounds_priv.h"
+#include "base/checked.h"
+#include "store/kernels.h"
+
+static uint64_t ring(const struct shmt_store *store) { return store->spec.policy.staleness + 1; }
+
+/* The buffer of the clock that I am at. */
+static uint32_t slot_of(const struct shmt_shm_seat *p) { return (uint32_t)(p->clock % ring(p->store)); }
+
+/* ---- who takes part ---- */
+
+static void share(struct shmt_shm_seat *p) {
+    struct shmt_shm_rounds *r = p->rounds;
+    r->first = r->applied = p->clock; /* nobody has begun yet, and all slices have had the same updates */
+    r->recipe.update = UINT64_MAX;
+    if (shmt_shm_has_quorum(p->store)) r->turned = shmt_shm_turned(p); /* I have no offer that could turn it */
+}
+
+static int enter(struct shmt_shm_seat *p) {
+    const uint32_t n_seats = p->store->spec.n_seats;
+    p->rounds = calloc(1, sizeof *p->rounds);
+    if (p->rounds) p->rounds->recipe.seat = calloc(n_seats, sizeof *p->rounds->recipe.seat);
+    if (!p->rounds || !p->rounds->recipe.seat)
+        return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for the gradients of %u workers", n_seats);
+    shmt_shm_deal_begin(p);
+    if (!p->guest) share(p); /* a guest's clock is known when it is let in */
+    return 0;
+}
+
+/* What was folded and has not got in until now never will. */
+static void leave(struct shmt_shm_seat *p) {
+    struct shmt_shm_rounds *r = p->rounds;
+    if (!r) return;
+    bump_relaxed(&p->slot->counters.dropped, r->held); /* relaxed, both: my own words */
+    bump_relaxed(&p->slot->counters.folded, -r->held);
+    free(r->recipe.seat);
+    free(r);
+}
+
+/* ---- updates ---- */
+
+/* What update u consists of is said by the clocks: acquire, as in look_around (quorum.c). */
+static bool read_clocks(struct shmt_shm_seat *p, uint64_t u) {
+    const struct shmt_store *store = p->store;
+    struct shmt_shm_recipe *recipe = &p->rounds->recipe;
+    const uint32_t slot = (uint32_t)(u % ring(store));
+    uint64_t examples = 0;
+    recipe->n = 0;
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
+        if (!shmt_shm_is_present(store, seat) || load_acquire(&store->slot[seat].gate.clock) <= u) continue;
+        recipe->seat[recipe->n++] = seat;
+        examples += load_relaxed(&store->offer[seat].examples[slot]); /* published by the clock */
+    }
+    recipe->step = (u - p->rounds->first) * p->seat.n_present; /* about: at an epoch's end some have run out of work */
+    shmt_spec_update_of(&store->spec, p->epoch, recipe->step, u, &recipe->how);
+    recipe->how.scale = 1.0f / (float)examples;
+    recipe->slot = slot;
+    recipe->update = u;
+    return true;
+}
+
+bool shmt_shm_find_recipe(struct shmt_shm_seat *p, uint64_t u) {
+    if (p->rounds->recipe.update == u) return true;
+    return shmt_shm_has_quorum(p->store) ? shmt_shm_read_list(p, u) : read_clocks(p, u);
+}
+
+/* ---- with staleness ---- */
+
+/* Everybody's last clock of the epoch, when all have none left. */
+static uint64_t last_clock(const struct shmt_shm_seat *p) {
+    uint64_t last = p->clock;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+        if (shmt_shm_is_present(p->store, seat)) /* relaxed: all have met */
+            last = shmt_max_u64(last, load_relaxed(&p->store->slot[seat].gate.clock));
+    return last;
+}
+
+/* I have run out of work: when all have, what is left to be applied is. */
+static int finish(struct shmt_shm_seat *p) {
+    shmt_shm_stop_counting(p);
+    const int rc = shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
+    return rc < 0 ? rc : shmt_shm_apply_until(p, last_clock(p));
+}
+
+static int wait_for_slowest(struct shmt_shm_seat *p, uint64_t target) {
+    if (target <= p->slowest) return 0;
+    p->wait_ns = &p->slot->counters.wait_clock_ns;
+    return shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL) ? SHMTRAIN_E_STOPPED : 0;
+}
+
+static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    const struct shmt_store *store = p->store;
+    store_relaxed(&store->offer[p->seat.rank].examples[slot_of(p)], p->work.n); /* published by the clock */
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, ++p->clock);
+    *out = (struct shmtrain_fate){.clock = p->clock, .applied = (uint32_t)p->work.n};
+    const uint64_t target = shmt_policy_wait_for(&store->spec.policy, p->clock);
+    p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
+    shmt_shm_apply_share(p, p->slowest);
+    const int rc = wait_for_slowest(p, target);
+    return rc < 0 ? rc : shmt_shm_apply_until(p, target);
+}
+
+/* ---- with a quorum ---- */
+
+/* I go on with the round that is open when all before it are applied everywhere. */
+static int catch_up(struct shmt_shm_seat *p) {
+    do {
+        p->clock = shmt_shm_rounds_closed(p->store);
+        const int rc = shmt_shm_apply_until(p, p->clock);
+        if (rc < 0) return rc;
+    } while (shmt_shm_rounds_closed(p->store) != p->clock); /* it was closed while I was at the slices: I would be late */
+    return 0;
+}
+
+/* What became of the offer that I have made: its round is closed. */
+static void learn_fate(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    struct shmt_shm_rounds *r = p->rounds;
+    const uint64_t turned = shmt_shm_turned(p);
+    const bool in = turned != r->turned;
+    r->turned = turned;
+    if (in) {
+        out->applied = (uint32_t)(r->held + p->work.n);
+        r->held = 0;
+    } else if (p->store->spec.policy.late == SHMT_LATE_DROP) {
+        out->dropped = (uint32_t)p->work.n;
+        bump_relaxed(&p->slot->counters.dropped, p->work.n); /* relaxed: my own word */
+    } else {
+        out->folded = (uint32_t)p->work.n;
+        r->held += p->work.n;
+        bump_relaxed(&p->slot->counters.folded, p->work.n);
+    }
+}
+
+static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    struct shmt_shm_offer *mine = &p->store->offer[p->seat.rank];
+    const uint64_t round = p->clock;
+    store_relaxed(&mine->examples[0], p->rounds->held + p->work.n); /* published by the clock, both */
+    bump_relaxed(&mine->items, 1);
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, round + 1);
+    int rc = shmt_shm_wait_for_round(p, round);
+    if (rc < 0) return rc;
+    *out = (struct shmtrain_fate){0};
+    learn_fate(p, out);
+    rc = catch_up(p);
+    out->clock = p->clock;
+    return rc;
+}
+
+/* ---- the engine ---- */
+
+/* Whatever stands in my buffer was applied, or dropped, unless it is held. */
+static void begin_gradient(struct shmt_shm_seat *p) {
+    const uint32_t slot = slot_of(p);
+    if (p->rounds->held > 0) return;
+    shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot), shmt_shm_map(p->store, p->seat.rank, slot),
+               p->store->layout.flat.n);
+}
+
+static int claim(struct shmt_shm_seat *p) {
+    const bool quorum = shmt_shm_has_quorum(p->store);
+    int rc = shmt_shm_deal(p);
+    if (rc == 0 && !quorum) return finish(p);
+    if (rc == 0) shmt_shm_stop_counting(p);
+    if (rc != 1) return rc;
+    if (quorum) rc = catch_up(p); /* rounds may have been closed since my last one, or before my first */
+    if (rc < 0) return rc;
+    begin_gradient(p);
+    return 1;
+}
+
+static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
+    return shmt_shm_has_quorum(p->store) ? publish_offer(p, out) : publish_clock(p, out);
+}
+
+static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
+    const uint32_t slot = slot_of(p);
+    *out = (struct shmt_shm_memory){.weight = p->store->weight,
+                                    .sink = shmt_shm_buffer(p->store, p->seat.rank, slot),
+                                    .touched = shmt_shm_map(p->store, p->seat.rank, slot),
+                                    .holds = p->rounds->held > 0};
+}
+
+/* All have met. With staleness all slices have had as many updates as the largest clock says; with a quorum clocks become the
+ * number of closed rounds, which none is beyond. */
+static void align(struct shmt_shm_seat *p) {
+    if (shmt_shm_has_quorum(p->store)) p->clock = shmt_shm_rounds_closed(p->store);
+    store_relaxed(&p->store->offer[p->seat.rank].items, 0); /* published by the meeting that follows */
+    shmt_shm_align_clocks(p);
+    p->slowest = 0;
+}
+
+static void pull(struct shmt_shm_seat *p) { p->others = shmt_shm_updates(p->store); }
+static uint64_t missed(const struct shmt_shm_seat *p) { return shmt_shm_updates(p->store) - p->others; }
+
+const struct shmt_shm_engine SHMT_SHM_ROUNDS = {.enter = enter,
+                                                .leave = leave,
+                                                .share = share,
+                                                .claim = claim,
+                                                .memory = memory,
+                                                .publish = publish,
+                                                .align = align,
+                                                .pull = pull,
+                                                .missed = missed};
