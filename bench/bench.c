@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/relax.h"
 #include "topo/topo.h"
 
 #define DEADLINE_S    600
@@ -174,16 +175,24 @@ bool bench_two_cores(void) {
     return n >= 2;
 }
 
-void bench_pin(uint32_t core) {
-    struct shmt_place place[2];
-    struct shmt_topo *topo = open_topo();
+/* Cores first .. first + n - 1 of the two. The plan is made once, before anybody is bound: a bound process sees one core. */
+static void pin(uint32_t first, uint32_t n) {
+    static struct shmt_place place[2];
+    static bool planned;
     cpu_set_t set;
-    shmt_topo_plan(topo, 2, place);
-    shmt_topo_close(topo);
+    if (!planned) {
+        struct shmt_topo *topo = open_topo();
+        shmt_topo_plan(topo, 2, place);
+        shmt_topo_close(topo);
+        planned = true;
+    }
     CPU_ZERO(&set);
-    CPU_SET(place[core % 2].cpu, &set);
+    for (uint32_t core = first; core < first + n; core++) CPU_SET(place[core].cpu, &set);
     (void)sched_setaffinity(0, sizeof set, &set); /* refused: it runs all the same */
 }
+
+void bench_pin(uint32_t core) { pin(core % 2, 1); }
+void bench_pin_to_both(void) { pin(0, 2); }
 
 void bench_run(uint32_t n, void (*body)(void *arg, uint32_t rank), void *arg) {
     fflush(stdout);
@@ -208,4 +217,10 @@ void bench_meet(struct bench_meeting *m, uint32_t rank) {
     /* release and acquire, with one another: what each did before the meeting is seen by the other after it. */
     store_release(mine, now);
     while ((int32_t)(load_acquire(theirs) - now) < 0) sched_yield();
+}
+
+void bench_hit(_Atomic uint32_t *ball, uint32_t rank, uint32_t trip) {
+    const uint32_t mine = 2 * trip + rank;
+    while (load_acquire(ball) != mine) shmt_relax_processor(); /* acquire, release: the ball is all there is to see */
+    store_release(ball, mine + 1);
 }

@@ -67,6 +67,8 @@ void bench_show_noise(void);
 bool bench_two_cores(void);
 /* Binds the calling process to core 0 or 1 of these. */
 void bench_pin(uint32_t core);
+/* To both of them. */
+void bench_pin_to_both(void);
 
 /* Runs body(arg, 0 .. n-1) in n forked processes, each bound to its core, and waits for all; a failure, or more than ten
  * minutes, ends the bench. */
@@ -78,6 +80,10 @@ struct bench_meeting {
     _Alignas(128) _Atomic uint32_t come_1;
 };
 void bench_meet(struct bench_meeting *m, uint32_t rank);
+
+/* A ball on a line of its own, 0 at first, that two hit in turns: trip 0, 1, ... of each. A trip is the way of a cache line to
+ * the other core and back. (With a pause in the loop, which is faster: who looks without one gets in the hitter's way.) */
+void bench_hit(_Atomic uint32_t *ball, uint32_t rank, uint32_t trip);
 
 /* ---- the floor ---- */
 

@@ -73,13 +73,16 @@ static void hold(void) {
 
 static void hit(struct floors *f, uint32_t rank, uint32_t n, bool sleeping) {
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t mine = 2 * i + rank;
         uint32_t seen;
-        while ((seen = load_acquire(&f->ball)) != mine) /* acquire, release: the ball is all there is to see */
-            if (sleeping) shmt_futex_wait(&f->ball, seen, 1000000000);
-        if (sleeping) hold();
-        store_release(&f->ball, mine + 1);
-        if (sleeping) shmt_futex_wake(&f->ball);
+        if (!sleeping) {
+            bench_hit(&f->ball, rank, i);
+            continue;
+        }
+        /* acquire: what the waker did is seen; the ball is all there is */
+        while ((seen = load_acquire(&f->ball)) != 2 * i + rank) shmt_futex_wait(&f->ball, seen, 1000000000);
+        hold();
+        bench_hit(&f->ball, rank, i);
+        shmt_futex_wake(&f->ball);
     }
 }
 

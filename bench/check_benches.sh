@@ -30,6 +30,10 @@ figure="^  .{46} +($number) [A-Za-z/ ]{1,11} +\[($number) \.\. ($number)\] of [0
 check bench_floors 1 "$figure" --quick
 check bench_epoch 5 "$figure" --quick
 check bench_start 7 "$figure" --quick
+check bench_barrier 9 "$figure" --quick
+check bench_sync 0 "$figure" --quick
+n=$(grep -Ec "$figure" "$out") || true
+grep -q 'one core, and nothing to say about two' "$out" || [ "$n" -eq 18 ] || fail "bench_sync: $n figures, expected 18"
 check bench_kernels 7 '^(floor|group +[0-9]+) +[0-9]+\.[0-9] ns/example ' mbytes=1 rounds=1
 
 # What is no option is refused.

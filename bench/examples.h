@@ -1,4 +1,5 @@
-/* Examples of builtin:sparse, which have the shape of RCV1, in shared memory: as the loader of the library lays them out. */
+/* Examples of builtin:sparse, which have the shape of RCV1, and of builtin:dense (10 classes), in shared memory: as the loader
+ * of the library lays them out. */
 #ifndef BENCH_EXAMPLES_H
 #define BENCH_EXAMPLES_H
 
@@ -8,6 +9,9 @@
 
 /* `bytes` of ids and values, 8 per nonzero, `nonzeros` per example on average. The memory stays until the process ends. */
 void bench_make_examples(uint64_t bytes, uint64_t features, uint64_t nonzeros, struct shmtrain_data *out);
+
+/* `bytes` of rows of `features` floats. */
+void bench_make_dense(uint64_t bytes, uint64_t features, struct shmtrain_data *out);
 
 /* Examples first .. first + n - 1 as data of their own, without a copy. */
 struct shmtrain_data bench_part_of_examples(const struct shmtrain_data *data, uint64_t first, uint64_t n);
