@@ -30,6 +30,7 @@
 #define NOBODY         UINT32_MAX
 #define NAP_NS         100000000u /* the longest sleep: the watch words are looked at ten times a second */
 #define LOOKS_PER_TIME 32u        /* looks at the missing member's word between two looks at the time and the watch words */
+#define FIRST_LOOKS    16u /* before any call: half a microsecond, as long as a few trips of a cache line between cores */
 
 /* Members that are still to be seen: `left` of them, from `at` on downwards, around the circle. What was seen once stays true,
  * because the words only grow, so each member is seen once. Downwards, because workers are started upwards: those who are there
@@ -104,6 +105,17 @@ static bool somebody_missing(const struct shmt_gates *gates, enum shmt_gate_word
     return false;
 }
 
+/* Members that run side by side come to a meeting within moments of one another, and reading a clock takes as long as a line
+ * takes to the other core: so nobody is told, and no clock is read, before a few looks were in vain. */
+static bool comes_at_once(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t i) {
+    if (gates->watch.spin_ns == 0) return false;
+    for (uint32_t k = 0; k < FIRST_LOOKS; k++) {
+        shmt_relax_processor();
+        if (reached(gates, word, target, i)) return true;
+    }
+    return false;
+}
+
 /* Looks at member i's word without sleeping. True when it is worth looking at everything again. */
 static bool spin(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t i) {
     if (gates->watch.spin_ns == 0) {
@@ -141,6 +153,7 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
     uint32_t for_whom = NOBODY;
     int gave_up = 0;
     while (somebody_missing(gates, word, target, &look)) {
+        if (for_whom == NOBODY && comes_at_once(gates, word, target, look.at)) continue;
         if (for_whom == NOBODY && gates->tell) gates->tell(gates->tell_arg, 1, look.at);
         for_whom = look.at;
         if (aborted(gates)) {
