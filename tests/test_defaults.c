@@ -85,6 +85,9 @@ static void axes_that_are_named_choose_the_mode(void **state) {
     MODE("local", "", SPARSE, "replicas", "worker");
     MODE("node", "", SPARSE, "replicas", "node");
     MODE("async", "gradients are sparse", SPARSE, "replicas", "one");
+    MODE("backup", "", SPARSE, "quorum", "3");
+    MODE("aggregate, staleness 4", "", SPARSE, "write", "aggregate", "staleness", "4");
+    MODE("backup", "", SPARSE, "mode", "sync", "quorum", "3", "late", "fold");
     MODE("locked, staleness 4", "", SPARSE, "mode", "ssp", "write", "locked");
     MODE("ssp", "", SPARSE, "write", "atomic", "staleness", "3");
     if (!have_blas()) skip();
@@ -128,13 +131,51 @@ static void schedules_follow_what_an_update_is_made_of(void **state) {
     (void)state;
     POWER(2, SPARSE, "mode", "async");
     POWER(2, SPARSE, "mode", "ssp:2");
-    POWER(2, SPARSE, "mode", "local");
+    POWER(0.5f, SPARSE, "mode", "local"); /* the mean of copies is quiet */
+    POWER(2, SPARSE, "mode", "local", "merge", "sum");
+    POWER(2, SPARSE, "mode", "local", "workers", "1");
     POWER(2, SPARSE, "mode", "node");
     POWER(0.5f, SPARSE, "mode", "sync");
     POWER(1, SPARSE, "mode", "sync", "power", "1");
     if (!have_blas()) skip();
     POWER(0.5f, DENSE, "mode", "async", "model", "softmax");
     POWER(0.5f, DENSE, "mode", "local", "model", "softmax");
+}
+
+static void check_item(uint32_t item, const char *const *option) {
+    struct shmtrain_store *store;
+    if (train(&store, DENSE, option) < 0) fail_msg("%s %s: %s", option[0], option[1], shmtrain_store_message(store));
+    assert_int_equal(store->spec.item, item);
+    shmtrain_store_destroy(store);
+}
+#define ITEM(item, ...) check_item(item, (const char *const[]){"model", "softmax", __VA_ARGS__, NULL})
+
+/* The mean of n copies is one step for n items. */
+static void copies_whose_mean_is_taken_have_smaller_items_each(void **state) {
+    (void)state;
+    if (!have_blas()) skip();
+    ITEM(64, "mode", "async");
+    ITEM(16, "mode", "local"); /* 4 workers */
+    ITEM(16, "mode", "local", "merge", "elastic");
+    ITEM(64, "mode", "local", "merge", "sum");
+    ITEM(48, "mode", "local", "item", "48");
+}
+
+static void rounds_have_the_schedule_of_batches(void **state) {
+    (void)state;
+    POWER(0.5f, SPARSE, "mode", "backup:3");
+    POWER(0.5f, SPARSE, "write", "aggregate", "staleness", "2");
+}
+
+/* In rounds everybody's item is an equal part of the batch, which the report tells as it is. */
+static void a_batch_of_rounds_is_made_of_equal_items(void **state) {
+    (void)state;
+    struct shmtrain_store *store;
+    static const char *const OPTIONS[] = {"mode", "backup:3", "batch", "66", "item", "5", NULL};
+    if (train(&store, SPARSE, OPTIONS) < 0) fail_msg("%s", shmtrain_store_message(store));
+    assert_int_equal(shmtrain_store_report(store)->item, 17);
+    assert_int_equal(shmtrain_store_report(store)->batch, 68);
+    shmtrain_store_destroy(store);
 }
 
 /* ---- what cannot be ---- */
@@ -162,6 +203,7 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     REFUSED("a quorum of 2 of 4 workers needs --staleness 0", "quorum", "2", "staleness", "3");
     REFUSED("adam cannot be written atomically", "mode", "ssp:4", "optimizer", "adam");
     REFUSED("ftrl cannot be written atomically", "mode", "ssp:4", "optimizer", "ftrl");
+    REFUSED("ftrl cannot be merged elastically", "mode", "local", "merge", "elastic", "optimizer", "ftrl");
     REFUSED("count-lost is for racy", "count-lost", "1", "mode", "ssp");
     REFUSED("take --replicas one", "count-lost", "1", "mode", "local");
     REFUSED("take --backend shm", "backend", "plain", "mode", "local", "workers", "1");
@@ -175,6 +217,9 @@ int main(void) {
         TEST(axes_that_are_named_choose_the_mode),
         TEST(numbers_of_a_mode_come_from_it_or_from_options),
         TEST(schedules_follow_what_an_update_is_made_of),
+        TEST(copies_whose_mean_is_taken_have_smaller_items_each),
+        TEST(rounds_have_the_schedule_of_batches),
+        TEST(a_batch_of_rounds_is_made_of_equal_items),
         TEST(points_that_there_cannot_be_are_refused_in_one_line),
     };
     return cmocka_run_group_tests_name("defaults", tests, NULL, NULL);

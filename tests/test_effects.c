@@ -68,6 +68,12 @@ static void options_that_do_nothing_are_said(void **state) {
                         "--merge has no effect with one copy of the parameters\n");
     assert_string_equal(SAID_WITH("mode", "local", "replicas", "one", "merge", "mean"),
                         "--merge has no effect with one copy of the parameters\n");
+    assert_string_equal(SAID_WITH("write", "aggregate", "staleness", "2", "item", "10", "chunks", "2"),
+                        "--chunks has no effect with --staleness 2\n"
+                        "--item has no effect with --write aggregate\n");
+    assert_string_equal(SAID_WITH("workers", "2", "quorum", "1", "chunks", "2"), "--chunks has no effect with --quorum 1\n");
+    assert_string_equal(SAID_WITH("workers", "2", "mode", "backup:1", "chunks", "2"),
+                        "--chunks has no effect with --mode backup:1\n");
     assert_string_equal(SAID_WITH("write", "aggregate", "item", "10"), "--item has no effect with --write aggregate\n");
     assert_string_equal(SAID_WITH("guests", "2"), "--guests has no effect without --name\n");
 }
@@ -79,6 +85,9 @@ static void options_that_do_something_or_are_not_set_are_not(void **state) {
     assert_string_equal(SAID_WITH("schedule", "step", "decay-every", "2", "decay-by", "0.5"), "");
     assert_string_equal(SAID_WITH("mode", "sync", "batch", "8", "chunks", "4"), "");
     assert_string_equal(SAID_WITH("group", "2", "item", "100", "count-lost", "1"), "");
+    assert_string_equal(SAID_WITH("workers", "2", "quorum", "1", "late", "fold", "batch", "8"), "");
+    assert_string_equal(SAID_WITH("write", "aggregate", "staleness", "1", "batch", "8"), "");
+    assert_string_equal(SAID_WITH("mode", "local", "merge", "sum", "merge-every", "2", "item", "10"), "");
     assert_string_equal(SAID_WITH("chunks", "2", "chunks", "auto"), ""); /* taken back */
 }
 
