@@ -43,6 +43,30 @@ MODES
 "beyond that number have nothing to compute. One worker in async with --group 1\n"
 "is plain stochastic gradient descent.\n"},
 
+{"costs", "slow workers, delays, and who waits for whom",
+"What a mode costs, and how to see it\n"
+"\n"
+"A run ends with a table of its workers: what their time went to, whom they have\n"
+"waited for, and their delay: how many updates of others, on average, came\n"
+"between reading parameters and changing them. Whoever computes for long and\n"
+"waits little is the slow one. --measure 0 leaves out delays and for whom.\n"
+"\n"
+"--slow makes workers slow on purpose, several with commas between them:\n"
+"  3:5x             each work item of worker 3 takes five times as long\n"
+"  3:+2ms           or so much longer (us, ms, s)\n"
+"  random:0.1:10x   an item in ten, of any worker; also random:0.1:+5ms. Which\n"
+"                   ones follows from --seed\n"
+"Factors multiply, times add up. The time is slept, before gradients are pushed\n"
+"(sparse models: before the item ends), so no processor is taken from others.\n"
+"Only computing is slow, not meetings and not the update that they share.\n"
+"Workers are numbered from 0; those that join by name are not slowed down.\n"
+"\n"
+"--count-lost 1     racy: how many updates were overwritten\n"
+"--metrics FILE     the figures while the run goes on, a JSON object in each line\n"
+"--trace FILE       what each worker did when (shmtrain help trace)\n"
+"shmtrain compare   several modes, one after the other\n"
+"  shmtrain compare -w 8 --modes async,sync,backup:6 --slow 3:5x a9a\n"},
+
 {"optimizers", "update rules, rates and their schedules",
 "How a gradient changes a parameter\n"
 "\n"
