@@ -39,8 +39,8 @@ static void texts_fit_a_screen(void **state) {
 
 static void a_topic_is_found_by_its_name(void **state) {
     (void)state;
-    const char *const names[] = {"modes", "axes",  "costs",  "optimizers", "data",        "models",
-                                 "numa",  "named", "output", "progress",   "environment", "exit"};
+    const char *const names[] = {"modes", "axes",   "costs",    "optimizers", "data",        "models", "numa",
+                                 "named", "output", "progress", "trace",      "environment", "exit"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_non_null(topic_named(names[i]));
         assert_string_equal(topic_named(names[i])->name, names[i]);

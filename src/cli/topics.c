@@ -230,6 +230,27 @@ MODES
 "out the colours. Ctrl-Z stops a run with all its workers, fg goes on. The others\n"
 "wait for a worker that is stopped alone.\n"},
 
+{"trace", "what each worker did when, as a picture",
+"--trace FILE, to be opened in ui.perfetto.dev or chrome://tracing\n"
+"\n"
+"  load        reading data\n"
+"  pull        reading weights; linear models: dot products\n"
+"  compute     the rest of a work item, with time lost by --slow\n"
+"  push        aggregate: adding to a gradient of one's own\n"
+"  push+update else: changing the parameters, or one's copy of them\n"
+"  aggregate   adding gradients of others\n"
+"  update      changing the parameters, each worker its part\n"
+"  wait        for the worker that it names\n"
+"  merge       replicas with their master copy\n"
+"  evaluate    between two epochs, with the waits for it\n"
+"\n"
+"A worker is a process, its threads (-t) are threads. Pulls, computing and pushes\n"
+"that take turns within an item are added up where they are many, and shown one\n"
+"after the other. The last 65,536 events of each thread are kept. The file is\n"
+"written when the run ends, by Ctrl-C or a worker's death, too; a worker that\n"
+"died was at what is called unfinished. Linear models take about a quarter more\n"
+"instructions with a trace.\n"},
+
 {"environment", "variables that are looked at",
 "SHMTRAIN_WORKERS, SHMTRAIN_MODE, ...\n"
 "    Each option that sets up a run has a variable: --decay-by is\n"
