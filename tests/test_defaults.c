@@ -104,7 +104,7 @@ static void numbers_of_a_mode_come_from_it_or_from_options(void **state) {
         {"mode", "local:7", "merge-every", "2", NULL},
         {"mode", "async", "replicas", "worker", "merge", "sum", NULL},
     };
-    static const uint32_t EVERY[] = {4, 7, 2, 4};
+    static const uint32_t EVERY[] = {8, 7, 2, 8};
     (void)state;
     for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
         if (train(&store, SPARSE, OPTIONS[i]) < 0) fail_msg("%s", shmtrain_store_message(store));
@@ -144,7 +144,8 @@ static void schedules_follow_what_an_update_is_made_of(void **state) {
 
 static void check_item(uint32_t item, const char *const *option) {
     struct shmtrain_store *store;
-    if (train(&store, DENSE, option) < 0) fail_msg("%s %s: %s", option[0], option[1], shmtrain_store_message(store));
+    if (train(&store, "builtin:dense:examples=4000,valid=50,features=8,classes=3", option) < 0)
+        fail_msg("%s %s: %s", option[0], option[1], shmtrain_store_message(store));
     assert_int_equal(store->spec.item, item);
     shmtrain_store_destroy(store);
 }

@@ -9,6 +9,8 @@
 #include "api/store_priv.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
+#include "ps/replicas.h"
+#include "store/merge.h"
 
 #define SPIN_NS      200000 /* with a processor for each worker: a futex wake costs a quarter of this */
 #define TRACE_EVENTS 65536  /* of each thread that trains, the last ones: 2 MiB */
@@ -38,15 +40,16 @@ static const char *mode_of_config(struct shmtrain_store *store, const struct shm
     return model && model->dense ? "sync" : "async";
 }
 
-#define MERGE_EVERY 4 /* clocks, unless the mode or the options say so */
-
+/* Replicas that no mode has brought are merged as in the mode that has such ones. */
 static int replicas_of_config(const struct shmt_config *c, struct shmt_policy *p, struct shmt_error *e) {
     const bool had = shmt_policy_has_replicas(p);
-    const int rc = shmt_replicas_parse(c->replicas, &p->replicas, e);
+    struct shmt_policy usual;
+    int rc = shmt_replicas_parse(c->replicas, &p->replicas, e);
     if (rc < 0 || had) return rc;
-    p->merge = p->replicas == SHMT_REPLICAS_NODE ? SHMT_MERGE_SUM : SHMT_MERGE_MEAN;
-    p->merge_every = MERGE_EVERY;
-    return 0;
+    rc = shmt_mode_parse(p->replicas == SHMT_REPLICAS_NODE ? "node" : "local", &usual, e);
+    p->merge = usual.merge;
+    p->merge_every = usual.merge_every;
+    return rc;
 }
 
 /* The axes that somebody has named, in the place of the mode's. */
@@ -122,14 +125,20 @@ void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate 
 }
 
 /* An automatic rate is 1 here; models that know their data set a better one. */
-static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_rule_kind rule, bool live) {
+static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_rule_kind rule, bool noisy) {
     struct shmt_rate rate = {.base = isnan(c->rate) ? 1 : (float)c->rate,
                              .kind = schedule_of_config(c, rule),
                              .factor = c->decay_by,
                              .warmup = c->warmup,
                              .epochs = (double)c->epochs};
-    shmt_rate_settle(c, live, &rate);
+    shmt_rate_settle(c, noisy, &rate);
     return rate;
+}
+
+/* Single examples are. The mean of several copies is as quiet as a batch, and comes no further than each of them: it needs rates
+ * that last. */
+static bool is_noisy(const struct shmt_spec *spec) {
+    return shmt_policy_is_live(&spec->policy) && shmt_replicas_averaged(spec) == 1;
 }
 
 static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) {
@@ -144,11 +153,12 @@ static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) 
                                     .beta2 = (float)c->beta2,
                                     .epsilon = (float)c->epsilon,
                                     .beta = (float)c->beta};
-    spec->rate = rate_of_config(c, kind, shmt_policy_is_live(&spec->policy));
+    spec->rate = rate_of_config(c, kind, is_noisy(spec));
     if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          "ftrl works out each parameter's rate from its gradients: take --schedule constant without warm-up");
-    return shmt_rule_check(&spec->rule, spec->policy.write, &store->error);
+    const int refused = shmt_rule_check(&spec->rule, spec->policy.write, &store->error);
+    return refused ? refused : shmt_merge_check(&spec->rule, &spec->policy, &store->error);
 }
 
 static int slow_of_config(struct shmtrain_store *store, uint32_t n_workers) {

@@ -11,6 +11,7 @@
 #include "api/weights.h"
 #include "base/clock.h"
 #include "base/plain.h"
+#include "ps/replicas.h"
 #include "segment/budget.h"
 #include "train/auto_rate.h"
 
@@ -190,6 +191,9 @@ static int make_tables(struct session *s) {
 
 /* ---- the run ---- */
 
+/* The mean of several copies takes one step for one of each of them: so these are of a part of the examples each. */
+static uint64_t dense_item(const struct shmt_spec *spec) { return shmt_max_u64(1, DENSE_ITEM / shmt_replicas_averaged(spec)); }
+
 /* What the options leave to us: for dense models, whose items are one update each, smaller items and the slower decay of
  * batches; or rather, unless somebody asks for that, a cosine: its last updates are so small that it does not matter where
  * their noise, and in the live modes what overtakes what, happens to leave the parameters. */
@@ -197,7 +201,8 @@ static void settle_items(struct session *s) {
     const struct shmt_config *c = &s->store->config;
     struct shmt_spec *spec = &s->store->spec;
     if (!s->model->dense) return;
-    if (c->item == 0 && !shmt_policy_has_rounds(&spec->policy)) spec->item = (uint32_t)shmt_min_u64(spec->item, DENSE_ITEM);
+    if (c->item == 0 && !shmt_policy_has_rounds(&spec->policy))
+        spec->item = (uint32_t)shmt_min_u64(spec->item, dense_item(spec));
     shmt_rate_settle(c, false, &spec->rate);
     if (spec->rate.kind == SHMT_RATE_INVERSE && !shmt_rate_is_named(c)) spec->rate.kind = SHMT_RATE_COSINE;
 }

@@ -9,7 +9,7 @@ const struct shmt_mode SHMT_MODE_LOCAL = {
     .policy = {.write = SHMT_WRITE_RACY,
                .staleness = 0,
                .replicas = SHMT_REPLICAS_WORKER,
-               .merge_every = 4,
+               .merge_every = 8,
                .merge = SHMT_MERGE_MEAN},
     .number = SHMT_NUMBER_MERGE_EVERY,
 };

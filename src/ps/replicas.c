@@ -31,6 +31,11 @@ uint32_t shmt_replicas_count(const struct shmt_spec *spec) {
     }
 }
 
+uint32_t shmt_replicas_averaged(const struct shmt_spec *spec) {
+    if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge == SHMT_MERGE_SUM) return 1;
+    return spec->policy.replicas == SHMT_REPLICAS_WORKER ? spec->n_workers : shmt_replicas_count(spec);
+}
+
 uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat) {
     switch (spec->policy.replicas) {
         case SHMT_REPLICAS_WORKER:

@@ -56,6 +56,14 @@ SHMT_INLINE uint32_t bits(float x) {
     return word;
 }
 
+/* `yes` or `no` without a branch: which it is changes from word to word. */
+SHMT_INLINE float pick(bool first, float yes, float no) {
+    const uint32_t mask = -(uint32_t)first, word = (bits(yes) & mask) | (bits(no) & ~mask);
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
 static uint64_t step_at(uint64_t at, uint64_t n) { return n - at < STEP ? n - at : STEP; }
 
 static bool same(const float *a, const float *b, uint64_t n) { return memcmp(a, b, n * sizeof *a) == 0; }
@@ -76,14 +84,6 @@ struct sums {
     float sum[STEP], last[STEP];
     float count[STEP];
 };
-
-/* `yes` or `no`, without a branch. */
-SHMT_INLINE float pick(bool first, float yes, float no) {
-    const uint32_t mask = -(uint32_t)first, word = (bits(yes) & mask) | (bits(no) & ~mask);
-    float x;
-    memcpy(&x, &word, sizeof x);
-    return x;
-}
 
 SHMT_INLINE void add_up(struct sums *restrict s, const float *m, const float *r, uint64_t n, bool changes) {
     for (uint64_t i = 0; i < n; i++) {
@@ -116,17 +116,19 @@ static void all_equal(float *m, float *const *replica, uint32_t n_replicas, uint
     for (uint32_t i = 0; i < n_replicas; i++) memcpy(replica[i] + at, out, n * sizeof *out);
 }
 
+/* d = a (r - m) goes from r to `out`, which was m. */
+SHMT_INLINE void pull(float share, const float *m, float *restrict out, float *restrict r, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        const float d = share * (r[i] - m[i]);
+        out[i] += d;
+        r[i] -= d;
+    }
+}
+
 static void all_pulled(float share, float *m, float *const *replica, uint32_t n_replicas, uint64_t at, uint64_t n) {
     float out[STEP];
     memcpy(out, m, n * sizeof *m);
-    for (uint32_t k = 0; k < n_replicas; k++) {
-        float *r = replica[k] + at;
-        for (uint64_t i = 0; i < n; i++) {
-            const float d = share * (r[i] - m[i]);
-            out[i] += d;
-            r[i] -= d;
-        }
-    }
+    for (uint32_t k = 0; k < n_replicas; k++) pull(share, m, out, replica[k] + at, n);
     put_master(m, out, n);
 }
 
@@ -163,27 +165,36 @@ void shmt_merge_collect(float *master, float *const *replica, uint32_t n_replica
 
 /* The master's new word. `whole`: the share is 1. */
 SHMT_INLINE float merged(float m, float r, float b, float share, bool whole, bool average) {
-    const float added = average ? m + share * (r - m) : m + share * (r - b);
-    const float changed = whole && (average || bits(m) == bits(b)) ? r : added;
-    return bits(r) != bits(b) ? changed : m;
+    const float added = m + share * (r - (average ? m : b));
+    const float changed = whole ? pick(average || bits(m) == bits(b), r, added) : added;
+    return pick(bits(r) != bits(b), changed, m);
 }
 
-SHMT_INLINE void merge_step(float *m, float *r, float *b, uint64_t n, float share, bool whole, bool average) {
-    float out[STEP];
+SHMT_INLINE void merge_words(float *out, const float *m, const float *r, const float *b, uint64_t n, float share, bool whole,
+                             bool average) {
     for (uint64_t i = 0; i < n; i++) out[i] = merged(m[i], r[i], b[i], share, whole, average);
-    put_master(m, out, n);
-    memcpy(r, out, n * sizeof *r);
-    memcpy(b, out, n * sizeof *b);
+}
+
+/* The master's new words, into out. */
+static void merge_step(struct shmt_merging how, float *restrict out, const float *m, const float *r, const float *b,
+                       uint64_t n) {
+    const bool whole = how.share == 1, average = how.kind == SHMT_MERGING_AVERAGE;
+    if (whole && average)
+        merge_words(out, m, r, b, n, 1, true, true);
+    else if (average)
+        merge_words(out, m, r, b, n, how.share, false, true);
+    else if (whole)
+        merge_words(out, m, r, b, n, 1, true, false);
+    else
+        merge_words(out, m, r, b, n, how.share, false, false);
 }
 
 static void one_equal(struct shmt_merging how, float *m, float *r, float *b, uint64_t n) {
-    const bool whole = how.share == 1;
-    if (how.kind == SHMT_MERGING_AVERAGE)
-        merge_step(m, r, b, n, how.share, whole, true);
-    else if (whole)
-        merge_step(m, r, b, n, 1, true, false);
-    else
-        merge_step(m, r, b, n, how.share, false, false);
+    float out[STEP];
+    merge_step(how, out, m, r, b, n);
+    put_master(m, out, n);
+    memcpy(r, out, n * sizeof *r);
+    memcpy(b, out, n * sizeof *b);
 }
 
 bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n) {
@@ -237,20 +248,24 @@ SHMT_INLINE void shift(float *at, float from, float to, bool atomic, bool positi
     while (!swap_relaxed((_Atomic float *)at, &found, shifted(found, from, to, positive))) continue;
 }
 
-SHMT_INLINE bool shared_word(struct shmt_merging how, bool atomic, float *m, float *r, float *b) {
-    const float from = shmt_live_load(r), before = *m;
-    float to, after;
+/* A step of the replica as a look has found it, and what it shall become. */
+static bool shared_step(struct shmt_merging how, bool atomic, float *m, float *r, float *b, uint64_t n) {
+    float from[STEP], to[STEP], after[STEP];
+    shmt_live_read(from, r, n);
     if (how.kind == SHMT_MERGING_ELASTIC) {
-        const float d = how.share * (from - before);
-        to = from - d;
-        after = before + d;
+        memcpy(after, m, n * sizeof *m);
+        memcpy(to, from, n * sizeof *to);
+        pull(how.share, m, after, to, n);
     } else {
-        to = after = merged(before, from, *b, how.share, how.share == 1, how.kind == SHMT_MERGING_AVERAGE);
-        *b = after;
+        merge_step(how, after, m, from, b, n);
+        memcpy(to, after, n * sizeof *to);
+        memcpy(b, after, n * sizeof *b);
     }
-    if (bits(after) != bits(before)) shmt_live_store(m, after);
-    if (bits(to) != bits(from)) shift(r, from, to, atomic, how.positive);
-    return bits(after) != bits(before) || bits(to) != bits(from);
+    const bool changed = !same(after, m, n) || !same(to, from, n);
+    put_master(m, after, n);
+    for (uint64_t i = 0; i < n; i++)
+        if (bits(to[i]) != bits(from[i])) shift(r + i, from[i], to[i], atomic, how.positive);
+    return changed;
 }
 
 bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const float *replica, const float *base, uint64_t n) {
@@ -263,10 +278,9 @@ bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, floa
     bool changed = false;
     for (uint64_t at = 0; at < n; at += STEP) {
         const uint64_t some = step_at(at, n);
-        float *const from = base ? base + at : NULL;
-        if (!shmt_merge_looks_due(how, master + at, replica + at, from, some)) continue;
-        for (uint64_t i = 0; i < some; i++)
-            changed |= shared_word(how, atomic, master + at + i, replica + at + i, from ? from + i : NULL);
+        float *const b = base ? base + at : NULL;
+        if (!shmt_merge_looks_due(how, master + at, replica + at, b, some)) continue;
+        changed |= shared_step(how, atomic, master + at, replica + at, b, some);
     }
     return changed;
 }
