@@ -99,12 +99,14 @@ static void push_dense(struct shmtrain_session *s, int t, const struct shmt_bind
 int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
                   int *live_out) {
     struct shmt_binding *b = NULL;
+    begin_stage(s, SHMT_EVENT_PULL); /* of next to no length: whoever computes with the view reads the weights then */
     const int rc = bind_rows(s, "shmtrain_view", t, row, n, &b);
+    end_stage(s);
     if (rc < 0) return rc;
     *at_out = b->span.weight + row * b->span.width;
     *stride_out = b->span.width;
     if (live_out) *live_out = b->live;
-    return 0; /* no stage of its own: whoever computes with the view reads the weights then */
+    return 0;
 }
 
 int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *out) {
