@@ -177,7 +177,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
     struct shmt_policy policy;
     int rc = slow_of_config(store, crew->n_workers);
     if (rc == 0) rc = policy_of_config(store, model, crew->n_workers, &policy);
-    if (rc < 0) return rc;
+    if (rc != 0) return rc;
     *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
                               .n_guests = crew->n_guests,
                               .n_workers = crew->n_workers,

@@ -42,8 +42,8 @@ struct shmt_spec {
     uint32_t n_guests; /* the last ones of them: free at first, for workers that join by name */
     uint32_t
         n_workers; /* what a user calls workers: n_seats / threads of each, where a model's threads have seats of their own */
-    uint64_t n_examples;
     uint32_t epochs;
+    uint64_t n_examples;
     uint64_t max_steps; /* SHMT_NO_LIMIT: as many as the epochs have */
     struct shmt_policy policy;
     uint32_t batch, n_chunks; /* aggregate: examples per update, and (sync) the parts in which they are dealt */
@@ -54,11 +54,11 @@ struct shmt_spec {
     uint64_t steps_before; /* of earlier runs, whose state this one goes on with: they count for adam's corrections */
     bool count_lost;       /* racy: how often each float is updated is counted in the same racy way */
     bool unmeasured;       /* delays and waits for whom are not measured */
+    bool l2_shares;        /* room for one l2 share per row (live modes; see span.h) */
     uint32_t trace_events; /* of each seat, kept for a trace; 0: none */
     uint32_t n_tables;
     struct shmt_table_spec table[SHMT_MAX_TABLES];
     uint64_t l2_rows[SHMT_MAX_TABLES]; /* rows below this are regularised: all, or all but a bias row at the end */
-    bool l2_shares;                    /* room for one l2 share per row (live modes; see span.h) */
     uint32_t spin_ns;                  /* how long waiters spin before they sleep, ... */
     uint32_t spin_seats;               /* ... as long as no more seats than that take part: it would be others' processors */
     uint64_t board_bytes;              /* shared memory for whoever drives the run (evaluation) */
