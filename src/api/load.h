@@ -16,9 +16,9 @@ struct shmt_load {
     bool has_ids;               /* of the source (source.h) */
     struct shmt_source *source; /* until fill closes it */
     bool unpacked;
-    bool weighted;          /* asked for before plan: room for weights, which the caller fills in behind fill */
-    struct shmt_part *part; /* (n_parts) shared with the workers that count and fill */
-    uint64_t *took_ns;      /* (n_parts) likewise: how long each has read, in all passes */
+    bool weighted;                /* asked for before plan: room for weights, which the caller fills in behind fill */
+    struct shmt_part *part;       /* (n_parts) shared with the workers that count and fill */
+    uint64_t *took_ns;            /* (n_parts) likewise: how long each has read, in all passes */
     struct shmt_reading *reading; /* (n_parts) likewise: when, in the last one */
     uint32_t n_parts;
     struct shmt_columns columns;

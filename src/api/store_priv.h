@@ -74,8 +74,8 @@ struct shmtrain_store {
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_job job;
-    struct shmt_slow_plan slow; /* what job.slow points to */
-    char *slow_text;            /* the same, as the option had it: it may be set again before the report is read */
+    struct shmt_slow_plan slow;      /* what job.slow points to */
+    char *slow_text;                 /* the same, as the option had it: it may be set again before the report is read */
     struct shmt_trace_passes passes; /* of loading, for a trace */
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */

@@ -149,7 +149,7 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     if (rc == 0) rc = bind_rows(s, "shmtrain_push", t, row, n, &b);
     if (rc < 0) return rc;
     if ((rc = check_lent(s, "shmtrain_push", b, grad, n)) < 0) return rc;
-    if (s->slow) shmt_slow_pay(s->slow); /* a slow worker's gradient is old when it comes */
+    if (s->slow) shmt_slow_pay(s->slow);                   /* a slow worker's gradient is old when it comes */
     const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
     b->pushed = true;
     begin_stage(s, SHMT_EVENT_PUSH);
