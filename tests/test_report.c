@@ -311,6 +311,31 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     assert_non_null(strstr(text, "\nlost        1.50 % of the updates of single parameters, by estimate\n"));
 }
 
+static void add_strange_costs(struct shmtrain_report *r, uint64_t n, double x, int variant) {
+    static struct shmtrain_worker_report worker[40];
+    const uint32_t most = n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+    for (uint32_t i = 0; i < 40; i++)
+        worker[i] = (struct shmtrain_worker_report){.examples = n,
+                                                    .dropped = n,
+                                                    .folded = n,
+                                                    .compute_seconds = x,
+                                                    .merge_seconds = x,
+                                                    .wait_seconds = x,
+                                                    .delay = x,
+                                                    .joined = i & 1,
+                                                    .n_waited_for = 4,
+                                                    .waited_for = {{4095, 0, x}, {4094, 0, x}, {4093, 0, x}}};
+    r->worker = worker;
+    r->n_workers = variant & 2 ? 40 : 2;
+    r->mode_reason = "words, of which there are so many that they do not fit into one line, so that they take two or three";
+    r->slow = "1:5x,2:+2ms,3:5x,4:+2ms,5:5x,6:+2ms,7:5x,8:+2ms,9:5x,10:+2ms,11:5x,12:+2ms";
+    r->replicas = variant & 1 ? "one" : "worker";
+    r->n_replicas = r->merge_every = r->quorum = most;
+    r->dropped = r->folded = r->merges = n;
+    r->merge_fraction = x;
+    r->delay = (struct shmtrain_delay){.samples = n, .mean = x, .p50 = x, .p99 = x, .max = x, .clocks = x};
+}
+
 /* Every number as large, small, negative or undefined as its type allows; names longer than a line. */
 static void no_line_is_wider_than_80_columns(void **state) {
     static const double NUMBERS[] = {0, 1e-300, 1, 99999, 1e7, 1e30, 1e300, -1e300, INFINITY, -INFINITY, NAN};
@@ -350,6 +375,7 @@ static void no_line_is_wider_than_80_columns(void **state) {
                 r.blas = name;
                 r.rate = r.l1 = r.l2 = r.lost_updates = r.best_loss = r.seconds = r.train_seconds = r.examples_per_second = x;
                 r.wait_fraction = 1;
+                add_strange_costs(&r, n, x, variant);
                 shmtrain_report_heading(&r, text, sizeof text);
                 assert_narrow(text);
                 shmtrain_report_line(&r, &epoch, text, sizeof text);

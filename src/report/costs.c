@@ -127,9 +127,14 @@ static void add_part(char *out, size_t bytes, int width, double seconds, const s
     shmt_add(out, bytes, "  %*.1f %%", width - 2, part > 0 ? fmin(part, 100) : 0);
 }
 
+/* As many as there is room for. */
 static void add_waits(char *out, size_t bytes, const struct shmtrain_worker_report *w) {
-    for (uint32_t k = 0; k < w->n_waited_for && k < MOST_NAMES; k++)
-        shmt_add(out, bytes, "%s%" PRIu32, k > 0 ? " " : "  ", w->waited_for[k].worker);
+    for (uint32_t k = 0; k < w->n_waited_for && k < MOST_NAMES; k++) {
+        const char *between = k > 0 ? " " : "  ";
+        const int more = snprintf(NULL, 0, "%s%" PRIu32, between, w->waited_for[k].worker);
+        if (shmt_column_of(out) + (size_t)more > SHMT_LINE_COLUMNS) return;
+        shmt_add(out, bytes, "%s%" PRIu32, between, w->waited_for[k].worker);
+    }
 }
 
 static void add_row(char *out, size_t bytes, const struct shmtrain_report *r, uint32_t i, const struct columns *c) {

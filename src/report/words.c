@@ -66,7 +66,7 @@ void shmt_add_number(char *out, size_t bytes, int width, int digits, double x) {
 
 /* ---- lines of words ---- */
 
-static size_t column_of(const char *out) {
+size_t shmt_column_of(const char *out) {
     const char *line = strrchr(out, '\n');
     return strlen(line ? line + 1 : out);
 }
@@ -81,7 +81,7 @@ void shmt_add_item(char *out, size_t bytes, int is_first, const char *format, ..
     va_end(args);
     if (!is_first) shmt_add(out, bytes, ",");
     const size_t more = strlen(item) + (is_first ? 0 : 1);
-    if (column_of(out) + more + 1 > SHMT_LINE_COLUMNS) /* room for a comma behind it */
+    if (shmt_column_of(out) + more + 1 > SHMT_LINE_COLUMNS) /* room for a comma behind it */
         begin_line(out, bytes);
     else if (!is_first)
         shmt_add(out, bytes, " ");
@@ -92,7 +92,7 @@ void shmt_add_words(char *out, size_t bytes, const char *words) {
     int is_first = 1;
     while (*words) {
         const size_t n = strcspn(words, " ");
-        if (!is_first && column_of(out) + 1 + n > SHMT_LINE_COLUMNS)
+        if (!is_first && shmt_column_of(out) + 1 + n > SHMT_LINE_COLUMNS)
             begin_line(out, bytes);
         else if (!is_first)
             shmt_add(out, bytes, " ");

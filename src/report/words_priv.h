@@ -24,6 +24,8 @@ void shmt_add(char *out, size_t bytes, const char *format, ...) __attribute__((f
 /* With so many decimals, or as few as it takes to stay within `width`. */
 void shmt_add_number(char *out, size_t bytes, int width, int digits, double x);
 
+size_t shmt_column_of(const char *out); /* where its last line ends */
+
 /* One more item of a list that began with this line: behind a comma, in a new line where there is no room for it. The first one
  * stands right behind what is there. */
 void shmt_add_item(char *out, size_t bytes, int is_first, const char *format, ...) __attribute__((format(printf, 4, 5)));
