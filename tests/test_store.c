@@ -4,6 +4,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "store/kernels_reference.h"
 #include "store/table.h"
@@ -271,6 +273,25 @@ static void clear_leaves_zeros(void **state) {
     }
 }
 
+/* Unmarked lines are left alone, whole eights of them and single ones: here they lie in a page that cannot be read. */
+static void only_marked_lines_are_fetched(void **state) {
+    (void)state;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), floats = page / sizeof(float);
+    char *at = mmap(NULL, 3 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED);
+    assert_int_equal(mprotect(at + page, page, PROT_NONE), 0);
+    uint8_t *map = calloc(3, floats / SHMT_TOUCH_FLOATS);
+    assert_non_null(map);
+    memset(map, 1, floats / SHMT_TOUCH_FLOATS);
+    map[3 * (floats / SHMT_TOUCH_FLOATS) - 1] = 1;
+    shmt_fetch((const float *)(void *)at, map, 0, 3 * floats);
+    shmt_fetch((const float *)(void *)at, NULL, 0, floats);
+    shmt_fetch((const float *)(void *)at, NULL, 2 * floats, 3 * floats);
+    shmt_fetch((const float *)(void *)at, NULL, floats, floats);
+    free(map);
+    assert_int_equal(munmap(at, 3 * page), 0);
+}
+
 /* Whole numbers add exactly as floats, so a push that is lost or doubled anywhere on its way shows in the count. */
 static void every_push_is_counted_once_through_folds_and_apply(void **state) {
     (void)state;
@@ -389,6 +410,7 @@ int main(void) {
         cmocka_unit_test(dot_products_are_summed_in_eight_lanes),
         cmocka_unit_test(touched_maps_mark_the_lines_of_a_push_and_no_others),
         cmocka_unit_test(fold_adds_and_clears_with_and_without_maps),
+        cmocka_unit_test(only_marked_lines_are_fetched),
         cmocka_unit_test(clear_leaves_zeros),
         cmocka_unit_test(every_push_is_counted_once_through_folds_and_apply),
         cmocka_unit_test(apply_does_not_depend_on_how_a_table_is_cut),

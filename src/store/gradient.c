@@ -55,6 +55,14 @@ void shmt_fold(float *a, uint8_t *a_touched, float *b, uint8_t *b_touched, uint6
     b_touched[whole] = 0;
 }
 
+void shmt_fetch(const float *a, const uint8_t *touched, uint64_t from, uint64_t to) {
+    const uint64_t end = shmt_ceil_div(to, SHMT_TOUCH_FLOATS);
+    for (uint64_t line = from / SHMT_TOUCH_FLOATS; line < end; line++) {
+        if (touched && (line = next_touched(touched, line, end)) == end) break;
+        (void)*(const volatile float *)(a + line * SHMT_TOUCH_FLOATS);
+    }
+}
+
 void shmt_clear(float *a, uint8_t *touched, uint64_t n) {
     const uint64_t whole = n / SHMT_TOUCH_FLOATS, n_lines = shmt_ceil_div(n, SHMT_TOUCH_FLOATS);
     if (!touched) {
