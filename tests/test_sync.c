@@ -505,6 +505,45 @@ static void what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait(void *
     group_destroy(group);
 }
 
+static void told_aloud(void *p, int waits, uint32_t for_whom) {
+    const struct asker *asker = p;
+    told(p, waits, for_whom);
+    store_release(&asker->group->done[0], 1);
+}
+
+static void *wait_and_tell(void *p) {
+    struct asker *asker = p;
+    struct shmt_gates gates = gates_of(asker->group, 2, 0, asker->spin_ns);
+    gates.tell = told_aloud;
+    gates.tell_arg = asker;
+    asker->result = shmt_gates_wait(&gates, SHMT_GATE_CLOCK, 1, NULL);
+    return NULL;
+}
+
+/* Who looks a few times before it says that it waits must not forget to say so. */
+static void a_wait_for_one_who_is_late_is_told_once_and_none_where_nobody_is(void **state) {
+    (void)state;
+    for (int spins = 0; spins < 2; spins++) {
+        struct group *group = group_create(2);
+        struct asker asker = {.group = group, .spin_ns = spins ? LONG_NS : 0};
+        const struct shmt_gates mine = gates_of(group, 2, 0, 0), late = gates_of(group, 2, 1, 0);
+        pthread_t thread;
+        shmt_gate_reach(&mine, SHMT_GATE_CLOCK, 1);
+        assert_int_equal(pthread_create(&thread, NULL, wait_and_tell, &asker), 0);
+        while (load_acquire(&group->done[0]) == 0) sleep_ms(1);
+        shmt_gate_reach(&late, SHMT_GATE_CLOCK, 1);
+        pthread_join(thread, NULL);
+        assert_int_equal(asker.result, 0);
+        assert_int_equal(asker.begun, 1);
+        assert_int_equal(asker.ended, 1);
+        assert_int_equal(asker.for_whom, 1);
+        wait_and_tell(&asker); /* all are there */
+        assert_int_equal(asker.begun, 1);
+        assert_int_equal(asker.ended, 1);
+        group_destroy(group);
+    }
+}
+
 /* Each process maps the same memory again, so that no two see it at the same address. */
 static void processes_meet_on_memory_mapped_at_different_addresses(void **state) {
     (void)state;
@@ -582,6 +621,7 @@ int main(void) {
         cmocka_unit_test(the_last_to_come_gets_the_answer_and_nobody_sleeps_through_it),
         cmocka_unit_test(who_asks_is_ended_by_the_abort_word_and_says_for_whom_it_waited),
         cmocka_unit_test(what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait),
+        cmocka_unit_test(a_wait_for_one_who_is_late_is_told_once_and_none_where_nobody_is),
         cmocka_unit_test(processes_meet_on_memory_mapped_at_different_addresses),
         cmocka_unit_test(a_sleeper_that_is_killed_leaves_nothing_that_hangs),
     };
