@@ -39,8 +39,8 @@ typedef struct shmtrain_session shmtrain_session;
 struct shmtrain_work {
     uint64_t first, n;
     uint64_t
-        step; /* number of this step: of the batch in `aggregate`, of the item in the live modes; from 0, over all epochs */
-    uint32_t chunk; /* which part of the batch (`aggregate`), else 0 */
+        step; /* number of this step: of the batch in `sync`, else of the item; from 0, over all epochs */
+    uint32_t chunk; /* which part of the batch (`sync`), else 0 */
     uint32_t epoch; /* from 0 */
     uint32_t life;  /* how often this worker had to be started again */
     uint32_t reserved;
@@ -49,7 +49,7 @@ struct shmtrain_work {
 /* What became of what I pushed in the clock that shmtrain_clock has just ended. */
 struct shmtrain_fate {
     uint64_t clock;                    /* clocks that I have completed */
-    uint32_t applied, dropped, folded; /* examples */
+    uint32_t applied, dropped, folded; /* examples; applied: with those of earlier clocks that were folded */
 };
 
 /* n examples in compressed sparse rows. Example k is row i = order ? order[k] : k of the arrays: its nonzeros are start[i] ..

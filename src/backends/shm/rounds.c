@@ -200,8 +200,12 @@ static void align(struct shmt_shm_seat *p) {
     p->slowest = 0;
 }
 
+/* What a gradient has not seen of the updates before its own: with staleness that is known when it is begun, though most of these
+ * updates are made later; with a quorum it is what others have closed meanwhile. */
 static void pull(struct shmt_shm_seat *p) { p->others = shmt_shm_updates(p->store); }
-static uint64_t missed(const struct shmt_shm_seat *p) { return shmt_shm_updates(p->store) - p->others; }
+static uint64_t missed(const struct shmt_shm_seat *p) {
+    return (shmt_shm_has_quorum(p->store) ? shmt_shm_updates(p->store) : p->clock) - p->others;
+}
 
 const struct shmt_shm_engine SHMT_SHM_ROUNDS = {.enter = enter,
                                                 .leave = leave,
