@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "ps/session.h"
 #include "runtime/team.h"
+#include "sync/futex.h"
 
 enum { MOST_SEATS = 64, EPOCHS = 3 };
 
@@ -48,6 +49,15 @@ struct game {
     uint32_t slow_us;
     uint32_t jitter_us; /* so does everybody, for at most so long */
 };
+
+/* Whoever sleeps does so until it is woken: a wake-up that is lost hangs, where it would else cost 100 ms. */
+void __real_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
+void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
+
+void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns) {
+    (void)at_most_ns;
+    __real_shmt_futex_wait(word, expected, UINT64_C(3600000000000));
+}
 
 static struct shmt_spec spec_of(struct shmt_policy policy, uint32_t n_seats, uint64_t n_examples, uint32_t item) {
     struct shmt_spec spec = {.n_seats = n_seats,
@@ -392,7 +402,7 @@ static void sixty_of_64_are_enough_when_27_have_no_work_left(void **state) {
 
 enum { SLOW = 2, LATE_BY = 5 };
 
-/* The slow one pushes when some rounds have been closed without it. */
+/* The slow one pushes its first gradient when some rounds have been closed without it. */
 static int be_late(struct game *game, shmtrain_session *s) {
     uint32_t order[64], n_folded = 0, pieces = 0;
     struct shmtrain_fate fate;
@@ -403,7 +413,7 @@ static int be_late(struct game *game, shmtrain_session *s) {
         /* the others hold their first until the slow one has one, or else there might be none left for it */
         if (s->seat->rank == SLOW) store_release(&game->told->claimed, 1);
         while (w.epoch == 0 && load_acquire(&game->told->claimed) == 0) nap_us(100);
-        const bool sleeps = s->seat->rank == SLOW && pieces++ < 2 && w.epoch == 0;
+        const bool sleeps = s->seat->rank == SLOW && pieces++ == 0;
         while (sleeps && shmt_shm_rounds_closed(game->store) < round + LATE_BY) nap_us(100);
         if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(game, s, &w, order)) < 0) return rc;
         if ((rc = shmtrain_clock(s, &fate)) < 0 || (rc = note_fate(game, &w, order, &fate, &n_folded)) < 0) return rc;
@@ -418,7 +428,7 @@ static void the_others_go_on_without_a_late_one_whose_gradients_are_dropped(void
     for (size_t kind = 0; kind < 2; kind++) {
         struct game game = {.spec = spec_of(quorum(3, SHMT_LATE_DROP), 4, 3000, 16), .kind = KINDS[kind], .work = be_late};
         play_well(&game);
-        assert_true(load_relaxed(&OPS->counters(game.store, SLOW)->dropped) >= 32);
+        assert_true(load_relaxed(&OPS->counters(game.store, SLOW)->dropped) >= 16);
         assert_int_equal(SUM(&game, folded), 0);
         check_counts(&game);
         end(&game);
@@ -432,11 +442,8 @@ static void a_late_gradient_that_is_folded_gets_in_with_the_next(void **state) {
             struct game game = {
                 .spec = spec_of(quorum(3, SHMT_LATE_FOLD), 4, 3000, 16), .kind = KINDS[kind], .lends = lends, .work = be_late};
             play_well(&game);
-            assert_true(game.told->folded >= 32);
+            assert_true(game.told->folded >= 16);
             assert_int_equal(game.told->dropped, 0);
-            /* At most one gradient of each seat, folded at the very end, is left over. */
-            for (uint32_t rank = 0; rank < 4; rank++)
-                assert_true(load_relaxed(&OPS->counters(game.store, rank)->dropped) <= 3000);
             check_counts(&game);
             end(&game);
         }
