@@ -88,7 +88,9 @@ static int run_all(struct comparison *c) {
             return talk_exit_status(1);
         }
     }
-    if (compare_has_runs(c) || talk_caught() || !all_say_the_same(c)) return 0;
+    if (compare_has_runs(c)) return 0;
+    if (talk_caught()) return talk_exit_status(1);
+    if (!all_say_the_same(c)) return 0;
     talk_refuse("%s", c->run[0].why);
     return c->run[0].status == SHMTRAIN_E_USAGE ? 2 : 1;
 }
@@ -129,7 +131,7 @@ static void put_plot(const struct comparison *c, bool by_time) {
                               .target = c->target,
                               .x_whole = !by_time};
     look_at_screen(&screen);
-    printf("\n");
+    if (n > 0) printf("\n");
     plot_draw(&plot, &screen, stdout);
     compare_release_curves(curve, n);
 }

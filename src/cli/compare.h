@@ -12,7 +12,8 @@
 #include "cli/kept.h"
 #include "cli/plot.h"
 
-#define COMPARE_MOST 16 /* modes */
+#define COMPARE_MOST  16 /* modes */
+#define COMPARE_NOTES 16
 
 /* One mode. Numbers that there are not are NaN. */
 struct compare_run {
@@ -35,6 +36,8 @@ struct comparison {
     bool validates; /* losses are those of validation data; else of training */
     double target;  /* NaN: there is none */
     bool target_is_given;
+    char note[COMPARE_NOTES][256]; /* (n_notes) lines that were shown already */
+    unsigned n_notes;
     unsigned best; /* the run with the lowest final loss, where there is a target */
 };
 
@@ -47,7 +50,7 @@ static inline const struct shmtrain_report *compare_report(const struct compare_
 
 /* Trains in run->name's mode, and keeps what came out. What is seen meanwhile goes to stderr. 0, or a negative status that
  * would be the same in all modes. */
-int compare_train(const struct comparison *c, struct compare_run *run);
+int compare_train(struct comparison *c, struct compare_run *run);
 
 /* ---- compare_figures.c ---- */
 
@@ -86,6 +89,9 @@ struct compare_column {
 };
 extern const struct compare_column COMPARE_TABLE[COMPARE_COLUMNS];
 const char *compare_cell(const struct comparison *c, const struct compare_run *run, unsigned column, char out[32]);
+
+/* Why a run has no figures: "refused: ...", "failed: ...", "not run". Returns `out`. */
+const char *compare_why(const struct compare_run *run, char *out, size_t bytes);
 
 /* What the figures say, as sentences: what the target is, who was first, who waited, what was dropped. Returns how many; the
  * first one is about the target. */

@@ -95,6 +95,7 @@ static void put_figures(const struct comparison *c, const struct compare_run *ru
 static void put_row(const struct comparison *c, unsigned i, struct chart *chart) {
     const struct compare_run *run = &c->run[i];
     FILE *out = chart->out;
+    char why[600];
     fprintf(out, "<tr><th scope=\"row\">");
     chart_key(chart, i);
     fputc(' ', out);
@@ -104,8 +105,7 @@ static void put_row(const struct comparison *c, unsigned i, struct chart *chart)
         put_figures(c, run, out);
     } else {
         fprintf(out, "<td class=\"why\" colspan=\"%d\">", COMPARE_COLUMNS - 1);
-        markup_text(out, !run->tried ? "not run" : run->status == SHMTRAIN_E_USAGE ? "refused: " : "failed: ");
-        markup_text(out, run->tried ? run->why : "");
+        markup_text(out, compare_why(run, why, sizeof why));
         fprintf(out, "</td>");
     }
     fprintf(out, "</tr>\n");

@@ -86,6 +86,12 @@ const char *compare_cell(const struct comparison *c, const struct compare_run *r
     return out;
 }
 
+const char *compare_why(const struct compare_run *run, char *out, size_t bytes) {
+    const char *kind = run->status == SHMTRAIN_E_USAGE ? "refused: " : run->status == SHMTRAIN_E_STOPPED ? "" : "failed: ";
+    snprintf(out, bytes, "%s%s", run->tried ? kind : "not run", run->tried ? run->why : "");
+    return out;
+}
+
 /* ---- sentences ---- */
 
 const char *compare_loss_name(const struct comparison *c) { return c->validates ? "validation loss" : "train loss"; }
@@ -224,11 +230,7 @@ static void put_run(const struct comparison *c, const struct compare_run *run, i
     char cell[32], words[600];
     fprintf(out, "%c %-*.*s", run->mark, names, names, run->name);
     if (!run->kept) {
-        snprintf(words, sizeof words, "%s%s",
-                 !run->tried                       ? "not run"
-                 : run->status == SHMTRAIN_E_USAGE ? "refused: "
-                                                   : "failed: ",
-                 run->tried ? run->why : "");
+        compare_why(run, words, sizeof words);
         fprintf(out, "  ");
         put_words(out, words, (size_t)names + 4, (size_t)names + 4);
         return;

@@ -8,6 +8,7 @@
 
 /* What the listener needs. */
 struct view {
+    struct comparison *comparison;
     struct shmtrain_store *store;
     struct display *display;
     const char *name;
@@ -22,8 +23,19 @@ static void on_begin(void *arg, const struct shmtrain_report *r) {
     if (talk_caught()) shmtrain_store_stop(view->store);
 }
 
+/* What one mode has said already is not said again by the next. */
+static bool is_new(struct comparison *c, const char *line) {
+    char *to = c->note[c->n_notes % COMPARE_NOTES];
+    for (unsigned i = 0; i < c->n_notes && i < COMPARE_NOTES; i++)
+        if (strncmp(c->note[i], line, sizeof *c->note - 1) == 0) return false;
+    snprintf(to, sizeof *c->note, "%s", line);
+    c->n_notes++;
+    return true;
+}
+
 static void on_note(void *arg, const char *line) {
     const struct view *view = arg;
+    if (!is_new(view->comparison, line)) return;
     display_clear(view->display);
     fprintf(stderr, "shmtrain: %s: %s\n", view->name, line);
 }
@@ -95,10 +107,10 @@ static int train(const struct comparison *c, struct compare_run *run, struct vie
     return rc < 0 && concerns_all(rc) ? rc : 0;
 }
 
-int compare_train(const struct comparison *c, struct compare_run *run) {
+int compare_train(struct comparison *c, struct compare_run *run) {
     const struct arguments *a = c->arguments;
     const enum progress_kind kind = display_choose(a->progress, a->quiet, STDERR_FILENO);
-    struct view view = {.name = run->name, .display = display_open(kind, stderr)};
+    struct view view = {.comparison = c, .name = run->name, .display = display_open(kind, stderr)};
     run->tried = true;
     if (!view.display || shmtrain_store_create(&view.store) < 0) {
         display_close(view.display);

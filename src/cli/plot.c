@@ -92,19 +92,41 @@ static enum pen_colour colour_of(unsigned curve) {
     return COLOURS[curve % (sizeof COLOURS / sizeof *COLOURS)];
 }
 
+/* Neighbours of one colour, which are written at once: a terminal is told each colour once. */
+struct brush {
+    struct pen *pen;
+    enum pen_colour colour;
+    char text[256];
+};
+
+static void flush_brush(struct brush *b) {
+    if (b->text[0] != '\0') pen_text(b->pen, b->colour, b->text);
+    b->text[0] = '\0';
+}
+
+static void brush(struct brush *b, enum pen_colour colour, const char *glyph) {
+    size_t used = strlen(b->text);
+    if (colour != b->colour || used + 8 > sizeof b->text) {
+        flush_brush(b);
+        used = 0;
+    }
+    b->colour = colour;
+    snprintf(b->text + used, sizeof b->text - used, "%s", glyph);
+}
+
 static void put_cell(const struct plot *plot, const struct canvas *c, unsigned column, unsigned row, bool blocks,
-                     struct pen *pen) {
+                     struct brush *to) {
     const struct cell *cell = cell_at(c, column, row);
     if (cell->marks != 0) {
         const unsigned curve = whose_turn(cell->marks, column);
         const char mark[2] = {plot->curve[curve].mark, '\0'};
-        pen_text(pen, colour_of(curve), mark);
+        brush(to, colour_of(curve), mark);
     } else if (cell->line != 0) {
-        pen_text(pen, colour_of(cell->line - 1u), blocks ? "·" : ".");
+        brush(to, colour_of(cell->line - 1u), blocks ? "·" : ".");
     } else if (cell->between != 0) {
-        pen_text(pen, PEN_DIM, blocks ? "╌" : column % 2 == 0 ? "-" : " ");
+        brush(to, PEN_DIM, blocks ? "╌" : column % 2 == 0 ? "-" : " ");
     } else {
-        pen_text(pen, PEN_PLAIN, " ");
+        brush(to, PEN_PLAIN, " ");
     }
 }
 
@@ -133,18 +155,22 @@ static void put_row(const struct plot *plot, const struct canvas *c, unsigned ro
         const struct cell *cell = cell_at(c, column, row);
         if (cell->marks != 0 || cell->line != 0 || (cell->between != 0 && (blocks || column % 2 == 0))) last = column + 1;
     }
-    for (unsigned column = 0; column < last; column++) put_cell(plot, c, column, row, blocks, pen);
+    struct brush to = {.pen = pen};
+    for (unsigned column = 0; column < last; column++) put_cell(plot, c, column, row, blocks, &to);
+    flush_brush(&to);
     pen_end_line(pen);
 }
 
 static void put_axis(const struct canvas *c, bool blocks, struct pen *pen) {
     pen_format(pen, PEN_PLAIN, "%*s", (int)margin_of(c) - 1, "");
-    pen_text(pen, PEN_DIM, blocks ? "└" : "+");
+    struct brush to = {.pen = pen};
+    brush(&to, PEN_DIM, blocks ? "└" : "+");
     for (unsigned column = 0; column < c->columns; column++) {
         bool is_tick = false;
         for (unsigned i = 0; i < c->x.n_ticks; i++) is_tick = is_tick || column_of(c, c->x.tick[i]) == column;
-        pen_text(pen, PEN_DIM, is_tick ? blocks ? "┴" : "+" : blocks ? "─" : "-");
+        brush(&to, PEN_DIM, is_tick ? blocks ? "┴" : "+" : blocks ? "─" : "-");
     }
+    flush_brush(&to);
     pen_end_line(pen);
 }
 

@@ -1,0 +1,256 @@
+/* cli: the figures of a comparison, its table and its sentences, and its JSON, from made-up reports. */
+#include "compare_help.h"
+
+#include <jansson.h>
+
+#include "cli/pen.h"
+
+#define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
+
+static void assert_says(const char *text, const char *words) {
+    if (!strstr(text, words)) fail_msg("\"%s\" is not in:\n%s", words, text);
+}
+
+/* ---- figures ---- */
+
+static void the_target_is_one_percent_above_the_lowest_final_loss(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    NEAR(c->target, 0.32 * 1.01);
+    assert_int_equal(c->best, 1);
+    NEAR(c->run[0].final_loss, 0.33);
+    assert_true(isnan(c->run[3].final_loss));
+    assert_true(c->validates);
+    c->target_is_given = true; /* stays */
+    c->target = 0.4;
+    compare_work_out(c);
+    NEAR(c->target, 0.4);
+    destroy_comparison(c);
+}
+
+static void when_a_run_comes_to_the_target_is_interpolated(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    c->target_is_given = true;
+    c->target = 0.345; /* async: 3/4 of the way from 0.36 to 0.34, sync: 7/10 of the first step */
+    compare_work_out(c);
+    NEAR(c->run[0].to_target_epochs, 2.75);
+    NEAR(c->run[0].to_target_s, 2.75 * 0.5);
+    NEAR(c->run[1].to_target_epochs, 1.7);
+    NEAR(c->run[1].to_target_s, 1.7 * 2);
+    assert_true(isnan(c->run[3].to_target_s));
+    c->target = 0.39; /* before the first epoch's end nobody knows */
+    compare_work_out(c);
+    NEAR(c->run[1].to_target_epochs, 1);
+    NEAR(c->run[2].to_target_epochs, 1);
+    c->target = 0.1;
+    compare_work_out(c);
+    for (unsigned i = 0; i < c->n; i++) assert_true(isnan(c->run[i].to_target_s));
+    destroy_comparison(c);
+}
+
+static void without_validation_the_training_losses_count(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    for (unsigned i = 0; i < 3; i++) c->run[i].kept->report.valid.name = "";
+    compare_work_out(c);
+    assert_false(c->validates);
+    NEAR(c->run[0].final_loss, 0.34);
+    assert_string_equal(compare_loss_name(c), "train loss");
+    destroy_comparison(c);
+}
+
+static void an_epoch_that_was_stopped_counts_as_far_as_it_came(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    size_t n;
+    struct shmtrain_epoch *last = (struct shmtrain_epoch *)(uintptr_t)&c->run[0].kept->report.epoch[MADE_EPOCHS - 1];
+    last->partial = 1;
+    last->examples = 250;
+    struct plot_point *p = compare_points(c, &c->run[0], false, &n);
+    assert_int_equal(n, MADE_EPOCHS);
+    NEAR(p[MADE_EPOCHS - 1].x, 3.25);
+    free(p);
+    last->valid_loss = NAN; /* it was not evaluated any more */
+    p = compare_points(c, &c->run[0], true, &n);
+    assert_int_equal(n, MADE_EPOCHS - 1);
+    free(p);
+    compare_work_out(c);
+    NEAR(c->run[0].final_loss, 0.34);
+    destroy_comparison(c);
+}
+
+static void each_run_has_a_letter_of_its_own(void **state) {
+    (void)state;
+    static const char *const NAMES[] = {"async", "sync", "ssp:4", "backup", "local", "node",
+                                        "sync",  "sync", "sync",  "sync",   "a"};
+    struct comparison *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) add_refused(c, NAMES[i], 0, "");
+    compare_letter(c);
+    const char *const expected = "aspblnycdef";
+    for (unsigned i = 0; i < c->n; i++) assert_int_equal(c->run[i].mark, expected[i]);
+    free(c);
+}
+
+static void whom_a_run_has_waited_for_is_said_when_it_is_one(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    assert_int_equal(compare_waited_for(&c->run[1].kept->report), 3);
+    assert_int_equal(compare_waited_for(&c->run[0].kept->report), -1); /* it has not waited */
+    struct shmtrain_worker_report *worker = (struct shmtrain_worker_report *)(uintptr_t)c->run[1].kept->report.worker;
+    for (uint32_t i = 0; i < MADE_WORKERS; i++) {
+        worker[i].n_waited_for = 1;
+        worker[i].waited_for[0].worker = i ^ 1; /* each for its neighbour */
+    }
+    assert_int_equal(compare_waited_for(&c->run[1].kept->report), -1);
+    destroy_comparison(c);
+}
+
+/* ---- the table ---- */
+
+static void the_table_is_as_it_should_be(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    char *text = text_of(compare_put_table, c);
+    assert_string_equal(text,
+                        "                 to 0.32320\n"
+                        "  mode      seconds  epochs examples/s   delay  waiting  dropped final loss\n"
+                        "a async           -       -     2.00 k     3.0    0.0 %    0.0 %    0.33000\n"
+                        "s sync        5.360    2.68        500     0.0   58.0 %    0.0 %    0.32000\n"
+                        "b backup:3        -       -     1.00 k       -    5.0 %   10.0 %    0.32500\n"
+                        "p ssp:4     refused: adam cannot be written atomically: it divides two averages,\n"
+                        "            which have no bound when they are of different moments; take --write\n"
+                        "            racy or locked\n"
+                        "\n"
+                        "Target: validation loss 0.32320, 1 % above the lowest final one (sync); linear\n"
+                        "between two epochs, not before the first. Seconds are of training, without\n"
+                        "loading and evaluation. Delay: mean, in clocks (updates of one work item).\n"
+                        "Fastest to 0.32320: sync, in 5.360 s, and with the fewest epochs (2.68). Not\n"
+                        "reached by: async, backup:3.\n"
+                        "sync waited 58 % of the time, mostly for worker 3.\n"
+                        "backup:3 waited 5 % of the time, and dropped 10.0 % of the gradients.\n");
+    free(text);
+    destroy_comparison(c);
+}
+
+/* Long names, large numbers, long sentences. */
+static void no_line_of_the_table_is_longer_than_80_columns(void **state) {
+    (void)state;
+    static const struct made LARGE = {"ssp:1000000000000", {1e9, 1e9, 1e9, 1e9}, 1e6, 0.999, 4000, 123456};
+    struct comparison *c = make_comparison();
+    add_made(c, &LARGE);
+    add_made(c, &LARGE);
+    add_refused(c, "node", 0, "");
+    c->target_is_given = true;
+    c->target = 2e9;
+    compare_letter(c);
+    for (int round = 0; round < 2; round++) {
+        compare_work_out(c);
+        char *text = text_of(compare_put_table, c);
+        assert_says(text, "n node");
+        assert_says(text, "not run");
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+            if (pen_width(line) > 80) fail_msg("%u columns: %s", pen_width(line), line);
+        free(text);
+        c->target = 0.324;
+    }
+    destroy_comparison(c);
+}
+
+static void who_does_not_come_to_the_target_has_a_dash(void **state) {
+    (void)state;
+    char cell[32];
+    struct comparison *c = make_comparison();
+    c->target_is_given = true;
+    c->target = 0.322;
+    compare_work_out(c);
+    assert_string_equal(compare_cell(c, &c->run[0], 1, cell), "-");
+    assert_string_equal(compare_cell(c, &c->run[0], 2, cell), "-");
+    assert_string_equal(compare_cell(c, &c->run[0], 7, cell), "0.33000");
+    char *text = text_of(compare_put_table, c);
+    assert_says(text, "as asked for");
+    assert_says(text, "reached by: async, backup:3.");
+    free(text);
+    c->target = 0.1;
+    compare_work_out(c);
+    text = text_of(compare_put_table, c);
+    assert_says(text, "No mode came to the target.");
+    free(text);
+    destroy_comparison(c);
+}
+
+static void a_run_that_was_stopped_is_marked(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    c->run[1].kept->report.stopped = 1;
+    char *text = text_of(compare_put_table, c);
+    assert_says(text, "0.32000 *\n");
+    assert_says(text, "\n* stopped before its end\n");
+    free(text);
+    destroy_comparison(c);
+}
+
+/* Nothing is said that the figures do not say. */
+static void sentences_are_left_out_where_there_is_nothing_to_say(void **state) {
+    (void)state;
+    char sentence[COMPARE_SENTENCES][400];
+    struct comparison *c = make_comparison();
+    assert_int_equal(compare_sentences(c, sentence), 4);
+    c->run[2].kept->report.dropped = 0;
+    assert_int_equal(compare_sentences(c, sentence), 3);
+    c->run[1].kept->report.wait_fraction = 0.01;
+    c->run[2].kept->report.wait_fraction = 0.01;
+    assert_int_equal(compare_sentences(c, sentence), 2);
+    for (unsigned i = 0; i < 3; i++) kept_destroy(c->run[i].kept);
+    for (unsigned i = 0; i < 3; i++) c->run[i].kept = NULL;
+    compare_work_out(c);
+    assert_int_equal(compare_sentences(c, sentence), 0);
+    destroy_comparison(c);
+}
+
+/* ---- JSON ---- */
+
+static void put_json(const struct comparison *c, FILE *out) { assert_int_equal(compare_put_json(c, out), 0); }
+
+static void json_has_each_report_and_when_it_came_to_the_target(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    char *text = text_of(put_json, c);
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* one line */
+    json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(o);
+    NEAR(json_real_value(json_object_get(o, "target")), 0.3232);
+    assert_string_equal(json_string_value(json_object_get(o, "target_of")), "valid_loss");
+    assert_string_equal(json_string_value(json_object_get(o, "data")), "/data/a9a");
+    json_t *runs = json_object_get(o, "runs"), *sync = json_array_get(runs, 1), *ssp = json_array_get(runs, 3);
+    assert_int_equal(json_array_size(runs), 4);
+    assert_string_equal(json_string_value(json_object_get(sync, "asked_for")), "sync");
+    assert_int_equal(json_array_size(json_object_get(sync, "epochs")), MADE_EPOCHS);
+    assert_true(fabs(json_real_value(json_object_get(sync, "epochs_to_target")) - c->run[1].to_target_epochs) < 1e-9);
+    assert_true(fabs(json_real_value(json_object_get(sync, "time_to_target")) - c->run[1].to_target_s) < 1e-9);
+    assert_true(json_is_null(json_object_get(json_array_get(runs, 0), "time_to_target")));
+    assert_string_equal(json_string_value(json_object_get(ssp, "status")), "SHMTRAIN_E_USAGE");
+    assert_non_null(strstr(json_string_value(json_object_get(ssp, "refused")), "adam cannot be written atomically"));
+    json_decref(o);
+    free(text);
+    destroy_comparison(c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_target_is_one_percent_above_the_lowest_final_loss),
+        cmocka_unit_test(when_a_run_comes_to_the_target_is_interpolated),
+        cmocka_unit_test(without_validation_the_training_losses_count),
+        cmocka_unit_test(an_epoch_that_was_stopped_counts_as_far_as_it_came),
+        cmocka_unit_test(each_run_has_a_letter_of_its_own),
+        cmocka_unit_test(whom_a_run_has_waited_for_is_said_when_it_is_one),
+        cmocka_unit_test(the_table_is_as_it_should_be),
+        cmocka_unit_test(no_line_of_the_table_is_longer_than_80_columns),
+        cmocka_unit_test(who_does_not_come_to_the_target_has_a_dash),
+        cmocka_unit_test(a_run_that_was_stopped_is_marked),
+        cmocka_unit_test(sentences_are_left_out_where_there_is_nothing_to_say),
+        cmocka_unit_test(json_has_each_report_and_when_it_came_to_the_target),
+    };
+    return cmocka_run_group_tests_name("compare", tests, NULL, NULL);
+}

@@ -1,0 +1,247 @@
+/* shmtrain compare from outside: what it prints, writes and refuses, and how it ends. */
+#include "run_program.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#define DATA "builtin:sparse:examples=4000,features=400,nonzeros=10"
+
+static void assert_says(const char *text, const char *words) {
+    if (!strstr(text, words)) fail_msg("\"%s\" is not in:\n%s", words, text);
+}
+
+static unsigned count(const char *text, const char *words) {
+    unsigned n = 0;
+    for (; (text = strstr(text, words)); text += strlen(words)) n++;
+    return n;
+}
+
+/* ---- what it prints ---- */
+
+static int speak_ascii(void) { return setenv("LC_ALL", "C", 1); }
+
+static void it_prints_a_table_and_two_plots_of_at_most_80_columns(void **state) {
+    (void)state;
+    struct program *p = RUN_IN(speak_ascii, "compare", "-w", "2", "-e", "3", "--modes", "async,sync,ssp:4", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "\na async ");
+    assert_says(p->text[OUT], "\ns sync ");
+    assert_says(p->text[OUT], "\np ssp:4 ");
+    assert_says(p->text[OUT], "\nTarget: validation loss ");
+    assert_says(p->text[OUT], "\nFastest to ");
+    assert_says(p->text[OUT], "\nvalidation loss over epochs   a async   s sync   p ssp:4   - - target\n");
+    assert_says(p->text[OUT], "\nvalidation loss over time");
+    for (char *at = p->text[OUT]; *at; at++) assert_true(*at == '\n' || (*at >= ' ' && *at <= '~'));
+    for (char *line = strtok(p->text[OUT], "\n"); line; line = strtok(NULL, "\n"))
+        if (strlen(line) > 80) fail_msg("wider than 80 columns: %s", line);
+}
+
+static void each_mode_has_a_line_on_stderr_while_it_runs(void **state) {
+    (void)state;
+    struct program *p = RUN("compare", "-w", "2", "-e", "3", "--modes", "async,sync", DATA);
+    program_assert_status(p, 0);
+    assert_int_equal(count(p->text[ERR], "\n"), 2);
+    assert_says(p->text[ERR], "shmtrain: 1 of 2, async: 3 epochs in ");
+    assert_says(p->text[ERR], "shmtrain: 2 of 2, sync: 3 epochs in ");
+    p = RUN("compare", "-q", "-w", "2", "-e", "1", "--modes", "async,sync", DATA);
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[OUT], "");
+    assert_string_equal(p->text[ERR], "");
+}
+
+static int speak_utf8(void) { return setenv("LC_ALL", "C.UTF-8", 1); }
+
+static void in_a_utf8_locale_the_axes_are_drawn_as_lines(void **state) {
+    (void)state;
+    struct program *p = RUN_IN(speak_utf8, "compare", "-w", "1", "-e", "2", "--modes", "async", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "└");
+    assert_null(strchr(p->text[OUT], '\033')); /* no terminal: no colours */
+}
+
+/* A run is that of `shmtrain train` with the same options; the same mode twice gives sync's bits twice. */
+static void json_has_the_runs_as_train_gives_them(void **state) {
+    (void)state;
+    char hash[17];
+    HASH(hash, "--mode", "sync", "-w", "2", "-e", "2", "--rate", "0.25", "--seed", "7", DATA);
+    struct program *p = RUN("compare", "--json", "-w", "2", "-e", "2", "--rate", "0.25", "--seed", "7", "--modes",
+                            "sync,async,sync", "--target", "0.6", DATA);
+    program_assert_status(p, 0);
+    json_t *o = program_json(p), *runs = json_object_get(o, "runs");
+    assert_int_equal(json_array_size(runs), 3);
+    assert_string_equal(json_string_value(json_object_get(o, "data")), DATA);
+    assert_true(fabs(json_real_value(json_object_get(o, "target")) - 0.6) < 1e-12);
+    for (size_t i = 0; i < 3; i++) {
+        json_t *run = json_array_get(runs, i);
+        assert_string_equal(json_string_value(json_object_get(run, "mode")), i == 1 ? "async" : "sync");
+        assert_int_equal(json_integer_value(json_object_get(run, "seed")), 7);
+        assert_int_equal(json_array_size(json_object_get(run, "epochs")), 2);
+        assert_non_null(json_object_get(run, "time_to_target"));
+        assert_non_null(json_object_get(run, "epochs_to_target"));
+        const char *its = json_string_value(json_object_get(run, "parameters_xxh64"));
+        assert_non_null(its);
+        if (i != 1) assert_string_equal(its, hash);
+    }
+    json_decref(o);
+}
+
+static int choose_a_mode(void) {
+    return setenv("SHMTRAIN_MODE", "sync", 1) || setenv("SHMTRAIN_NAME", "compared", 1) || setenv("SHMTRAIN_EPOCHS", "2", 1);
+}
+
+static void the_environment_counts_as_in_training_but_for_the_mode(void **state) {
+    (void)state;
+    struct program *p = RUN_IN(choose_a_mode, "compare", "--json", "-q", "-w", "1", "--modes", "async,ssp:2", DATA);
+    program_assert_status(p, 0);
+    json_t *o = program_json(p), *runs = json_object_get(o, "runs");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(runs, 0), "mode")), "async");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(runs, 1), "mode")), "ssp");
+    assert_int_equal(json_array_size(json_object_get(json_array_get(runs, 0), "epochs")), 2);
+    json_decref(o);
+    p = RUN("rm", "compared"); /* the runs had no name */
+    program_assert_status(p, 2);
+}
+
+/* ---- the page ---- */
+
+static char *contents_of(const char *name) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = fopen(name, "r");
+    assert_non_null(f);
+    assert_true(getdelim(&text, &bytes, '\0', f) > 0);
+    fclose(f);
+    return text;
+}
+
+static void html_writes_a_page_and_replaces_it_as_a_whole(void **state) {
+    (void)state;
+    struct stat before, after;
+    program_write_file("page.html", "old");
+    assert_int_equal(stat("page.html", &before), 0);
+    struct program *p = RUN("compare", "-w", "2", "-e", "2", "--modes", "async,sync", "--html", "page.html", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[ERR], "saved       page.html\n");
+    assert_int_equal(stat("page.html", &after), 0);
+    assert_true(before.st_ino != after.st_ino);
+    char *page = contents_of("page.html");
+    assert_int_equal(strncmp(page, "<!DOCTYPE html>\n", 16), 0);
+    assert_says(page, "<span>--html</span> <span>page.html</span>");
+    assert_says(page, "</html>\n");
+    free(page);
+}
+
+static void a_page_that_cannot_be_written_is_refused_before_anything_runs(void **state) {
+    (void)state;
+    program_write_file("toy", "-1 2:1\n3 8:1\n-1 2:1\n3 8:1\n");
+    const struct refusal list[] = {
+        {1, "--html none/page.html: No such file", {"compare", "--html", "none/page.html", "toy"}},
+        {1, "--html .: Is a directory", {"compare", "--html", ".", "toy"}},
+        {2, "--html toy is read as the data (./toy), and would be replaced", {"compare", "--html", "toy", "./toy"}},
+        {2, "--html \"\": expected FILE", {"compare", "--html", "", "toy"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+    struct program *p = RUN("compare", "-w", "1", "-e", "1", "--modes", "async", "--html", "/dev/full", "toy");
+    program_assert_status(p, 1);
+    assert_says(p->text[ERR], "cannot write the page to /dev/full: No space left on device");
+}
+
+/* ---- refusals ---- */
+
+static void bad_lists_and_targets_are_answered_in_one_line(void **state) {
+    (void)state;
+    const struct refusal list[] = {
+        {2, "--modes async,fast: there is no mode \"fast\": take async, sync, ssp, ", {"compare", "--modes", "async,fast"}},
+        {2, "--modes async,: there is no mode \"\"", {"compare", "--modes", "async,"}},
+        {2, "--modes ssp:x: mode ssp:x: the number is a staleness bound", {"compare", "--modes", "ssp:x"}},
+        {2, "--modes \"\": expected LIST", {"compare", "--modes", ""}},
+        {2, "--target low: expected a loss, as in 0.35, or auto", {"compare", "--target", "low"}},
+        {2, "--target 0.3x: expected a loss", {"compare", "--target", "0.3x"}},
+        {2, "--progress loudly: expected one of auto|bar|plain|none", {"compare", "--progress", "loudly"}},
+        {2, "compare does not use --mode: shmtrain help compare", {"compare", "--mode", "sync"}},
+        {2, "compare does not use --name", {"compare", "--name", "x"}},
+        {2, "compare does not use --trace", {"compare", "--trace", "x"}},
+        {2, "compare does not use --output", {"compare", "-o", "x"}},
+        {2, "train does not use --modes", {"--modes", "async"}},
+        {2, "shmtrain compare [DATA]: what is \"b\"?", {"compare", "a", "b"}},
+        {2,
+         "async,sync,async: at most 16 modes are compared",
+         {"compare", "--modes",
+          "async,sync,async,sync,async,sync,async,sync,async,sync,async,sync,async,sync,async,sync,async"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
+static void a_mode_that_cannot_be_is_refused_in_its_row_and_the_others_go_on(void **state) {
+    (void)state;
+    struct program *p = RUN("compare", "-w", "2", "-e", "2", "--optimizer", "adam", "--modes", "ssp:4,sync", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "\ns ssp:4  refused: adam cannot be written atomically: ");
+    assert_says(p->text[OUT], "\ny sync ");
+    assert_says(p->text[ERR], "shmtrain: 1 of 2, ssp:4: adam cannot");
+    p = RUN("compare", "--json", "-q", "-w", "2", "-e", "2", "--optimizer", "adam", "--modes", "ssp:4,sync", DATA);
+    program_assert_status(p, 0);
+    json_t *o = program_json(p), *refused = json_array_get(json_object_get(o, "runs"), 0);
+    assert_string_equal(json_string_value(json_object_get(refused, "asked_for")), "ssp:4");
+    assert_non_null(json_object_get(refused, "refused"));
+    json_decref(o);
+}
+
+static void what_no_mode_can_do_is_said_once(void **state) {
+    (void)state;
+    program_assert_refused(RUN("compare", "none"), 1, "cannot open none: No such file or directory");
+    program_assert_refused(RUN("compare", "-q", "-M", "tree", DATA), 2, "tree");
+    struct program *p = RUN("compare", "-q", "-w", "2", "--optimizer", "adam", "--modes", "ssp:2,ssp:4", DATA);
+    program_assert_refused(p, 2, "adam cannot be written atomically");
+}
+
+/* ---- Ctrl-C ---- */
+
+static void a_signal_ends_the_mode_and_what_there_is_is_printed(void **state) {
+    (void)state;
+    struct program *p = START("compare", "-w", "2", "-e", "1000000", "--modes", "sync,async,ssp:4", "--steps", "200", DATA);
+    program_finish(p); /* a limit of steps is no signal: all of them run */
+    program_assert_status(p, 0);
+    assert_int_equal(count(p->text[OUT], " *\n"), 3);
+    p = START("compare", "-w", "2", "-e", "1000000", "--modes", "async,sync", "--progress", "plain", DATA);
+    (void)program_worker(p, 0);
+    usleep(500000);
+    kill(p->pid, SIGINT);
+    program_finish(p);
+    program_assert_status(p, 130);
+    if (strstr(p->text[ERR], "reading data")) skip(); /* a slow machine: there is nothing to print yet */
+    assert_says(p->text[OUT], " *\n");
+    assert_says(p->text[OUT], "sync   not run\n");
+    assert_says(p->text[OUT], "\n* stopped before its end\n");
+    assert_says(p->text[OUT], "validation loss over time");
+}
+
+static void a_signal_before_there_is_anything_ends_it_quietly(void **state) {
+    (void)state;
+    struct program *p = START("compare", "-w", "1", "--modes", "async,sync", "builtin:sparse:examples=20000000,nonzeros=40");
+    while (!program_supervisor(p)) usleep(1000);
+    kill(p->pid, SIGTERM);
+    program_finish(p);
+    program_assert_status(p, 143);
+    assert_string_equal(p->text[OUT], "");
+    assert_says(p->text[ERR], "async: stopped while ");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(it_prints_a_table_and_two_plots_of_at_most_80_columns),
+        PROGRAM_TEST(each_mode_has_a_line_on_stderr_while_it_runs),
+        PROGRAM_TEST(in_a_utf8_locale_the_axes_are_drawn_as_lines),
+        PROGRAM_TEST(json_has_the_runs_as_train_gives_them),
+        PROGRAM_TEST(the_environment_counts_as_in_training_but_for_the_mode),
+        PROGRAM_TEST(html_writes_a_page_and_replaces_it_as_a_whole),
+        PROGRAM_TEST(a_page_that_cannot_be_written_is_refused_before_anything_runs),
+        PROGRAM_TEST(bad_lists_and_targets_are_answered_in_one_line),
+        PROGRAM_TEST(a_mode_that_cannot_be_is_refused_in_its_row_and_the_others_go_on),
+        PROGRAM_TEST(what_no_mode_can_do_is_said_once),
+        PROGRAM_TEST(a_signal_ends_the_mode_and_what_there_is_is_printed),
+        PROGRAM_TEST(a_signal_before_there_is_anything_ends_it_quietly),
+    };
+    return cmocka_run_group_tests_name("program_compare", tests, program_make_folder, program_remove_folder);
+}
