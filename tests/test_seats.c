@@ -21,6 +21,8 @@
 #include "backends/shm/shm_priv.h"
 #include "ps/session.h"
 
+#define RATE 0.25f
+
 enum { OWN = 2, GUESTS = 3, SEATS = OWN + GUESTS, EPOCHS = 9, EXAMPLES = 700, FLOATS = 5 };
 
 struct play;
@@ -68,7 +70,7 @@ static struct shmt_spec spec_of(enum shmt_write write) {
                              .n_chunks = 8,
                              .item = 10,
                              .order = {.seed = 3, .n_examples = EXAMPLES, .shuffle = true},
-                             .rate = {.base = 0.25f, .kind = SHMT_RATE_CONSTANT},
+                             .rate = {.base = RATE, .kind = SHMT_RATE_CONSTANT},
                              .n_tables = 1,
                              .board_bytes = 64};
     strcpy(spec.table[0].name, "t");
@@ -173,6 +175,14 @@ static void set_out(struct play *play) {
     for (uint32_t rank = 0; rank < OWN; rank++) start(play, rank);
 }
 
+static struct play *begin_with(const struct shmt_policy *policy, const struct scene *scene, int die_rank) {
+    struct play *play = prepare(policy->write, scene);
+    play->spec.policy = *policy;
+    play->die_rank = die_rank;
+    set_out(play);
+    return play;
+}
+
 static struct play *begin(enum shmt_write write, const struct scene *scene, int die_rank) {
     struct play *play = prepare(write, scene);
     play->die_rank = die_rank;
@@ -273,6 +283,36 @@ static void rounds_are_closed_whoever_comes_and_goes(void **state) {
         if (POLICIES[i].quorum == SHMT_QUORUM_ALL) assert_int_equal(late, 0);
         assert_true(late < examples);
         end(play, out);
+    }
+}
+
+/* What each example has moved parameter k by, in all epochs: an update takes the mean of an item's. */
+static double sum_of_updates(int k, uint32_t item) {
+    double sum = 0;
+    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
+        for (uint32_t i = 0; i < EXAMPLES; i++) sum += (double)sinf((float)(i * (uint32_t)(k + 1) + epoch));
+    return -(double)RATE * sum / item;
+}
+
+/* With sums and a replica for each, nothing is lost: one that begins with anything but the master would show. */
+static void replicas_of_those_who_come_begin_with_the_master(void **state) {
+    static const struct shmt_policy POLICIES[] = {
+        {.write = SHMT_WRITE_RACY, .replicas = SHMT_REPLICAS_WORKER, .merge_every = 2, .merge = SHMT_MERGE_SUM},
+        {SHMT_WRITE_RACY, 2, 0, SHMT_LATE_DROP, SHMT_REPLICAS_WORKER, 1, SHMT_MERGE_SUM},
+        {SHMT_WRITE_ATOMIC, SHMT_STALENESS_INF, 0, SHMT_LATE_DROP, SHMT_REPLICAS_WORKER, 3, SHMT_MERGE_SUM},
+        {SHMT_WRITE_LOCKED, SHMT_STALENESS_INF, 0, SHMT_LATE_DROP, SHMT_REPLICAS_NODE, 3, SHMT_MERGE_SUM}};
+    float out[FLOATS];
+    (void)state;
+    for (size_t i = 0; i < sizeof POLICIES / sizeof *POLICIES; i++) {
+        struct play *play = begin_with(&POLICIES[i], COMING_AND_GOING, -1);
+        join_all(play);
+        check_seen_once(play);
+        for (int epoch = 0; epoch < EPOCHS; epoch++) assert_true(play->tally[epoch].examples == EXAMPLES);
+        const uint32_t item = play->spec.item;
+        end(play, out);
+        for (int k = 0; k < FLOATS; k++)
+            if (!(fabs((double)out[k] - sum_of_updates(k, item)) < 1e-3))
+                fail_msg("case %zu: %g instead of %g", i, (double)out[k], sum_of_updates(k, item));
     }
 }
 
@@ -407,24 +447,37 @@ static void the_living_go_on_without_a_dead_guest_and_its_piece_is_lost(void **s
     }
 }
 
+/* The others wait for what it would have done, until they are told that the run is given up. */
+static void check_cannot_go_on(struct play *play) {
+    float out[FLOATS];
+    assert_int_equal(mourned(play), 0);
+    store_release(OPS->abort_word(play->store), 5);
+    OPS->rouse(play->store);
+    for (uint32_t rank = 0; rank < OWN; rank++) {
+        pthread_join(play->actor[rank].thread, NULL);
+        assert_int_equal(play->actor[rank].rc, SHMTRAIN_E_STOPPED);
+    }
+    pthread_join(play->actor[4].thread, NULL);
+    end(play, out);
+}
+
 static void a_gradient_of_a_dead_guest_is_missing_in_aggregate(void **state) {
     static const struct scene SCENE[EPOCHS] = {{R(4), 0}};
-    float out[FLOATS];
     (void)state;
     for (uint32_t staleness = 0; staleness < 2; staleness++) {
-        struct play *play = prepare(SHMT_WRITE_AGGREGATE, SCENE);
-        play->spec.policy.staleness = staleness;
-        play->die_rank = 4;
-        set_out(play);
-        assert_int_equal(mourned(play), 0);
-        store_release(OPS->abort_word(play->store), 5);
-        OPS->rouse(play->store);
-        for (uint32_t rank = 0; rank < OWN; rank++) {
-            pthread_join(play->actor[rank].thread, NULL);
-            assert_int_equal(play->actor[rank].rc, SHMTRAIN_E_STOPPED);
-        }
-        pthread_join(play->actor[4].thread, NULL);
-        end(play, out);
+        const struct shmt_policy policy = {.write = SHMT_WRITE_AGGREGATE, .staleness = staleness};
+        check_cannot_go_on(begin_with(&policy, SCENE, 4));
+    }
+}
+
+static void a_dead_guests_slice_of_a_merge_is_missing(void **state) {
+    static const struct scene SCENE[EPOCHS] = {{R(4), 0}};
+    static const uint64_t STALENESS[] = {0, 1, SHMT_STALENESS_INF};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        const struct shmt_policy policy = {SHMT_WRITE_RACY, STALENESS[i], 0, SHMT_LATE_DROP, SHMT_REPLICAS_WORKER, 2,
+                                           SHMT_MERGE_MEAN};
+        check_cannot_go_on(begin_with(&policy, SCENE, 4));
     }
 }
 
@@ -432,6 +485,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_have_the_same_bits_whoever_comes_and_goes),
         cmocka_unit_test(live_work_is_dealt_once_whoever_comes_and_goes),
+        cmocka_unit_test(replicas_of_those_who_come_begin_with_the_master),
         cmocka_unit_test(rounds_are_closed_whoever_comes_and_goes),
         cmocka_unit_test(who_asks_to_leave_before_it_is_let_in_does_not_come),
         cmocka_unit_test(nobody_waits_for_the_clock_of_a_guest_that_has_left),
@@ -441,6 +495,7 @@ int main(void) {
         cmocka_unit_test(a_guest_does_not_believe_a_store_whose_own_workers_are_not_there),
         cmocka_unit_test(the_living_go_on_without_a_dead_guest_and_its_piece_is_lost),
         cmocka_unit_test(a_gradient_of_a_dead_guest_is_missing_in_aggregate),
+        cmocka_unit_test(a_dead_guests_slice_of_a_merge_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

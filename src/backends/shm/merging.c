@@ -75,7 +75,10 @@ static void merge_all_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bo
     bool changed = false;
     for (uint32_t word = store->layout.planes; word > 0; word--) changed |= merge_word(p, word, at, n, last);
     changed |= merge_word(p, 0, at, n, last);
-    if (changed && m->how[0].kind == SHMT_MERGING_FOLLOWS) follow(p, store->weight, at, at + n);
+    if (m->how[0].kind == SHMT_MERGING_FOLLOWS) {
+        changed |= last; /* racy pushes may have left weights that do not fit */
+        if (changed) follow(p, store->weight, at, at + n);
+    }
     if (!changed || store->spec.policy.merge == SHMT_MERGE_ELASTIC) return;
     if (shmt_policy_merges_together(&store->spec.policy) && m->how[0].kind != SHMT_MERGING_FOLLOWS) return; /* all are equal */
     for (uint32_t i = 0; i < m->n_present; i++) shmt_shm_replica_begin(store, m->present[i], at, at + n);
