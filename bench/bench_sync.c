@@ -6,8 +6,8 @@
  * builtin:dense (784 features, 10 classes); four times the last-level cache of each. For each size of a batch there are three
  * runs in a round, one right behind the other: one worker alone; two workers of one store; and two runs of one worker each, at
  * the same time, on the same cores, that share nothing: each with parameters of its own, half of the data, and batches of the
- * same size, so that each worker computes, adds and applies as much for an example. "Of independent" is how fast the two of one
- * store are, as a share of the two that share nothing. The shortest epoch of each run counts, but for its first.
+ * same size, so that each worker computes, adds and applies as much for an example. The shortest epoch of each run counts, but
+ * for its first.
  *
  * Beside that stand the lines that must move, counted on the data, and what they would cost at the price of a line that is
  * measured in the same round (docs/performance.md has the formula): the share that is left when nothing else is lost. */
@@ -35,28 +35,37 @@ struct lines {
     _Alignas(128) float at[LINES * SHMT_TOUCH_FLOATS];
 };
 
-/* What a batch does to a line of a gradient buffer: one writes it, the other reads it, the first writes it again. */
+/* What a batch does to a line of a gradient buffer or of the parameters: one writes all of it, the other reads it, the first
+ * writes it again, for which it must be taken back. */
+static void write_lines(struct lines *l) {
+    for (uint32_t i = 0; i < LINES * SHMT_TOUCH_FLOATS; i++) l->at[i] += 1;
+}
+
+static void read_lines(struct lines *l) {
+    float sum = 0;
+    for (uint32_t i = 0; i < LINES; i++) sum += l->at[i * SHMT_TOUCH_FLOATS];
+    volatile float sink = sum;
+    (void)sink;
+}
+
+static double time_of(void (*work)(struct lines *l), struct lines *l) {
+    const uint64_t from = shmt_now_ns();
+    work(l);
+    return (double)(shmt_now_ns() - from) / LINES;
+}
+
 static void lines_body(void *arg, uint32_t rank) {
     struct lines *l = arg;
-    struct bench_figure read = {0}, write = {0};
+    struct bench_figure mine = {.name = "lines"};
     for (int turn = 0; turn < TURNS; turn++) {
-        const uint64_t from = shmt_now_ns();
-        float sum = 0;
-        if (rank == 0)
-            for (uint32_t i = 0; i < LINES; i++) l->at[i * SHMT_TOUCH_FLOATS] += 1;
-        if (rank == 0) bench_add(&write, (double)(shmt_now_ns() - from) / LINES);
+        if (rank == 0) bench_add(&mine, time_of(write_lines, l));
         bench_meet(&l->meeting, rank);
-        const uint64_t read_from = shmt_now_ns();
-        if (rank == 1)
-            for (uint32_t i = 0; i < LINES; i++) sum += l->at[i * SHMT_TOUCH_FLOATS];
-        volatile float sink = sum;
-        (void)sink;
-        if (rank == 1) bench_add(&read, (double)(shmt_now_ns() - read_from) / LINES);
+        if (rank == 1) bench_add(&mine, time_of(read_lines, l));
         bench_meet(&l->meeting, rank);
     }
-    if (rank == 0) l->ns = bench_median(&write);
+    if (rank == 0) l->ns = bench_median(&mine);
     bench_meet(&l->meeting, rank);
-    if (rank == 1) l->ns += bench_median(&read);
+    if (rank == 1) l->ns += bench_median(&mine);
 }
 
 /* ---- the lines of a batch that one worker must get from the other ---- */
@@ -93,7 +102,7 @@ static double moving_lines(const struct shmtrain_data *data, uint32_t batch) {
         lines += count_batch(data, counted * 3 * n, n, map, n_lines);
     for (int i = 0; i < 3; i++) free(map[i]);
     /* Where there is a map of touched lines, the other half of it is read, too. */
-    return (counted ? lines / counted : 0) + (double)(n_lines / 2) / 64;
+    return (counted ? lines / counted : 0) + (double)n_lines / 128;
 }
 
 /* ---- runs ---- */
@@ -127,16 +136,22 @@ static double predicted(const struct contest *c, const struct times *t, double l
     return batch_ns / (batch_ns + lines * line_ns);
 }
 
-static void measure_size(struct contest *c, uint32_t batch, struct lines *l, const struct bench_options *o) {
-    char name[4][48], text[16];
+/* What a size of batch came to: two workers as a multiple of one; as much as the lines allow; those who share nothing. */
+struct outcome {
+    double speedup, allowed, apart;
+};
+
+static void measure_size(struct contest *c, uint32_t batch, struct lines *l, const struct bench_options *o,
+                         struct outcome *out) {
+    char name[48], text[16];
     snprintf(text, sizeof text, "%u", batch);
-    static const char *const form[4] = {"batch %u: two workers of one store", "  of independent",
-                                        "  of independent, as the lines would have it", "  one worker"};
-    for (int i = 0; i < 4; i++) snprintf(name[i], sizeof name[i], form[i], batch);
-    struct bench_figure speedup = {.name = name[0], .unit = "of one"}, of = {.name = name[1], .unit = "of it"},
-                        by_lines = {.name = name[2], .unit = "of it"}, one = {.name = name[3], .unit = "ns/example"},
+    snprintf(name, sizeof name, "batch %u: two workers of one store", batch);
+    struct bench_figure speedup = {.name = name, .unit = "of one"},
+                        of = {.name = "  of two that share nothing", .unit = "of it"},
+                        allowed = {.name = "  of the same, as the lines would have it", .unit = "of it"},
                         moved = {.name = "  lines that each worker must get, per batch", .unit = "lines"},
-                        line = {.name = "  such a line, to read and to write again", .unit = "ns"};
+                        line = {.name = "  such a line, to read and to write again", .unit = "ns"},
+                        one = {.name = "  one worker", .unit = "ns/example"}, apart = {.name = "two that share nothing"};
     const double lines = moving_lines(c->data, batch);
     while (of.n < o->rounds) {
         struct bench_round round;
@@ -148,25 +163,51 @@ static void measure_size(struct contest *c, uint32_t batch, struct lines *l, con
         if (!bench_round_end(&round, o)) continue;
         bench_add(&speedup, t.one_ns / t.two_ns);
         bench_add(&of, t.apart_ns / t.two_ns);
-        bench_add(&by_lines, predicted(c, &t, lines, l->ns, batch));
+        bench_add(&allowed, predicted(c, &t, lines, l->ns, batch));
+        bench_add(&apart, t.one_ns / t.apart_ns);
         bench_add(&one, t.one_ns / (double)c->data->n_examples);
         bench_add(&moved, lines);
         bench_add(&line, l->ns);
     }
-    bench_show(&speedup);
-    bench_show(&of);
-    bench_show(&by_lines);
-    bench_show(&moved);
-    bench_show(&line);
-    bench_show(&one);
+    const struct bench_figure *const shown[] = {&speedup, &of, &allowed, &moved, &line, &one};
+    for (uint32_t i = 0; i < sizeof shown / sizeof *shown; i++) bench_show(shown[i]);
+    *out = (struct outcome){.speedup = bench_median(&speedup),
+                            .apart = bench_median(&apart),
+                            .allowed = bench_median(&apart) * bench_median(&allowed)};
 }
 
-static void measure(const char *model, const struct shmtrain_data *data, const struct bench_options *o) {
+/* From 0 to 2 workers' worth: what was reached, up to what the lines allow, up to those who share nothing. */
+static void plot(uint32_t batch, const struct outcome *x) {
+    enum { COLUMNS = 48 };
+    char bar[COLUMNS + 1];
+    for (uint32_t i = 0; i < COLUMNS; i++) {
+        const double here = (i + 0.5) * 2 / COLUMNS;
+        bar[i] = here < x->speedup ? '#' : here < x->allowed ? '+' : here < x->apart ? '.' : ' ';
+    }
+    bar[COLUMNS] = 0;
+    printf("  %8u |%s| %.2f\n", batch, bar, x->speedup);
+}
+
+/* Of sizes[]: those of which each half of the data has one batch or more. */
+static int n_sizes(uint64_t examples) {
+    int n = 0;
+    while (n < SIZES && sizes[n] <= examples / 2) n++;
+    return n;
+}
+
+/* Whole batches only, of every size, in all of the data and in its halves: a short one would leave the second worker idle. */
+static void measure(const char *model, const struct shmtrain_data *all, const struct bench_options *o) {
+    const int n = n_sizes(all->n_examples);
+    if (n == 0) bench_fail("too few examples");
+    const uint64_t twice = 2 * (uint64_t)sizes[n - 1];
+    const struct shmtrain_data part = bench_part_of_examples(all, 0, all->n_examples / twice * twice), *const data = &part;
     struct contest c = {
         .model = model, .data = data, .run = bench_training_make(data), .independent = bench_independent_make(data)};
     struct lines *l = bench_shared(sizeof *l);
-    for (int i = 0; i < SIZES; i++)
-        if (sizes[i] <= data->n_examples / 2) measure_size(&c, sizes[i], l, o);
+    struct outcome outcome[SIZES];
+    for (int i = 0; i < n; i++) measure_size(&c, sizes[i], l, o, &outcome[i]);
+    bench_head("  speed-up over one worker by batch, 0 to 2: # reached, + as the lines allow, . two that share nothing");
+    for (int i = 0; i < n; i++) plot(sizes[i], &outcome[i]);
 }
 
 int main(int argc, char **argv) {
