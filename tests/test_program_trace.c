@@ -131,9 +131,11 @@ static void each_worker_is_a_process_that_loads_computes_and_evaluates(void **st
         assert_int_equal(t.unfinished, 0);
         for (unsigned w = 0; w < 3; w++) {
             const struct did *did = t.did[w];
-            assert_true(did[PULL].n > 0 && did[COMPUTE].n > 0 && did[PUSH].n + did[PUSH_UPDATE].n > 0);
             assert_int_equal(did[EVALUATE].n, 2);
+            if (m == 0) continue; /* without a processor for a while it may come too late for any item */
+            assert_true(did[PULL].n > 0 && did[COMPUTE].n > 0 && did[PUSH].n + did[PUSH_UPDATE].n > 0);
         }
+        assert_true(all_of(&t, PULL) > 0 && all_of(&t, COMPUTE) > 0);
         assert_true(all_of(&t, LOAD) >= 2);
         assert_memory_equal(text(get(t.root, "otherData"), "mode"), modes[m], 3); /* "ssp:1" may have a shorter name */
         end_trace(&t, "t.json");
@@ -260,7 +262,7 @@ static unsigned kill_worker_of(const char *mode) {
     struct trace t = read_trace("killed.json");
     const unsigned unfinished = t.unfinished;
     assert_non_null(strstr(text(get(t.root, "otherData"), "failure"), "killed by signal 9"));
-    assert_true(t.did[0][COMPUTE].n > 0 && t.did[1][EVALUATE].n > 0 && t.did[2][COMPUTE].n > 0);
+    assert_true(all_of(&t, COMPUTE) > 0 && t.did[1][EVALUATE].n > 0);
     end_trace(&t, "killed.json");
     return unfinished;
 }
