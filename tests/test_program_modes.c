@@ -1,0 +1,159 @@
+/* The real program from outside: what each mode costs and gives is what theory says, in the report's own figures. Counts and bounds, no
+ * times: workers are slowed down on purpose where one must be slow. docs/consistency.md tells the same to people. */
+#include "run_program.h"
+
+#define DATA    "builtin:sparse:examples=12000,valid=2000,features=2000,nonzeros=20"
+#define WORKERS 8
+#define ITEM    32
+
+static json_t *report_of(const char *const *argv) {
+    struct program *p = program_run(NULL, argv);
+    program_assert_status(p, 0);
+    return program_json(p);
+}
+#define REPORT(...) \
+    report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "8", "--item", "32", __VA_ARGS__, DATA, NULL})
+
+static double number(const json_t *o, const char *key) {
+    const json_t *x = json_object_get(o, key);
+    if (!json_is_number(x)) fail_msg("%s is no number", key);
+    return json_number_value(x);
+}
+
+static double delay(const json_t *report, const char *key) { return number(json_object_get(report, "delay"), key); }
+static const char *text(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+static json_t *worker(const json_t *report, size_t i) { return json_array_get(json_object_get(report, "per_worker"), i); }
+
+static double final_loss(const json_t *report) {
+    const json_t *epochs = json_object_get(report, "epochs");
+    return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
+}
+
+/* A worker's items lie one behind the other, so all that the others do falls into one of them at most: on average n - 1 items' worth. */
+static void async_has_a_delay_of_up_to_n_minus_1_clocks_and_drops_nothing(void **state) {
+    json_t *r = REPORT("--mode", "async", "-e", "2");
+    (void)state;
+    assert_true(delay(r, "samples") > 0);
+    assert_true(delay(r, "clocks") > 0.1 && delay(r, "clocks") <= WORKERS - 1);
+    assert_true(number(r, "dropped") == 0 && number(r, "folded") == 0 && number(r, "merges") == 0);
+    for (size_t i = 0; i < WORKERS; i++) assert_true(number(worker(r, i), "wait_seconds") == 0); /* within an epoch */
+    json_decref(r);
+}
+
+static void sync_has_no_delay_and_waits(void **state) {
+    json_t *r = REPORT("--mode", "sync", "-e", "2");
+    double waited = 0;
+    (void)state;
+    assert_true(delay(r, "samples") > 0 && delay(r, "max") == 0 && delay(r, "mean") == 0);
+    for (size_t i = 0; i < WORKERS; i++) waited += number(worker(r, i), "wait_seconds");
+    assert_true(waited > 0);
+    json_decref(r);
+}
+
+static void in_sync_all_wait_for_the_slow_one(void **state) {
+    json_t *r = REPORT("--mode", "sync", "-e", "1", "--steps", "60", "--slow", "3:+4ms");
+    (void)state;
+    for (size_t i = 0; i < WORKERS; i++) {
+        const json_t *first = json_array_get(json_object_get(worker(r, i), "waited_for"), 0);
+        if (i != 3) assert_true(number(first, "worker") == 3);
+    }
+    json_decref(r);
+}
+
+/* While one is at an item, each of the others goes from at most s behind it to at most s + 1 ahead. */
+static void ssp_bounds_the_delay_that_async_does_not(void **state) {
+    const double bound = (WORKERS - 1) * (2 * 2 + 2) * ITEM;
+    json_t *ssp = REPORT("--mode", "ssp:2", "-e", "1", "--slow", "3:+10ms");
+    json_t *async = REPORT("--mode", "async", "-e", "1", "--slow", "3:+10ms");
+    (void)state;
+    assert_true(delay(ssp, "max") <= bound);
+    assert_true(delay(async, "max") > bound);
+    assert_true(number(worker(ssp, 0), "wait_seconds") > 0);
+    json_decref(ssp);
+    json_decref(async);
+}
+
+static void backup_drops_what_a_slow_worker_brings_too_late(void **state) {
+    json_t *r = REPORT("--mode", "backup:6", "-e", "2", "--slow", "3:+10ms");
+    double dropped = 0;
+    (void)state;
+    for (size_t i = 0; i < WORKERS; i++) dropped += number(worker(r, i), "dropped");
+    assert_true(dropped > 0 && dropped == number(r, "dropped"));
+    const json_t *slow = worker(r, 3);
+    assert_true(number(slow, "dropped") > 0.5 * number(slow, "examples"));
+    assert_true(number(worker(r, 0), "examples") > 2 * number(slow, "examples")); /* the others went on */
+    json_decref(r);
+}
+
+static void late_gradients_may_be_folded_into_the_next(void **state) {
+    json_t *r = REPORT("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "3:+10ms");
+    (void)state;
+    assert_true(number(r, "folded") > 0);
+    assert_true(number(r, "dropped") <= WORKERS * ITEM); /* at most what each holds in the end */
+    json_decref(r);
+}
+
+/* Nobody has seen what the others have done since the last merge, and that is at most H items of each. */
+static void local_hides_what_others_do_until_the_next_merge(void **state) {
+    json_t *r = REPORT("--mode", "local:4", "-e", "2");
+    (void)state;
+    assert_true(number(r, "n_replicas") == WORKERS && number(r, "merges") > 0);
+    assert_true(delay(r, "max") > 0 && delay(r, "max") <= (WORKERS - 1) * 4 * ITEM);
+    json_decref(r);
+}
+
+static void the_cost_of_an_example_chooses_the_mode_that_nobody_names(void **state) {
+    json_t *sparse = REPORT("-e", "1", "-M", "logistic"), *dense = REPORT("-e", "1", "-M", "softmax"),
+           *named = REPORT("-e", "1", "--mode", "async");
+    (void)state;
+    assert_string_equal(text(sparse, "mode"), "async");
+    assert_string_equal(text(dense, "mode"), "sync");
+    assert_non_null(strstr(text(sparse, "mode_reason"), "cost less than waiting"));
+    assert_non_null(strstr(text(dense, "mode_reason"), "cost more than waiting"));
+    assert_string_equal(text(named, "mode_reason"), "");
+    json_decref(sparse);
+    json_decref(dense);
+    json_decref(named);
+}
+
+/* Ten epochs of 20,000 examples: sync is at the loss that it can reach, within a percent of which all others must be. */
+static void every_mode_learns_as_much_as_sync(void **state) {
+    static const char *const MODES[][8] = {{"--mode", "async"},
+                                           {"--mode", "ssp:4"},
+                                           {"--mode", "backup:6"},
+                                           {"--mode", "backup:6", "--late", "fold"},
+                                           {"--mode", "local"},
+                                           {"--mode", "node"},
+                                           {"--write", "aggregate", "--staleness", "2"},
+                                           {"--replicas", "worker", "--staleness", "inf"},
+                                           {"--write", "locked", "--staleness", "0"}};
+    json_t *sync = REPORT("--mode", "sync", "-e", "10");
+    const double best = final_loss(sync);
+    (void)state;
+    json_decref(sync);
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        const char *argv[20] = {"shmtrain", "--json", "--quiet", "-w", "8", "-e", "10"};
+        size_t n = 7;
+        for (size_t k = 0; k < 8 && MODES[i][k]; k++) argv[n++] = MODES[i][k];
+        argv[n++] = DATA;
+        json_t *r = report_of(argv);
+        print_message("  %s %s: %.5f (sync %.5f)\n", MODES[i][0], MODES[i][1], final_loss(r), best);
+        assert_true(final_loss(r) <= 1.01 * best);
+        json_decref(r);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(async_has_a_delay_of_up_to_n_minus_1_clocks_and_drops_nothing),
+        PROGRAM_TEST(sync_has_no_delay_and_waits),
+        PROGRAM_TEST(in_sync_all_wait_for_the_slow_one),
+        PROGRAM_TEST(ssp_bounds_the_delay_that_async_does_not),
+        PROGRAM_TEST(backup_drops_what_a_slow_worker_brings_too_late),
+        PROGRAM_TEST(late_gradients_may_be_folded_into_the_next),
+        PROGRAM_TEST(local_hides_what_others_do_until_the_next_merge),
+        PROGRAM_TEST(the_cost_of_an_example_chooses_the_mode_that_nobody_names),
+        PROGRAM_TEST(every_mode_learns_as_much_as_sync),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
