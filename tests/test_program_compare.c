@@ -1,9 +1,11 @@
 /* shmtrain compare from outside: what it prints, writes and refuses, and how it ends. */
 #include "run_program.h"
+#include "stage.h"
 
 #include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define DATA "builtin:sparse:examples=4000,features=400,nonzeros=10"
 
@@ -228,6 +230,55 @@ static void a_signal_before_there_is_anything_ends_it_quietly(void **state) {
     assert_says(p->text[ERR], "async: stopped while ");
 }
 
+/* ---- on a terminal ---- */
+
+static int perform(int cues, const void *arg) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/shmtrain", getenv("TEST_BUILDDIR"));
+    close(cues);
+    program_forget_options();
+    execv(path, (char *const *)(uintptr_t)arg);
+    return 127;
+}
+#define COMPARE(...) ((const char *const[]){"shmtrain", "compare", __VA_ARGS__, NULL})
+
+static void on_a_wide_terminal_plots_are_wide_and_nothing_lives_in_the_end(void **state) {
+    (void)state;
+    struct stage s;
+    stage_begin(&s, 130, 100, perform, COMPARE("-w", "2", "-e", "3", "--modes", "async,sync", DATA));
+    stage_wait_for_end(&s);
+    stage_wait_for_words(&s, " seconds");
+    assert_true(terminal_shows(&s.screen, " 1/2  async"));
+    assert_true(terminal_shows(&s.screen, " 2/2  sync"));
+    assert_true(terminal_shows(&s.screen, "      3 epochs in "));
+    assert_true(s.screen.n_coloured > 0);
+    assert_int_equal(s.screen.n_wrapped, 0);
+    unsigned widest = 0;
+    for (unsigned row = 0; row < terminal_height(&s.screen); row++) {
+        const unsigned n = (unsigned)strlen(terminal_line(&s.screen, row));
+        if (strstr(terminal_line(&s.screen, row), "epochs") && n > widest) widest = n;
+    }
+    assert_true(WIFEXITED(s.status));
+    assert_int_equal(WEXITSTATUS(s.status), 0);
+    assert_int_equal(widest, 120);
+    stage_end(&s);
+}
+
+static void ctrl_c_leaves_what_there_is(void **state) {
+    (void)state;
+    struct stage s;
+    stage_begin(&s, 80, 100, perform, COMPARE("-w", "2", "-e", "1000000", "--modes", "sync,async", DATA));
+    stage_wait_for_words(&s, "computing");
+    stage_type(&s, "\003");
+    stage_wait_for_end(&s);
+    stage_wait_for_words(&s, "not run");
+    assert_true(WIFEXITED(s.status));
+    assert_int_equal(WEXITSTATUS(s.status), 130);
+    assert_false(terminal_shows(&s.screen, "computing"));
+    assert_int_equal(s.screen.n_wrapped, 0);
+    stage_end(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(it_prints_a_table_and_two_plots_of_at_most_80_columns),
@@ -242,6 +293,8 @@ int main(void) {
         PROGRAM_TEST(what_no_mode_can_do_is_said_once),
         PROGRAM_TEST(a_signal_ends_the_mode_and_what_there_is_is_printed),
         PROGRAM_TEST(a_signal_before_there_is_anything_ends_it_quietly),
+        cmocka_unit_test(on_a_wide_terminal_plots_are_wide_and_nothing_lives_in_the_end),
+        cmocka_unit_test(ctrl_c_leaves_what_there_is),
     };
     return cmocka_run_group_tests_name("program_compare", tests, program_make_folder, program_remove_folder);
 }

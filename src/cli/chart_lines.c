@@ -1,4 +1,5 @@
-/* Curves as SVG: see chart.h. The names stand at the right, in the order in which the curves end, with a thin line to each end. */
+/* Curves as SVG: see chart.h. The names stand at the right, in the order in which the curves end, each with a thin line to its
+ * end. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

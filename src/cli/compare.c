@@ -156,6 +156,7 @@ static int tell(const struct comparison *c) {
     const struct arguments *a = c->arguments;
     if (a->json && compare_put_json(c, stdout) < 0) return talk_refuse("no memory for the result") - 1;
     if (!a->json && !a->quiet) {
+        if (isatty(STDOUT_FILENO)) printf("\n"); /* below what was seen while it ran */
         compare_put_table(c, stdout);
         put_plot(c, false);
         put_plot(c, true);

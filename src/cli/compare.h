@@ -1,5 +1,5 @@
-/* A comparison: the same training in several modes, one after the other. Made by compare.c (what is compared) and compare_train.c
- * (one run), worked out by compare_figures.c, told by compare_table.c, compare_json.c and compare_html.c. */
+/* A comparison: the same training in several modes, one after the other. Made by compare.c (what is compared) and
+ * compare_train.c (one run), worked out by compare_figures.c, told by compare_table.c, compare_json.c and compare_html.c. */
 #ifndef SHMTRAIN_CLI_COMPARE_H
 #define SHMTRAIN_CLI_COMPARE_H
 

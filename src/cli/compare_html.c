@@ -1,5 +1,5 @@
-/* A comparison as one page of HTML that needs nothing but itself: no script, no font, no image from elsewhere. It is well-formed
- * XML, too. Words of the table are compare_table.c's, figures are chart.h's, the style is compare_style.c's. */
+/* A comparison as one page of HTML that needs nothing but itself: no script, no font, no image from elsewhere. It is
+ * well-formed XML, too. Words of the table are compare_table.c's, figures are chart.h's, the style is compare_style.c's. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>

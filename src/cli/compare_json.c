@@ -1,4 +1,5 @@
-/* A comparison as one JSON object: each run's report as the library writes it, and when it came to the target. See compare.h. */
+/* A comparison as one JSON object: each run's report as the library writes it, and when it came to the target. See
+ * compare.h. */
 #include <jansson.h>
 #include <math.h>
 

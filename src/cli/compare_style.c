@@ -2,13 +2,13 @@
  * and Ito (2008), which people who see few colours tell apart; dashes and markers differ as well (chart_lines.c). */
 #include "cli/compare_style.h"
 
-#define LIGHT                                                                                                                  \
-    "--page:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--grid:#e6e9ed;--panel:#f6f8fa;"                                 \
-    "--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b0559a;--c4:#b8860b;--c5:#3b9fd8;--c6:#4d4d4d;--c7:#8c3b1f;"                \
+#define LIGHT                                                                                                  \
+    "--page:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--grid:#e6e9ed;--panel:#f6f8fa;"                  \
+    "--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#b0559a;--c4:#b8860b;--c5:#3b9fd8;--c6:#4d4d4d;--c7:#8c3b1f;" \
     "--compute:#0072b2;--wait:#e69f00;--meet:#f3d48a;--merge:#009e73;"
-#define DARK                                                                                                                   \
-    "--page:#14171b;--ink:#e6e9ed;--soft:#a3adb8;--rule:#3a424c;--grid:#2a3038;--panel:#1c2127;"                              \
-    "--c0:#56b4e9;--c1:#ff8b3d;--c2:#2fc99b;--c3:#e29ac8;--c4:#f0c040;--c5:#9bd4f5;--c6:#c8c8c8;--c7:#e0906f;"                \
+#define DARK                                                                                                   \
+    "--page:#14171b;--ink:#e6e9ed;--soft:#a3adb8;--rule:#3a424c;--grid:#2a3038;--panel:#1c2127;"               \
+    "--c0:#56b4e9;--c1:#ff8b3d;--c2:#2fc99b;--c3:#e29ac8;--c4:#f0c040;--c5:#9bd4f5;--c6:#c8c8c8;--c7:#e0906f;" \
     "--compute:#4a9fd4;--wait:#e69f00;--meet:#8a6a1c;--merge:#2fc99b;"
 
 /* clang-format off */

@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 /* Finds it out before hours of work, not after; changes nothing: `path` can be written, and is neither `model` (NULL: none is
- * read) nor a file that is read with `data`. `option` is whose value it is, for messages ("--output"). 0, or the exit status after one line on stderr. path NULL is fine. */
+ * read) nor a file that is read with `data`. `option` is whose value it is, for messages: "--output". 0, or the exit status
+ * after one line on stderr. path NULL is fine. */
 int output_check(struct shmtrain_store *store, const char *option, const char *path, const char *model, const char *data);
 
 /* A file on its way. One at a time. */

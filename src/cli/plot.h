@@ -1,5 +1,5 @@
-/* Curves as text: a canvas of characters with axes, a letter for each curve, and a legend. Pure: the same curves and screen give
- * the same lines. Called by compare.c.
+/* Curves as text: a canvas of characters with axes, a letter for each curve, and a legend. Pure: the same curves and screen
+ * give the same lines. Called by compare.c.
  *
  *     validation loss by epoch   a async   s sync   ---- target
  *     0.400 |a
