@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "examples.h"
-#include "ps/spec.h"
 
 /* ---- in the worker ---- */
 
@@ -91,7 +90,7 @@ static const struct shmtrain_model *find_model(const struct shmtrain_store *stor
 }
 
 static void make_tables(struct shmtrain_store *store, struct bench_training *run) {
-    struct shmtrain_shape shape[SHMT_MAX_TABLES];
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
     const uint32_t n = run->model->tables(&run->data, &run->settings, shape);
     for (uint32_t t = 0; t < n; t++) must(store, shmtrain_store_table(store, shape[t].name, shape[t].rows, shape[t].width));
 }

@@ -42,8 +42,8 @@ struct shmt_gates {
     uint64_t stride_bytes;  /* a multiple of SHMT_LINE */
     uint32_t n, self;
     struct shmt_watch watch;
-    /* By a wait that is not over within half a microsecond, when it begins (waits 1) and when it ends (0): `for_whom` is missing, or was the last
-     * to come. May be NULL. */
+    /* By a wait that is not over within half a microsecond, when it begins (waits 1) and when it ends (0): `for_whom` is
+     * missing, or was the last to come. May be NULL. */
     void (*tell)(void *arg, int waits, uint32_t for_whom);
     void *tell_arg;
 };
