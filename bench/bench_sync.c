@@ -80,9 +80,9 @@ static void touch(const struct shmtrain_data *data, uint64_t from, uint64_t to, 
     for (uint64_t k = data->start[from]; k < data->start[to]; k++) map[data->id[k] / SHMT_TOUCH_FLOATS] = 1;
 }
 
-/* The second worker's part of a batch begins at `from + n`, the batch behind it at `from + 2 n`. The first has the lower half of
- * the parameters: of this half it reads the other's gradients, and in the next batch it reads those parameters of the upper half
- * that were changed. */
+/* The second worker's part of a batch begins at `from + n`, the batch behind it at `from + 2 n`. The first has the lower half
+ * of the parameters: of this half it reads the other's gradients, and in the next batch it reads those parameters of the upper
+ * half that were changed. */
 static double count_batch(const struct shmtrain_data *data, uint64_t from, uint64_t n, uint8_t *map[3], uint64_t n_lines) {
     uint64_t lines = 0;
     for (uint32_t i = 0; i < 3; i++) touch(data, from + i * n, from + (i + 1) * n, map[i], n_lines);

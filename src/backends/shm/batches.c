@@ -1,5 +1,6 @@
 /* The engine of batches, `sync`: gradients of a batch's chunks are summed into the owner's buffers along the tree of chunks.h;
- * when all are in, every seat applies one slice of the update. Two meetings per batch: "all gradients are in" and "all slices are applied".
+ * when all are in, every seat applies one slice of the update. Two meetings per batch: "all gradients are in" and "all slices
+ * are applied".
  *
  * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the
  * first one that this batch is the last. */
@@ -36,8 +37,9 @@ static void fold_siblings(struct shmt_shm_seat *p) {
     shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
 }
 
-/* Weights that others have just changed lie in their caches. My examples will come upon them one by one, in no order, and wait
- * for each; in their order they take a tenth of that. Those that I have touched in this batch I shall most likely need again. */
+/* Weights that others have just changed lie in their caches. My examples will come upon them one by one, in no order, and
+ * wait for each; in their order they take a tenth of that. Those that I have touched in this batch I shall most likely need
+ * again. */
 static void fetch_weights(const struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const uint64_t n = store->layout.flat.n;
