@@ -134,6 +134,22 @@ static void the_table_is_as_it_should_be(void **state) {
     destroy_comparison(c);
 }
 
+/* What is small is not nothing. */
+static void small_numbers_are_shown(void **state) {
+    (void)state;
+    static const struct made SMALL = {"async", {1e-6, 1e-7, 2e-9, 1e-9}, 1e-6, 0, 0, 0.001};
+    char cell[32];
+    struct comparison *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->target = NAN;
+    add_made(c, &SMALL);
+    compare_work_out(c);
+    assert_string_equal(compare_cell(c, &c->run[0], 7, cell), "1.000e-09");
+    assert_string_equal(compare_cell(c, &c->run[0], 1, cell), "4.0e-06");
+    assert_string_equal(compare_cell(c, &c->run[0], 4, cell), "1.0e-03");
+    destroy_comparison(c);
+}
+
 /* Long names, large numbers, long sentences. */
 static void no_line_of_the_table_is_longer_than_80_columns(void **state) {
     (void)state;
@@ -246,6 +262,7 @@ int main(void) {
         cmocka_unit_test(each_run_has_a_letter_of_its_own),
         cmocka_unit_test(whom_a_run_has_waited_for_is_said_when_it_is_one),
         cmocka_unit_test(the_table_is_as_it_should_be),
+        cmocka_unit_test(small_numbers_are_shown),
         cmocka_unit_test(no_line_of_the_table_is_longer_than_80_columns),
         cmocka_unit_test(who_does_not_come_to_the_target_has_a_dash),
         cmocka_unit_test(a_run_that_was_stopped_is_marked),

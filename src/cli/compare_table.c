@@ -31,7 +31,15 @@ static void put_number(double x, int digits, char out[32]) {
         snprintf(out, 32, "-");
         return;
     }
-    for (double limit = 100; digits > 0 && fabs(x) >= limit; limit *= 10) digits--;
+    if (x != 0 && fabs(x) < 0.5 * pow(10, -digits)) { /* more than nothing */
+        snprintf(out, 32, "%.1e", x);
+        return;
+    }
+    double limit = 100;
+    while (digits > 0 && fabs(x) >= limit) {
+        limit *= 10;
+        digits--;
+    }
     snprintf(out, 32, fabs(x) < 1e7 ? "%.*f" : "%.*e", fabs(x) < 1e7 ? digits : 2, x);
 }
 
@@ -52,7 +60,7 @@ static void put_loss(double x, char out[32]) {
     if (!isfinite(x))
         snprintf(out, 32, "-");
     else
-        snprintf(out, 32, fabs(x) < 1000 ? "%.5f" : "%.3e", x);
+        snprintf(out, 32, (fabs(x) < 1000 && fabs(x) >= 1e-3) || x == 0 ? "%.5f" : "%.3e", x);
 }
 
 const char *compare_cell(const struct comparison *c, const struct compare_run *run, unsigned column, char out[32]) {
