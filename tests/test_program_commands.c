@@ -146,7 +146,7 @@ static void a_signal_ends_eval(void **state) {
 
 static void help_has_a_page_for_each_command(void **state) {
     (void)state;
-    static const char *const COMMANDS[] = {"train", "eval", "predict", "topo", "ls", "rm", "join", "watch", "help"};
+    static const char *const COMMANDS[] = {"train", "eval", "predict", "topo", "compare", "ls", "rm", "join", "watch", "help"};
     struct program *all = RUN("help");
     program_assert_status(all, 0);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
