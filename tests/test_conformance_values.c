@@ -51,8 +51,8 @@ static int look(struct run *run, shmtrain_session *s) {
             return SHMTRAIN_E_USAGE;
         if (stride != 3 || live != moves || shmtrain_push(s, 0, 1, 1, minus_one) != 0) return SHMTRAIN_E_USAGE;
         if (shmtrain_pull(s, 0, 1, 1, after) != 0) return SHMTRAIN_E_USAGE;
-        /* one's own push shows at once in live modes (with one seat: exactly), and not before the clock in aggregate; in rounds others'
-         * updates may show meanwhile */
+        /* one's own push shows at once in live modes (with one seat: exactly), and not before the clock in aggregate; in rounds
+         * others' updates may show meanwhile */
         if (!is_live && (!moves || run->k->n_seats == 1) &&
             (memcmp(before, after, sizeof after) != 0 || memcmp(at, before, sizeof before) != 0))
             return SHMTRAIN_E_DATA;

@@ -1,8 +1,10 @@
-/* Updates that come in rounds (aggregate with staleness, or with a quorum) in the shm backend: which gradients are in, that none is lost
- * or doubled, how far one may be ahead, and that every ending is an end. With threads, which race detectors see, and with processes.
+/* Updates that come in rounds (aggregate with staleness, or with a quorum) in the shm backend: which gradients are in, that
+ * none is lost or doubled, how far one may be ahead, and that every ending is an end. With threads, which race detectors see,
+ * and with processes.
  *
- * The arithmetic: each example has a row of its own in each epoch and a gradient of -1 there, the rate is 1, sgd. So an update of E
- * examples adds 1 / E to E rows, and from the weights alone it can be told which examples were in updates of how many. */
+ * The arithmetic: each example has a row of its own in each epoch and a gradient of -1 there, the rate is 1, sgd. So an
+ * update of E examples adds 1 / E to E rows, and from the weights alone it can be told which examples were in updates of how
+ * many. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -203,8 +205,8 @@ static uint64_t sum_of(const struct game *game, size_t counter) {
 }
 #define SUM(game, field) sum_of((game), offsetof(struct shmt_counters, field))
 
-/* The weights say which examples were in which updates: all of an update of E examples have 1 / E, and there are E of them. Returns how
- * many rows have moved. */
+/* The weights say which examples were in which updates: all of an update of E examples have 1 / E, and there are E of them.
+ * Returns how many rows have moved. */
 static uint64_t check_rows(const struct game *game) {
     const uint64_t n = EPOCHS * game->spec.n_examples;
     float *row = malloc((n + 1) * sizeof *row);
@@ -229,8 +231,8 @@ static uint64_t check_rows(const struct game *game) {
     return moved;
 }
 
-/* Nothing is lost or doubled: every example was in exactly one update, or its worker was told that it is dropped; a folded one that never
- * got in is counted as dropped in the end. */
+/* Nothing is lost or doubled: every example was in exactly one update, or its worker was told that it is dropped; a folded
+ * one that never got in is counted as dropped in the end. */
 static void check_counts(const struct game *game) {
     const struct told *told = game->told;
     const uint64_t all = game->spec.epochs * game->spec.n_examples, moved = check_rows(game);

@@ -56,7 +56,7 @@ struct shmt_kernels {
  * the rule cannot bear the write mode (shmt_rule_check). In `aggregate` only `values` counts. */
 const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised);
 
-/* `aggregate` where others update the weights while one computes: the same sums, from weights that are read as in the live modes. */
+/* `aggregate` where others update the weights while one computes: the same sums, of weights that are read as in live modes. */
 const struct shmt_kernels *shmt_kernels_of_rounds(bool values);
 
 /* a += b over gradient buffers of n floats, line by line, and b and its map become zero; lines that b has not touched are

@@ -1,9 +1,9 @@
-/* Bringing gradients to the parameters, block by block: what both engines of `aggregate` do, and the apply phase of batches, in which
- * every seat adds all gradients over its slice of the parameters, along the same tree whoever computed which part of it, and
- * runs the update rule there.
+/* Bringing gradients to the parameters, block by block: what both engines of `aggregate` do, and the apply phase of batches,
+ * in which every seat adds all gradients over its slice of the parameters, along the same tree whoever computed which part of
+ * it, and runs the update rule there.
  *
- * The gradient buffers of others are read, never written. In batches they were published by the meeting before, and their owners
- * clear them only after the meeting that follows; for rounds see slices.c. */
+ * The gradient buffers of others are read, never written. In batches they were published by the meeting before, and their
+ * owners clear them only after the meeting that follows; for rounds see slices.c. */
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"

@@ -33,8 +33,8 @@ static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
     return highest;
 }
 
-/* Batches: of every number of seats that may take part, because guests come and go. Rounds: a gradient of each clock that may still
- * wait for those of others. */
+/* Batches: of every number of seats that may take part, because guests come and go. Rounds: a gradient of each clock that may
+ * still wait for those of others. */
 static uint32_t stack_height(const struct shmt_spec *spec) {
     uint32_t highest = 0;
     if (shmt_policy_has_rounds(&spec->policy)) return (uint32_t)spec->policy.staleness + 1;

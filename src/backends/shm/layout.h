@@ -1,7 +1,8 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
  *
  *     head | control | slots (n_seats) | offers (n_seats) | slices | ledger (pieces) | row locks | merge locks | parameters |
- *     state planes | l2 shares | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) | replicas | board
+ *     state planes | l2 shares | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) | replicas |
+ *     board
  *
  * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the parameters. */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
@@ -60,8 +61,8 @@ struct shmt_shm_offer {
     alignas(SHMT_LINE) struct shmt_shm_list list[2];             /* of the updates that it has closed, by parity */
 };
 
-/* Rounds: a part of the parameters that is updated at a time. A lock word: updates that it has had << 16 | rank + 1 of who is at the
- * next one, 0: nobody. */
+/* Rounds: a part of the parameters that is updated at a time. A lock word: updates that it has had << 16 | rank + 1 of who is
+ * at the next one, 0: nobody. */
 struct shmt_shm_slice {
     alignas(SHMT_LINE) _Atomic uint64_t word;
 };

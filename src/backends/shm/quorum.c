@@ -9,7 +9,8 @@
 
 static uint64_t closed_of(uint64_t word) { return word >> RANK_BITS; }
 
-/* The list of the update that was closed last; NULL: none was. A rank that cannot be (of a damaged store) is taken for another. */
+/* The list of the update that was closed last; NULL: none was. A rank that cannot be (of a damaged store) is taken for
+ * another. */
 static struct shmt_shm_list *list_of(const struct shmt_store *store, uint64_t word) {
     const uint64_t rank = word & ((1u << RANK_BITS) - 1);
     if (rank == 0) return NULL;
@@ -56,8 +57,8 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
     return look->arrived >= needed(&store->spec, look->working);
 }
 
-/* The list of the round that I would close, into my own offer; `before`: the word that I have seen. The words are stored with release:
- * see rounds_priv.h. */
+/* The list of the round that I would close, into my own offer; `before`: the word that I have seen. The words are stored with
+ * release: see rounds_priv.h. */
 static void write_list(const struct look *look, uint64_t before) {
     const struct shmt_store *store = look->p->store;
     const struct shmt_shm_list *last = list_of(store, before);
@@ -65,7 +66,8 @@ static void write_list(const struct look *look, uint64_t before) {
     uint64_t examples = 0, items = 0;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         const bool in = look->in[seat / 64] >> seat % 64 & 1;
-        /* relaxed, both: published by the clocks that I have seen; of the others any number of items is good enough for a rate */
+        /* relaxed, both: published by the clocks that I have seen; of the others any number of items is good enough for a
+         * rate */
         items += load_relaxed(&store->offer[seat].items);
         if (in) examples += load_relaxed(&store->offer[seat].examples[0]);
     }

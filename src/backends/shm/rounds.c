@@ -1,11 +1,11 @@
-/* The engine of rounds: `aggregate` with staleness, or with a quorum. Items are dealt as in the live modes; a gradient is added up in a
- * buffer of its own, and an update is of those gradients that it has. The protocol is told in rounds_priv.h.
+/* The engine of rounds: `aggregate` with staleness, or with a quorum. Items are dealt as in the live modes; a gradient is
+ * added up in a buffer of its own, and an update is of those gradients that it has. The protocol is told in rounds_priv.h.
  *
- * With staleness s a worker begins clock c when nobody who has work is behind clock c - s, and sees all updates up to c - s - 1.
- * It brings its share of the slices further, to what is complete, so that others see more than they must; who is at its bound
- * helps wherever something is to be done. With a quorum a worker waits until its round is closed, then until that update is
- * applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or stays where it is and is
- * offered again together with the next one. */
+ * With staleness s a worker begins clock c when nobody who has work is behind clock c - s, and sees all updates up to c - s -
+ * 1. It brings its share of the slices further, to what is complete, so that others see more than they must; who is at its
+ * bound helps wherever something is to be done. With a quorum a worker waits until its round is closed, then until that
+ * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or stays where it is
+ * and is offered again together with the next one. */
 #include <stdlib.h>
 
 #include "backends/shm/rounds_priv.h"
@@ -200,8 +200,8 @@ static void align(struct shmt_shm_seat *p) {
     p->slowest = 0;
 }
 
-/* What a gradient has not seen of the updates before its own: with staleness that is known when it is begun, though most of these
- * updates are made later; with a quorum it is what others have closed meanwhile. */
+/* What a gradient has not seen of the updates before its own: with staleness that is known when it is begun, though most of
+ * these updates are made later; with a quorum it is what others have closed meanwhile. */
 static void pull(struct shmt_shm_seat *p) { p->others = shmt_shm_updates(p->store); }
 static uint64_t missed(const struct shmt_shm_seat *p) {
     return (shmt_shm_has_quorum(p->store) ? shmt_shm_updates(p->store) : p->clock) - p->others;

@@ -1,35 +1,36 @@
-/* What the files of the engine of rounds share. The protocol is told here; rounds.c is the engine, quorum.c closes rounds, slices.c
- * brings closed ones to the parameters.
+/* What the files of the engine of rounds share. The protocol is told here; rounds.c is the engine, quorum.c closes rounds,
+ * slices.c brings closed ones to the parameters.
  *
- * A worker's gradient of clock c is offered for update c. What an update consists of is fixed before anybody applies it, and everybody
- * finds the same:
+ * A worker's gradient of clock c is offered for update c. What an update consists of is fixed before anybody applies it, and
+ * everybody finds the same:
  *
- *     staleness s > 0   of all who completed clock u before they ran out of work. It is complete when nobody who has work is at a
- *                       clock <= u; whoever has no work has its last clock. So the clocks themselves say it.
- *     quorum            of those whose gradients are in when the round is closed. control->round holds how many rounds are closed,
- *                       t of them while t is the open one, and who closed the last. A seat has arrived at round t when its clock
- *                       is t + 1. One that has arrived and sees enough others writes the list into its own offer, then takes
- *                       the word from (t, whoever) to (t + 1, itself); one of those who try succeeds.
+ *     staleness s > 0   of all who completed clock u before they ran out of work. It is complete when nobody who has work is at
+ *                       a clock <= u; whoever has no work has its last clock. So the clocks themselves say it.
+ *     quorum            of those whose gradients are in when the round is closed. control->round holds how many rounds are
+ *                       closed, t of them while t is the open one, and who closed the last. A seat has arrived at round t when
+ *                       its clock is t + 1. One that has arrived and sees enough others writes the list into its own offer,
+ *                       then takes the word from (t, whoever) to (t + 1, itself); one of those who try succeeds.
  *
- * An update that is fixed is applied slice by slice, by whoever needs it: a slice's lock word says how many updates it has had, and who
- * is at the next one. Nobody waits for the owner of anything, only for who is at a slice at the moment.
+ * An update that is fixed is applied slice by slice, by whoever needs it: a slice's lock word says how many updates it has
+ * had, and who is at the next one. Nobody waits for the owner of anything, only for who is at a slice at the moment.
  *
  * Why nothing is read that changes meanwhile:
  *
- * - Buffers. With staleness the gradient of clock c stands in buffer c mod (s + 1), which its owner clears when it begins clock
- *   c + s + 1, and it begins that when all slices have had update c. With a quorum a member goes on when all slices have had its
- *   update; a gradient that is in no list is nobody's but its owner's.
+ * - Buffers. With staleness the gradient of clock c stands in buffer c mod (s + 1), which its owner clears when it begins
+ *   clock c + s + 1, and it begins that when all slices have had update c. With a quorum a member goes on when all slices
+ *   have had its update; a gradient that is in no list is nobody's but its owner's.
  * - Lists. Each seat has two, for updates of even and odd numbers. List t is written over when round t + 2 is closed, by who
  *   has arrived at it, and so has seen that update t + 1 (before it t) is applied everywhere. So while one slice has not had
  *   update t, its list rests, and so do the buffers that it names: whoever has taken the slice at t may read both.
  * - Whether my own gradient got in I may ask much later, when the list is gone: others may have closed rounds while I slept.
- *   So every list carries on a bit for each seat that turns with each of its gradients that got in (`turned`). An offer of mine
- *   gets in once at most, in the round that my clock names, so the bit of any later list tells. Who reads it looks at the
- *   round's word before and after; words of lists are stored with release and loaded with acquire, so that who has read a
+ *   So every list carries on a bit for each seat that turns with each of its gradients that got in (`turned`). An offer of
+ *   mine gets in once at most, in the round that my clock names, so the bit of any later list tells. Who reads it looks at
+ *   the round's word before and after; words of lists are stored with release and loaded with acquire, so that who has read a
  *   word of a list that is being written over finds the round's word changed.
  *
- * Needed are min(quorum, seats that have work) gradients. A seat that has work arrives, or runs out of it and says so (rouse), so each
- * round is closed in the end. Who arrives looks after having arrived: the last one that is needed sees all (gate.c), and nudges. */
+ * Needed are min(quorum, seats that have work) gradients. A seat that has work arrives, or runs out of it and says so
+ * (rouse), so each round is closed in the end. Who arrives looks after having arrived: the last one that is needed sees all
+ * (gate.c), and nudges. */
 #ifndef SHMT_BACKENDS_SHM_ROUNDS_PRIV_H
 #define SHMT_BACKENDS_SHM_ROUNDS_PRIV_H
 
@@ -58,13 +59,14 @@ static inline bool shmt_shm_has_quorum(const struct shmt_store *store) { return 
 
 /* rounds.c */
 
-/* Finds what update `u` is made of: p->rounds->recipe. The caller has seen that it is fixed. False: all slices have had it by now. */
+/* Finds what update `u` is made of: p->rounds->recipe. The caller has seen that it is fixed. False: all slices have had it by
+ * now. */
 bool shmt_shm_find_recipe(struct shmt_shm_seat *p, uint64_t u);
 
 /* slices.c */
 
-/* Returns when all slices have had the updates below `need`, which are fixed; applies what is missing where nobody else is at it,
- * and waits for those who are. 0 or _STOPPED. */
+/* Returns when all slices have had the updates below `need`, which are fixed; applies what is missing where nobody else is at
+ * it, and waits for those who are. 0 or _STOPPED. */
 int shmt_shm_apply_until(struct shmt_shm_seat *p, uint64_t need);
 
 /* Brings my share of the slices to `most`, the number of updates that are fixed, where nobody is at them. Waits for nobody. */

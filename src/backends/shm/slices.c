@@ -1,10 +1,10 @@
-/* Slices of the parameters, in rounds: updates are applied by whoever needs them, each slice by one at a time and in order. Called by
- * the engine (rounds.c); rounds_priv.h says why the gradients rest meanwhile.
+/* Slices of the parameters, in rounds: updates are applied by whoever needs them, each slice by one at a time and in order.
+ * Called by the engine (rounds.c); rounds_priv.h says why the gradients rest meanwhile.
  *
- * A slice's lock word is (updates that it has had) << 16, plus rank + 1 of who is at the next one. It is taken by compare-and-swap
- * with acquire, and given back with the next number by a release store: so the weights and the rule's state pass from one to the next,
- * and whoever sees that all slices have had an update (acquire) sees the weights, and knows that nobody reads the update's gradients
- * any more. */
+ * A slice's lock word is (updates that it has had) << 16, plus rank + 1 of who is at the next one. It is taken by
+ * compare-and-swap with acquire, and given back with the next number by a release store: so the weights and the rule's state
+ * pass from one to the next, and whoever sees that all slices have had an update (acquire) sees the weights, and knows that
+ * nobody reads the update's gradients any more. */
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
 #include "store/table.h"
