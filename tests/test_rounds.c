@@ -463,6 +463,31 @@ static void a_quorum_is_of_workers_not_of_their_threads(void **state) {
     end(&game);
 }
 
+/* ---- rates ---- */
+
+/* The rate is 1 for half an epoch, then 0: half of the examples of that epoch move their rows. */
+static void the_rate_follows_how_much_of_the_epoch_is_done(void **state) {
+    static const struct shmt_policy POLICIES[] = {{.write = SHMT_WRITE_AGGREGATE, .staleness = 2},
+                                                  {.write = SHMT_WRITE_AGGREGATE, .quorum = 3, .late = SHMT_LATE_FOLD}};
+    enum { N = 3200, ITEM = 16, SEATS = 4 };
+    (void)state;
+    for (size_t i = 0; i < sizeof POLICIES / sizeof *POLICIES; i++) {
+        struct game game = {.spec = spec_of(POLICIES[i], SEATS, N, ITEM), .work = add_ones, .jitter_us = 50};
+        float row[EPOCHS * N];
+        uint32_t moved = 0;
+        game.spec.rate = (struct shmt_rate){.base = 1, .kind = SHMT_RATE_STEP, .every = 0.5, .factor = 0};
+        play_well(&game);
+        assert_int_equal(OPS->read(game.store, 0, 0, EPOCHS * N, row), 0);
+        for (uint32_t k = 0; k < EPOCHS * N; k++) {
+            if (k >= N) assert_true(row[k] == 0);
+            moved += row[k] != 0;
+        }
+        /* The items that are in hand are not done yet, and one may have been folded: a few of each seat. */
+        if (abs((int)moved - N / 2) > 4 * SEATS * ITEM) fail_msg("%u of %u rows have moved", moved, (unsigned)N);
+        end(&game);
+    }
+}
+
 /* ---- endings ---- */
 
 static int stop_after_four(struct game *game, shmtrain_session *s) {
@@ -631,6 +656,7 @@ int main(void) {
         cmocka_unit_test(the_others_go_on_without_a_late_one_whose_gradients_are_dropped),
         cmocka_unit_test(a_late_gradient_that_is_folded_gets_in_with_the_next),
         cmocka_unit_test(a_quorum_is_of_workers_not_of_their_threads),
+        cmocka_unit_test(the_rate_follows_how_much_of_the_epoch_is_done),
         cmocka_unit_test(a_stop_leaves_every_gradient_applied_or_counted),
         cmocka_unit_test(a_failing_worker_ends_all),
         cmocka_unit_test(a_worker_that_dies_ends_all),
