@@ -36,8 +36,8 @@ static const struct command COMMANDS[] = {
     {"compare", "[DATA]", "train in several modes, one after the other, and compare them",
      "All have the same data, seed and epochs. Prints a table, loss over epochs (what\n"
      "an epoch is worth: statistical efficiency) and loss over time (hardware\n"
-     "efficiency). DATA and options are those of train. With --slow 3:5x one sees who\n"
-     "waits for a slow worker: --modes async,sync,ssp:4,backup:6,local:16 --slow 3:5x.\n",
+     "efficiency). DATA and options are those of train. Who waits for a slow worker:\n"
+     "shmtrain compare --modes async,sync,ssp:4,backup:6,local:16 --slow 3:5x a9a.\n",
      NOT_COMPARED "* modes target html json quiet progress", 0, 1, compare_run},
     {"ls", "", "list your stores that have a name",
      "A store gets a name by --name, and keeps it after its run until it is removed.\n", "json", 0, 0, ls_run},
