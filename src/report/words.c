@@ -43,15 +43,11 @@ const char *shmt_grouped_number(double x, char out[16]) {
 
 const char *shmt_plural(uint64_t n) { return n == 1 ? "" : "s"; }
 
-static void add_list(char *out, size_t bytes, const char *format, va_list args) {
-    const size_t used = bytes > 0 ? strlen(out) : 0;
-    vsnprintf(out + used, bytes - used, format, args);
-}
-
 void shmt_add(char *out, size_t bytes, const char *format, ...) {
+    const size_t used = bytes > 0 ? strlen(out) : 0;
     va_list args;
     va_start(args, format);
-    add_list(out, bytes, format, args);
+    vsnprintf(out + used, bytes - used, format, args);
     va_end(args);
 }
 
@@ -77,7 +73,7 @@ void shmt_add_item(char *out, size_t bytes, int is_first, const char *format, ..
     char item[128] = "";
     va_list args;
     va_start(args, format);
-    add_list(item, sizeof item, format, args);
+    vsnprintf(item, sizeof item, format, args);
     va_end(args);
     if (!is_first) shmt_add(out, bytes, ",");
     const size_t more = strlen(item) + (is_first ? 0 : 1);
