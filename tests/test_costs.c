@@ -61,7 +61,7 @@ static void the_slow_worker_is_whom_the_others_wait_for(void **state) {
         }
         char text[4096];
         shmtrain_report_summary(r, text, sizeof text);
-        if (!strstr(text, ", mostly for worker 1\n")) fail_msg("%s", text);
+        if (!strstr(text, " mostly for worker 1\n")) fail_msg("%s", text);
         json_t *o = json_of(store), *of_first = json_array_get(json_object_get(o, "per_worker"), 0);
         json_t *longest = json_array_get(json_object_get(of_first, "waited_for"), 0);
         assert_int_equal(json_integer_value(json_object_get(longest, "worker")), SLOW);

@@ -149,6 +149,27 @@ static void costs_are_plain_figures(void **state) {
                 "folded      3.1 % of the examples came too late, and into a later update\n");
 }
 
+/* In every mode all meet at the end of an epoch; what a mode itself costs must not hide behind that. */
+static void waits_at_the_ends_of_epochs_are_told_apart(void **state) {
+    struct shmtrain_report r = ordinary();
+    struct shmtrain_worker_report worker[2] = {
+        {.examples = 1000, .compute_seconds = 1, .wait_seconds = 0.5, .wait_epoch_seconds = 2.5, .delay = NAN},
+        {.examples = 1000, .compute_seconds = 4, .delay = NAN}};
+    (void)state;
+    worker[0].n_waited_for = 1;
+    worker[0].waited_for[0] = (struct shmtrain_waited_for){.worker = 1, .seconds = 3};
+    r.worker = worker;
+    r.n_workers = 2;
+    r.wait_epoch_fraction = 0.25;
+    assert_ends(&r,
+                "worker   examples  computing  waiting  epoch end  waits for\n"
+                "     0       1000     25.0 %   12.5 %     62.5 %  1\n"
+                "     1       1000    100.0 %    0.0 %      0.0 %\n");
+    assert_ends(&r,
+                "waiting     12.5 % of the workers' time, and 25.0 % at the ends of epochs,\n"
+                "            mostly for worker 1\n");
+}
+
 static void of_many_workers_the_first_and_the_slowest_are_shown(void **state) {
     struct shmtrain_report r = ordinary();
     struct shmtrain_worker_report worker[64];
@@ -235,6 +256,7 @@ int main(void) {
         TEST(each_policy_is_said_by_its_axes_and_in_words),
         TEST(why_a_mode_was_chosen_and_who_is_slow_have_lines_of_their_own),
         TEST(costs_are_plain_figures),
+        TEST(waits_at_the_ends_of_epochs_are_told_apart),
         TEST(of_many_workers_the_first_and_the_slowest_are_shown),
         TEST(a_moment_is_one_line_of_json_with_these_names),
         TEST(an_epoch_is_one_line_of_json_as_it_is_in_the_report),

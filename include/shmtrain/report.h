@@ -83,7 +83,8 @@ struct shmtrain_report {
     double load_seconds, train_seconds, first_step_seconds;
     uint64_t examples, updates; /* trained on, in all; applied to the parameters: of a model with several tables, all at once */
     double examples_per_second; /* examples / train_seconds */
-    double wait_fraction;       /* of the workers' training time */
+    double wait_fraction;       /* of the workers' training time: for others within an epoch, as the mode says */
+    double wait_epoch_fraction; /* likewise, for others at the ends of epochs, where all meet in every mode */
     double merge_fraction;      /* likewise, merging replicas */
     uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into the next */
     uint64_t merges;            /* of replicas, by each worker, in all */

@@ -49,7 +49,7 @@ struct sums {
     uint64_t *waited; /* (n_workers) ns; zero between two uses; NULL: no memory */
     struct shmt_delay_sum delay;
     uint64_t examples, updates, dropped, folded, merges;
-    uint64_t waited_ns, merged_ns; /* of the run's own seats: guests are not there all the time */
+    uint64_t waited_ns, waited_epoch_ns, merged_ns; /* of the run's own seats: guests are not there all the time */
 };
 
 /* relaxed, here and below: the workers have ended and been waited for, or it is for display */
@@ -102,7 +102,8 @@ static void add_seat(const struct shmt_counters *c, bool own, struct sums *s, st
     s->updates += load_relaxed(&c->updates);
     s->merges += load_relaxed(&c->merges);
     if (!own) return;
-    s->waited_ns += shmt_meter_read(&c->wait_clock_ns, s->now_ns) + shmt_meter_read(&c->wait_epoch_ns, s->now_ns);
+    s->waited_ns += shmt_meter_read(&c->wait_clock_ns, s->now_ns);
+    s->waited_epoch_ns += shmt_meter_read(&c->wait_epoch_ns, s->now_ns);
     s->merged_ns += shmt_meter_read(&c->merge_ns, s->now_ns);
 }
 
@@ -163,6 +164,7 @@ static void take_totals(struct shmtrain_store *store, const struct sums *s) {
     r->folded = s->folded;
     r->merges = s->merges;
     r->wait_fraction = all > 0 ? fmin(1, (double)s->waited_ns * 1e-9 / all) : 0;
+    r->wait_epoch_fraction = all > 0 ? fmin(1 - r->wait_fraction, (double)s->waited_epoch_ns * 1e-9 / all) : 0;
     r->merge_fraction = all > 0 ? fmin(1, (double)s->merged_ns * 1e-9 / all) : 0;
 }
 

@@ -192,8 +192,9 @@ static void put_workers(const struct comparison *c, struct chart *chart) {
     for (unsigned i = 0; i < c->n; i++) {
         const struct shmtrain_report *r = compare_report(&c->run[i]);
         if (!r) continue;
-        put_figure_head(out, c->run[i].name, "waiting %.1f %%, merging %.1f %%%s", 100 * r->wait_fraction,
-                        100 * r->merge_fraction, r->n_workers > MOST_BARS ? "; not all workers are shown" : "");
+        put_figure_head(out, c->run[i].name, "waiting %.1f %%, at epochs' ends %.1f %%, merging %.1f %%%s",
+                        100 * r->wait_fraction, 100 * r->wait_epoch_fraction, 100 * r->merge_fraction,
+                        r->n_workers > MOST_BARS ? "; not all workers are shown" : "");
         chart_workers(chart, c->run[i].name, r);
         fprintf(out, "</figure>\n");
     }

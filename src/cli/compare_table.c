@@ -17,7 +17,7 @@ const struct compare_column COMPARE_TABLE[COMPARE_COLUMNS] = {
     {"epochs", "until the target", 8},
     {"examples/s", "trained on", 11},
     {"delay", "mean, in clocks: updates of one work item", 8},
-    {"waiting", "for other workers, of the time of training", 9},
+    {"waiting", "for other workers, within epochs, of the time of training", 9},
     {"dropped", "gradients that came too late", 9},
     {"final loss", "after the last epoch", 11},
 };
@@ -32,7 +32,7 @@ static void put_number(double x, int digits, char out[32]) {
         return;
     }
     if (x != 0 && fabs(x) < 0.5 * pow(10, -digits)) { /* more than nothing */
-        snprintf(out, 32, "%.1e", x);
+        snprintf(out, 32, fabs(x) < 1e-4 ? "%.0e" : "%.1g", x);
         return;
     }
     double limit = 100;
@@ -136,7 +136,7 @@ static void say_target(const struct comparison *c, char *out, size_t bytes) {
             c->run[c->best].name);
     add(out, bytes,
         "; linear between two epochs, not before the first. Seconds are of training, without loading and evaluation. Delay: "
-        "mean, in clocks (updates of one work item).");
+        "mean, in clocks (updates of one work item). Waiting: within epochs; at their ends all meet in every mode.");
 }
 
 static void say_who_missed(const struct comparison *c, char *out, size_t bytes) {

@@ -56,10 +56,12 @@ static void add_share(char *out, size_t bytes, const char *what, double share) {
 }
 
 static void add_waiting(char *out, size_t bytes, const struct shmtrain_report *r) {
-    const uint32_t whom = r->wait_fraction >= 0.01 ? mostly_for(r) : UINT32_MAX;
+    const uint32_t whom = r->wait_fraction + r->wait_epoch_fraction >= 0.01 ? mostly_for(r) : UINT32_MAX;
     add_share(out, bytes, "waiting", r->wait_fraction);
     shmt_add(out, bytes, "the workers' time");
-    if (whom != UINT32_MAX) shmt_add(out, bytes, ", mostly for worker %" PRIu32, whom);
+    if (r->wait_epoch_fraction > 0) shmt_add(out, bytes, ", and %.1f %% at the ends of epochs", 100 * r->wait_epoch_fraction);
+    if (whom != UINT32_MAX)
+        shmt_add(out, bytes, "%s mostly for worker %" PRIu32, r->wait_epoch_fraction > 0 ? ",\n           " : ",", whom);
     shmt_add(out, bytes, "\n");
 }
 
@@ -94,7 +96,7 @@ void shmt_add_costs(char *out, size_t bytes, const struct shmtrain_report *r) {
 
 /* Which columns have anything in them. */
 struct columns {
-    int merging, delay, late, waits;
+    int ends, merging, delay, late, waits;
 };
 
 /* A place of a guest that nobody has taken, between others. */
@@ -104,16 +106,19 @@ static struct columns columns_of(const struct shmtrain_report *r) {
     struct columns c = {0};
     for (uint32_t i = 0; i < r->n_workers; i++) {
         const struct shmtrain_worker_report *w = &r->worker[i];
+        c.ends |= w->wait_epoch_seconds > 0;
         c.merging |= w->merge_seconds > 0;
         c.delay |= !isnan(w->delay) && w->delay > 0;
         c.late |= w->dropped + w->folded > 0;
         c.waits |= w->n_waited_for > 0;
     }
+    if (c.merging && c.late) c.ends = 0; /* no mode has both; the line would be too long */
     return c;
 }
 
 static void add_heading(char *out, size_t bytes, const struct columns *c) {
     shmt_add(out, bytes, "worker   examples  computing  waiting");
+    if (c->ends) shmt_add(out, bytes, "  epoch end");
     if (c->merging) shmt_add(out, bytes, "  merging");
     if (c->delay) shmt_add(out, bytes, "      delay");
     if (c->late) shmt_add(out, bytes, "     late");
@@ -144,7 +149,8 @@ static void add_row(char *out, size_t bytes, const struct shmtrain_report *r, ui
     if (!isnan(w->delay)) shmt_grouped_number(w->delay, delay);
     shmt_add(out, bytes, "%6" PRIu32 "%c %9s", i, w->joined ? '+' : ' ', shmt_short_number((double)w->examples, examples));
     add_part(out, bytes, 9, w->compute_seconds, w);
-    add_part(out, bytes, 7, waited(w), w);
+    add_part(out, bytes, 7, w->wait_seconds, w);
+    if (c->ends) add_part(out, bytes, 9, w->wait_epoch_seconds, w);
     if (c->merging) add_part(out, bytes, 7, w->merge_seconds, w);
     if (c->delay) shmt_add(out, bytes, "  %9.9s", delay);
     if (c->late) shmt_add(out, bytes, "  %5.1f %%", late > 0 ? 100 * late / fmax(late, (double)w->examples) : 0);

@@ -94,6 +94,7 @@ void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "updates", shmt_json_whole(r->updates));
     json_object_set_new(o, "examples_per_second", shmt_json_number(r->examples_per_second));
     json_object_set_new(o, "wait_fraction", shmt_json_number(r->wait_fraction));
+    json_object_set_new(o, "wait_epoch_fraction", shmt_json_number(r->wait_epoch_fraction));
     shmt_json_add_costs(o, r);
     json_object_set_new(o, "lost_updates", shmt_json_number(r->lost_updates));
     json_object_set_new(o, "parameter_bytes", shmt_json_whole(r->parameter_bytes));
