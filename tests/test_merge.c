@@ -42,8 +42,8 @@ static int free_copies(void **state) {
 
 static float number(uint64_t a, uint64_t b, uint64_t c) { return (float)(shmt_unit(shmt_hash64(a, b, c, 5)) * 4 - 2); }
 
-/* Replicas that equal the master but for about `tenths` of their words, none in places 200 .. 599; the bases equal the master or,
- * with `apart`, are older than it. */
+/* Replicas that equal the master but for about `tenths` of their words, none in places 200 .. 599; the bases equal the master
+ * or, with `apart`, are older than it. */
 static void fill(uint32_t tenths, bool positive, bool apart) {
     for (uint32_t i = 0; i < N; i++) {
         const float m = number(i, 99, 1);

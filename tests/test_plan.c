@@ -159,8 +159,8 @@ static void interleave_spreads_data_too(void **state) {
 
 static void what_nodes_give_adds_up_to_what_is_needed(void **state) {
     (void)state;
-    static const char *const NUMA[] = {"auto", "interleave", "bind"}, *const MODE[] = {"async", "sync"};
-    for (size_t i = 0; i < 6; i++) {
+    static const char *const NUMA[] = {"auto", "interleave", "bind"}, *const MODE[] = {"async", "sync", "local", "node"};
+    for (size_t i = 0; i < 12; i++) {
         struct shmtrain_store *store =
             store_with(OPTIONS("workers", "6", "numa", NUMA[i % 3], "mode", MODE[i / 3], "optimizer", "adagrad"));
         const struct shmtrain_plan *plan = plan_on(store, BIG, SPARSE);
@@ -170,7 +170,8 @@ static void what_nodes_give_adds_up_to_what_is_needed(void **state) {
         assert_int_equal(plan->total_bytes, plan->parameter_bytes + plan->state_bytes + plan->gradient_bytes +
                                                 plan->other_bytes + plan->data_bytes);
         assert_true(plan->state_bytes >= plan->parameter_bytes);
-        assert_int_equal(plan->gradient_bytes > 0, i / 3);
+        assert_int_equal(plan->gradient_bytes > 0, i / 3 == 1);
+        assert_int_equal(plan->parameter_bytes > 1000000, i / 3 >= 2); /* of 100,001 parameters: copies */
         assert_int_equal(plan->available_bytes, 16 * GIB);
         assert_string_equal(plan->limit, "memory of the machine");
         shmtrain_store_destroy(store);

@@ -1,6 +1,6 @@
-/* Runs with replicas in the shm backend: nothing is lost where nobody shares, all copies are one at an epoch's end, bounds hold, and
- * what all replicas do alike comes to what one worker does. What every mode must do is in test_conformance.c, the arithmetic
- * in test_merge.c, guests in test_seats.c. */
+/* Runs with replicas in the shm backend: nothing is lost where nobody shares, all copies are one at an epoch's end, bounds
+ * hold, and what all replicas do alike comes to what one worker does. What every mode must do is in test_conformance.c, the
+ * arithmetic in test_merge.c, guests in test_seats.c. */
 #include "conformance.h"
 
 #include <math.h>
@@ -23,7 +23,8 @@ static struct kase case_of(struct shmt_policy policy, uint32_t n_seats, enum shm
     return (struct kase){&SHMT_BACKEND_SHM, policy, n_seats, kind};
 }
 
-/* Whole items of a power of two of examples, each of which moves a row by exactly 1. Seats are on two nodes by turns, in name. */
+/* Whole items of a power of two of examples, each of which moves a row by exactly 1. Seats are on two nodes by turns, in
+ * name. */
 static struct shmt_spec spec_for(const struct kase *k, uint64_t items) {
     struct shmt_spec spec = spec_of(k, items * ITEM, ROWS, 1);
     spec.item = ITEM;

@@ -17,8 +17,6 @@
 
 #include "backends/shm/shm.h"
 #include "backends/shm/shm_priv.h"
-#include "backends/shm/shm.h"
-#include "backends/shm/shm_priv.h"
 #include "ps/session.h"
 
 #define RATE 0.25f

@@ -3,7 +3,8 @@
  * A guest has a team of its own, whose workers sit on places that the run keeps free. Its abort word is its own, too: whoever
  * fails here ends this team, not the run. The run is told by the marks (segment/named.h): the guest holds one for each seat,
  * from before it takes the seat until after it has left, and a seat without a mark is mourned by who made the store. In the
- * live modes the others go on then; in `aggregate` a gradient is missing and the run fails, as if a worker of its own had died.
+ * live modes the others go on then; in `aggregate` a gradient is missing, with replicas a part of the next merge, and the run
+ * fails, as if a worker of its own had died.
  *
  * The other way round the guest looks at the mark of the run, ten times a second: when that is gone without a word, the run has
  * died, and the guest ends. */

@@ -226,8 +226,8 @@ static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     store->ops->rouse(store->job.store);
     if (pid != UINT32_MAX) snprintf(whose, sizeof whose, "process %u, ", pid);
     shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED,
-              "worker %u (%sjoined by name) died or gave up while training: a gradient of it is missing",
-              worker_of(&store->spec, rank), whose);
+              "worker %u (%sjoined by name) died or gave up while training: %s of it is missing", worker_of(&store->spec, rank),
+              whose, shmt_policy_has_replicas(&store->spec.policy) ? "the part of a merge" : "a gradient");
 }
 
 /* The mark of the seat is ours: nobody who lives has it, and nobody takes it. `named`: the worker that a line was about. */

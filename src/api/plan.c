@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ps/replicas.h"
 #include "ps/shards.h"
 #include "segment/budget.h"
 
@@ -172,6 +173,15 @@ static int plan_parts(struct shmtrain_store *store, struct shmt_plan_kept *kept,
     return kept->part ? 0 : no_memory(store);
 }
 
+/* Copies of the parameters: what is needed of these beyond the tables. */
+static void plan_replicas(struct shmt_plan_kept *kept, const struct shmt_spec *spec, const struct shmt_need *bytes) {
+    const uint32_t n = shmt_replicas_count(spec);
+    uint64_t copies = bytes->parameter_bytes + bytes->state_bytes;
+    for (uint32_t i = 0; i < kept->plan.n_shards; i++) copies -= shmt_min_u64(copies, kept->shard[i].bytes);
+    for (uint32_t i = 0; i < n; i++)
+        need(kept, &spec->placement, spec->placement.private_local ? (int32_t)shmt_replicas_node(spec, i) : -1, copies / n);
+}
+
 static int plan_memory(struct shmtrain_store *store, struct shmt_plan_kept *kept, const struct shmt_prepared *prepared) {
     const struct shmt_spec *spec = &store->spec;
     struct shmtrain_plan *plan = &kept->plan;
@@ -189,6 +199,7 @@ static int plan_memory(struct shmtrain_store *store, struct shmt_plan_kept *kept
     const uint64_t share = bytes.gradient_bytes / spec->n_seats;
     for (uint32_t seat = 0; seat < spec->n_seats; seat++)
         need(kept, &spec->placement, spec->placement.private_local ? spec->placement.seat_node[seat] : -1, share);
+    plan_replicas(kept, spec, &bytes);
     /* What is left over of whole pages, and what belongs to nobody. */
     uint64_t rest = prepared->train->bytes + bytes.gradient_bytes % spec->n_seats;
     for (uint32_t i = 0; i < plan->n_parts; i++) rest -= shmt_min_u64(rest, kept->part[i].bytes);

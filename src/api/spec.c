@@ -135,8 +135,8 @@ static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_ru
     return rate;
 }
 
-/* Single examples are. The mean of several copies is as quiet as a batch, and comes no further than each of them: it needs rates
- * that last. */
+/* Single examples are. The mean of several copies is as quiet as a batch, and comes no further than each of them: it needs
+ * rates that last. */
 static bool is_noisy(const struct shmt_spec *spec) {
     return shmt_policy_is_live(&spec->policy) && shmt_replicas_averaged(spec) == 1;
 }

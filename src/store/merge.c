@@ -215,8 +215,8 @@ bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, floa
 
 /* ---- alone, while others push to the replica ---- */
 
-/* Whether a look finds the replica other than `than`: a hint, because it may change at any time. What changes behind the look is
- * found by the next merge, so the bytes need not even be of one moment. */
+/* Whether a look finds the replica other than `than`: a hint, because it may change at any time. What changes behind the look
+ * is found by the next merge, so the bytes need not even be of one moment. */
 static bool looks_other(const float *replica, const float *than, uint64_t n) {
 #ifdef SHMT_LIVE_ATOMIC
     for (uint64_t i = 0; i < n; i++)
@@ -233,11 +233,11 @@ SHMT_INLINE float shifted(float now, float from, float to, bool positive) {
     return positive && x < 0 ? 0 : x;
 }
 
-/* RACE(merge): racy kernels push to the replica's words between this load and this store. Either that push is lost, as it would be
- * against another push; or the push's store takes the merge back, and with it what the others have brought to this word since
- * the replica's last merge: their changes are then missing in the master, too, as if they had been overwritten there. One word
- * at a time, and rare, because a word is merged once in thousands of pushes: the same kind of loss as Hogwild!'s own. atomic
- * loses nothing. */
+/* RACE(merge): racy kernels push to the replica's words between this load and this store. Either that push is lost, as it
+ * would be against another push; or the push's store takes the merge back, and with it what the others have brought to this
+ * word since the replica's last merge: their changes are then missing in the master, too, as if they had been overwritten
+ * there. One word at a time, and rare, because a word is merged once in thousands of pushes: the same kind of loss as
+ * Hogwild!'s own. atomic loses nothing. */
 SHMT_INLINE void shift(float *at, float from, float to, bool atomic, bool positive) {
     if (!atomic) {
         shmt_live_store(at, shifted(shmt_live_load(at), from, to, positive));

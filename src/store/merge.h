@@ -1,8 +1,8 @@
-/* Merging copies of the parameters: what becomes of each word (a weight, or a word of the rule's state) when replicas are brought
- * together with the master copy. Works on any memory; called by backends that have replicas.
+/* Merging copies of the parameters: what becomes of each word (a weight, or a word of the rule's state) when replicas are
+ * brought together with the master copy. Works on any memory; called by backends that have replicas.
  *
- * m is the master's word, r a replica's, b its base (what stood there after its last merge), R the number of replicas. A word is
- * changed when its bits are not those of the base. Replicas merge in one of two ways:
+ * m is the master's word, r a replica's, b its base (what stood there after its last merge), R the number of replicas. A word
+ * is changed when its bits are not those of the base. Replicas merge in one of two ways:
  *
  *     together  everybody rests; all replicas equalled the master after the last merge, so it is their base:
  *       mean      m' = mean of r over the replicas that have changed it                         r' = m'
@@ -28,9 +28,10 @@
  *     ftrl: z, n                            mean               sum                (refused)
  *     ftrl: weights                         what z and n say                      (refused)
  *
- * average: as mean together; alone m' = m + (r - m) / R where r has changed. A mean always, because the sum of averages that decay
- * grows with R, and never below 0 where no r is: a second moment must not be. own: each replica keeps its state; the master's
- * becomes the mean when an epoch is over, for whoever goes on with it. Elastic ftrl is refused: its weights follow from state. */
+ * average: as mean together; alone m' = m + (r - m) / R where r has changed. A mean always, because the sum of averages that
+ * decay grows with R, and never below 0 where no r is: a second moment must not be. own: each replica keeps its state; the
+ * master's becomes the mean when an epoch is over, for whoever goes on with it. Elastic ftrl is refused: its weights follow
+ * from state. */
 #ifndef SHMT_STORE_MERGE_H
 #define SHMT_STORE_MERGE_H
 

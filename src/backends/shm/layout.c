@@ -13,8 +13,8 @@
  * they meet, and nothing else. */
 #define MOST_LOCKS (1u << 16)
 
-/* Likewise of blocks of the master. Those who merge walk through it at different places, so a lock that two blocks share is seldom
- * asked for by two at a time. */
+/* Likewise of blocks of the master. Those who merge walk through it at different places, so a lock that two blocks share is
+ * seldom asked for by two at a time. */
 #define MOST_MERGE_LOCKS (1u << 10)
 
 #define MOST_SLICES     256

@@ -95,7 +95,8 @@ struct shmt_shm_layout {
     uint64_t bytes;
 };
 
-/* The first lock unit of table t in replica `replica` (0 with one copy): those of the replicas and tables before it come first. */
+/* The first lock unit of table t in replica `replica` (0 with one copy): those of the replicas and tables before it come
+ * first. */
 uint64_t shmt_shm_lock_first(const struct shmt_spec *spec, uint32_t replica, uint32_t t);
 
 /* Pure. Errors: _MEMORY when it is beyond all arithmetic. */

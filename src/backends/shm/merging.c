@@ -1,10 +1,11 @@
 /* Merging replicas with the master, in the memory of a run: what is done to each float says store/merge.h, when it is done
  * replicas.c.
  *
- * Together (between two meetings) every seat has a slice of all copies to itself. Alone, a seat takes the master block by block,
- * each under a lock word that names its holder: state and weights of a block are of one moment there, and everything but the
- * replica itself rests meanwhile. The lock is the block's, not the replica's: it also keeps two who share a replica from merging the
- * same block of it, so the base rests, too. Whoever else shares the replica goes on pushing to it: see shmt_merge_shared. */
+ * Together (between two meetings) every seat has a slice of all copies to itself. Alone, a seat takes the master block by
+ * block, each under a lock word that names its holder: state and weights of a block are of one moment there, and everything
+ * but the replica itself rests meanwhile. The lock is the block's, not the replica's: it also keeps two who share a replica
+ * from merging the same block of it, so the base rests, too. Whoever else shares the replica goes on pushing to it: see
+ * shmt_merge_shared. */
 #include <string.h>
 
 #include "backends/shm/replicas_priv.h"

@@ -1,7 +1,7 @@
 /* Where the memory of a run's segment shall lie, as ranges with a policy each: called once, by create, before pages are placed.
  *
- * What everybody uses goes over all nodes in turn, or each shard to its node; what one seat alone writes, and a replica, goes to its node. See
- * struct shmt_placement in ps/spec.h for who decides. */
+ * What everybody uses goes over all nodes in turn, or each shard to its node; what one seat alone writes, and a replica, goes
+ * to its node. See struct shmt_placement in ps/spec.h for who decides. */
 #include <stdlib.h>
 
 #include "backends/shm/shm_priv.h"

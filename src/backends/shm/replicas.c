@@ -1,13 +1,13 @@
-/* The engine of live modes with replicas: a push is an update of one's own replica at once; replicas are merged with the master,
- * which is what the application reads and what is evaluated, every merge_every clocks.
+/* The engine of live modes with replicas: a push is an update of one's own replica at once; replicas are merged with the
+ * master, which is what the application reads and what is evaluated, every merge_every clocks.
  *
- * With staleness 0 all meet to merge: everybody comes after so many clocks, or when it has no work, and then to every merge until
- * nobody has. Two meetings each time: "all are here" and "all slices are merged"; whether anybody still works is read between
- * them, where nobody changes it, so all decide alike. With staleness above 0 a seat merges its replica by itself; gate.clock
- * counts merges then, and the bound is on these: before it merges for the k-th time it waits until all who have work have merged
- * k - s times, so that what it finds in the master is no older. Seats that share a replica take turns, and merge all of it: so
- * nothing of it waits for one that is slow, or has no work left. When an epoch is over, all meet for a last merge, so that the
- * master has everything, and replicas equal it (elastic: keep what is theirs).
+ * With staleness 0 all meet to merge: everybody comes after so many clocks, or when it has no work, and then to every merge
+ * until nobody has. Two meetings each time: "all are here" and "all slices are merged"; whether anybody still works is read
+ * between them, where nobody changes it, so all decide alike. With staleness above 0 a seat merges its replica by itself;
+ * gate.clock counts merges then, and the bound is on these: before it merges for the k-th time it waits until all who have
+ * work have merged k - s times, so that what it finds in the master is no older. Seats that share a replica take turns, and
+ * merge all of it: so nothing of it waits for one that is slow, or has no work left. When an epoch is over, all
+ * meet for a last merge, so that the master has everything, and replicas equal it (elastic: keep what is theirs).
  *
  * Replicas are made of the master before the first piece is dealt; a guest's when it is let in, by the chief, while the master
  * rests. A guest that dies ends the run, as in `aggregate`: its slices of the next merge would stay undone. */
