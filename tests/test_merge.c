@@ -61,7 +61,12 @@ static void fill(uint32_t tenths, bool positive, bool apart) {
     for (uint32_t k = 0; k < MOST; k++) after->at[k] = after->replica[k];
 }
 
-static bool same_bits(float a, float b) { return memcmp(&a, &b, sizeof a) == 0; }
+static bool same_bits(float a, float b) {
+    uint32_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
 
 /* Of numbers below 2 in size, a few roundings. */
 static void assert_near(float got, double expected) {

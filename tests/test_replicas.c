@@ -229,7 +229,7 @@ static void the_mean_of_replicas_that_do_alike_is_what_one_worker_does(void **st
         train_alike(LIVE, 1, rule, one);
         train_alike(WORKER(SHMT_WRITE_RACY, 0, 1, SHMT_MERGE_MEAN), ALIKE, rule,
                     mean); /* four equal floats have an exact mean */
-        if (memcmp(one, mean, sizeof one) != 0) fail_msg("%s: not the same bits", shmt_rule_name(rule));
+        assert_memory_equal(one, mean, sizeof one);
         assert_true(one[3] != 0 && one[1400] != 0);
     }
 }
@@ -286,7 +286,9 @@ static int see_the_master(shmtrain_session *s, void *arg, uint32_t epoch) {
     (void)epoch;
     if (shmtrain_pull(s, 0, 0, ROWS, seen) != 0 || run->k->ops->read(run->store, 0, 0, ROWS, master) != 0)
         return SHMTRAIN_E_USAGE;
-    return memcmp(seen, master, sizeof seen) == 0 ? 0 : shmt_fail(&s->error, SHMTRAIN_E_DATA, "that is not the master");
+    for (uint32_t i = 0; i < ROWS; i++)
+        if (seen[i] != master[i]) return shmt_fail(&s->error, SHMTRAIN_E_DATA, "row %u is not the master's", i);
+    return 0;
 }
 
 static void elastic_replicas_stay_apart_and_the_master_is_between(void **state) {

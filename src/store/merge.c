@@ -248,11 +248,11 @@ SHMT_INLINE void shift(float *at, float from, float to, bool atomic, bool positi
     while (!swap_relaxed((_Atomic float *)at, &found, shifted(found, from, to, positive))) continue;
 }
 
-/* A step of the replica as a look has found it, and what it shall become. */
+/* A step of the replica as a look has found it, and what it shall become. b NULL: elastic. */
 static bool shared_step(struct shmt_merging how, bool atomic, float *m, float *r, float *b, uint64_t n) {
     float from[STEP], to[STEP], after[STEP];
     shmt_live_read(from, r, n);
-    if (how.kind == SHMT_MERGING_ELASTIC) {
+    if (!b) {
         memcpy(after, m, n * sizeof *m);
         memcpy(to, from, n * sizeof *to);
         pull(how.share, m, after, to, n);
@@ -271,7 +271,7 @@ static bool shared_step(struct shmt_merging how, bool atomic, float *m, float *r
 bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const float *replica, const float *base, uint64_t n) {
     if (how.kind == SHMT_MERGING_OWN || how.kind == SHMT_MERGING_FOLLOWS) return false;
     if (looks_other(replica, master, n)) return true;
-    return how.kind != SHMT_MERGING_ELASTIC && !same(master, base, n);
+    return base && !same(master, base, n);
 }
 
 bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n) {

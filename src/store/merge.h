@@ -71,7 +71,7 @@ bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, floa
 /* The same while others push to the replica, by the kernels of write racy, or, with `atomic`, of write atomic. */
 bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n);
 
-/* Whether the same would change something, as far as a look can tell while others push; the next look may find more. */
+/* Whether that would change something, as far as a look can tell while others push; the next look may find more. */
 bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const float *replica, const float *base, uint64_t n);
 
 /* The master's words, of which each replica has its own: their mean. */

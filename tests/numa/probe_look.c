@@ -9,6 +9,7 @@
 #include "api/store_priv.h"
 #include "backends/shm/shm_priv.h"
 #include "probe.h"
+#include "ps/replicas.h"
 
 /* ---- pages ---- */
 
@@ -106,6 +107,28 @@ static void look_at_gradients(const struct look *look, const struct shmt_store *
     }
 }
 
+/* Each on the node of its workers, with state and base, unless what is a seat's own is spread, too. */
+static void look_at_replicas(const struct look *look, const struct shmt_store *shm) {
+    char what[64];
+    const struct shmt_shm_layout *l = &shm->layout;
+    const uint64_t all = l->n_replicas * l->replica_bytes, page = shm->segment.page_bytes;
+    const unsigned char *at = (const unsigned char *)shm->replicas;
+    uint32_t seats = 0;
+    if (l->n_replicas > 0 && !shm->spec.placement.private_local) expect(look, "all replicas", at, all, page, -1, 100);
+    for (uint32_t i = 0; i < l->n_replicas; i++) {
+        for (uint32_t seat = 0; seat < shm->spec.n_seats; seat++) {
+            if (shmt_replicas_of(&shm->spec, seat) != i) continue;
+            const struct shmtrain_plan_worker *place = &look->plan->place[seat];
+            seats++;
+            if (!look->plan->node[index_of(look, (int32_t)place->node)].usable || !shm->spec.placement.private_local) continue;
+            snprintf(what, sizeof what, "replica %u, of seat %u", i, seat);
+            expect(look, what, at + i * l->replica_bytes, l->replica_bytes, page, (int32_t)place->node, 100);
+        }
+    }
+    if (shmt_policy_has_replicas(&shm->spec.policy))
+        check(seats == shm->spec.n_seats, "%u seats have %u replicas", seats, l->n_replicas);
+}
+
 /* Arrays by example lie exactly where they should, those by nonzero nearly. */
 static void look_at_data(const struct look *look, uint64_t page) {
     const struct shmtrain_data *data = look->store->job.train;
@@ -169,6 +192,7 @@ static void begin(void *arg, const struct shmtrain_report *report) {
     }
     look_at_shards(look, shm);
     look_at_gradients(look, shm);
+    look_at_replicas(look, shm);
     look_at_data(look, data_page);
 }
 
