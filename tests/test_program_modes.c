@@ -31,10 +31,10 @@ static double final_loss(const json_t *report) {
 
 /* A worker's items lie one behind the other, so all that the others do falls into one of them at most: on average n - 1 items' worth. */
 static void async_has_a_delay_of_up_to_n_minus_1_clocks_and_drops_nothing(void **state) {
-    json_t *r = REPORT("--mode", "async", "-e", "2");
+    json_t *r = REPORT("--mode", "async", "-e", "1", "--slow", "random:1:+2ms"); /* so that all are at work at a time */
     (void)state;
     assert_true(delay(r, "samples") > 0);
-    assert_true(delay(r, "clocks") > 0.1 && delay(r, "clocks") <= WORKERS - 1);
+    assert_true(delay(r, "clocks") > 2 && delay(r, "clocks") <= WORKERS - 1);
     assert_true(number(r, "dropped") == 0 && number(r, "folded") == 0 && number(r, "merges") == 0);
     for (size_t i = 0; i < WORKERS; i++) assert_true(number(worker(r, i), "wait_seconds") == 0); /* within an epoch */
     json_decref(r);
@@ -89,7 +89,8 @@ static void late_gradients_may_be_folded_into_the_next(void **state) {
     json_t *r = REPORT("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "3:+10ms");
     (void)state;
     assert_true(number(r, "folded") > 0);
-    assert_true(number(r, "dropped") <= WORKERS * ITEM); /* at most what each holds in the end */
+    assert_true(number(r, "dropped") == 0);
+    assert_true(number(worker(r, 3), "folded") > 0.5 * number(worker(r, 3), "examples"));
     json_decref(r);
 }
 
@@ -110,7 +111,7 @@ static void the_cost_of_an_example_chooses_the_mode_that_nobody_names(void **sta
     assert_string_equal(text(dense, "mode"), "sync");
     assert_non_null(strstr(text(sparse, "mode_reason"), "cost less than waiting"));
     assert_non_null(strstr(text(dense, "mode_reason"), "cost more than waiting"));
-    assert_string_equal(text(named, "mode_reason"), "");
+    assert_true(!text(named, "mode_reason") || text(named, "mode_reason")[0] == '\0');
     json_decref(sparse);
     json_decref(dense);
     json_decref(named);
@@ -125,7 +126,7 @@ static void every_mode_learns_as_much_as_sync(void **state) {
                                            {"--mode", "local"},
                                            {"--mode", "node"},
                                            {"--write", "aggregate", "--staleness", "2"},
-                                           {"--replicas", "worker", "--staleness", "inf"},
+                                           {"--mode", "local", "--staleness", "inf"},
                                            {"--write", "locked", "--staleness", "0"}};
     json_t *sync = REPORT("--mode", "sync", "-e", "10");
     const double best = final_loss(sync);

@@ -86,7 +86,7 @@ struct shmtrain_report {
     double wait_fraction;       /* of the workers' training time: for others within an epoch, as the mode says */
     double wait_epoch_fraction; /* likewise, for others at the ends of epochs, where all meet in every mode */
     double merge_fraction;      /* likewise, merging replicas */
-    uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into the next */
+    uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into a later one */
     uint64_t merges;            /* of replicas, by each worker, in all */
     struct shmtrain_delay delay;
     const struct shmtrain_worker_report *worker; /* (n_workers) with those that joined by name */

@@ -49,7 +49,7 @@ struct shmtrain_work {
 /* What became of what I pushed in the clock that shmtrain_clock has just ended. */
 struct shmtrain_fate {
     uint64_t clock;                    /* clocks that I have completed */
-    uint32_t applied, dropped, folded; /* examples; applied: with those of earlier clocks that were folded */
+    uint32_t applied, dropped, folded; /* examples: in time; too late, thrown away; too late, in a later update */
 };
 
 /* n examples in compressed sparse rows. Example k is row i = order ? order[k] : k of the arrays: its nonzeros are start[i] ..

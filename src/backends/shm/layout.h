@@ -56,7 +56,8 @@ struct shmt_shm_list {
 
 /* Rounds: what one worker says of its gradients; its owner is the only writer. */
 struct shmt_shm_offer {
-    alignas(SHMT_LINE) _Atomic uint64_t items;                   /* done in this epoch */
+    alignas(SHMT_LINE) _Atomic uint64_t items; /* done in this epoch */
+    _Atomic uint64_t late;                     /* 1: it has missed its round, and is offered for a later one */
     _Atomic uint64_t examples[SHMT_MAX_AGGREGATE_STALENESS + 1]; /* that each of its buffers is the gradient of */
     alignas(SHMT_LINE) struct shmt_shm_list list[2];             /* of the updates that it has closed, by parity */
 };

@@ -29,7 +29,7 @@ uint64_t shmt_shm_rounds_closed(const struct shmt_store *store) {
 struct look {
     struct shmt_shm_seat *p;
     uint64_t round;
-    uint32_t arrived, working;
+    uint32_t arrived, late, working; /* late ones are not among `arrived` */
     uint64_t in[WORDS];
 };
 
@@ -43,18 +43,20 @@ static uint32_t needed(const struct shmt_spec *spec, uint32_t n_working) {
 static bool look_around(struct look *look, uint32_t *missing_out) {
     const struct shmt_store *store = look->p->store;
     memset(look->in, 0, n_words(store) * sizeof *look->in);
-    look->arrived = look->working = 0;
+    look->arrived = look->late = look->working = 0;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         /* acquire: who has no work any more has its last clock; pairs with the release in shmt_shm_stop_counting */
         const bool works = load_acquire(&store->slot[seat].working) != 0;
         /* acquire: its gradient and its offer; pairs with the release in shmt_gate_reach */
         const bool arrived = load_acquire(&store->slot[seat].gate.clock) == look->round + 1;
         look->working += works;
-        look->arrived += arrived;
+        const bool late = arrived && load_relaxed(&store->offer[seat].late) != 0; /* relaxed: published by the clock */
+        look->arrived += arrived && !late;
+        look->late += late;
         if (arrived) look->in[seat / 64] |= UINT64_C(1) << seat % 64;
         if (works && !arrived) *missing_out = seat;
     }
-    return look->arrived >= needed(&store->spec, look->working);
+    return look->arrived + look->late > 0 && look->arrived >= needed(&store->spec, look->working - look->late);
 }
 
 /* The list of the round that I would close, into my own offer; `before`: the word that I have seen. The words are stored with
@@ -76,7 +78,7 @@ static void write_list(const struct look *look, uint64_t before) {
         store_release(&mine->turned[i], (last ? load_acquire(&last->turned[i]) : 0) ^ look->in[i]);
     }
     store_release(&mine->examples, examples);
-    store_release(&mine->step, items - look->arrived);
+    store_release(&mine->step, items - look->arrived - look->late);
 }
 
 /* Tries to close the round that `look` has found complete. False: somebody else has. */

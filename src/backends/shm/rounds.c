@@ -4,8 +4,8 @@
  * With staleness s a worker begins clock c when nobody who has work is behind clock c - s, and sees all updates up to c - s -
  * 1. It brings its share of the slices further, to what is complete, so that others see more than they must; who is at its
  * bound helps wherever something is to be done. With a quorum a worker waits until its round is closed, then until that
- * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or stays where it is
- * and is offered again together with the next one. */
+ * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or
+ * offered for that round first, without counting towards its quorum. */
 #include <stdlib.h>
 
 #include "backends/shm/rounds_priv.h"
@@ -37,14 +37,10 @@ static int enter(struct shmt_shm_seat *p) {
     return 0;
 }
 
-/* What was folded and has not got in until now never will. */
 static void leave(struct shmt_shm_seat *p) {
-    struct shmt_shm_rounds *r = p->rounds;
-    if (!r) return;
-    bump_relaxed(&p->slot->counters.dropped, r->held); /* relaxed, both: my own words */
-    bump_relaxed(&p->slot->counters.folded, -r->held);
-    free(r->recipe.seat);
-    free(r);
+    if (!p->rounds) return;
+    free(p->rounds->recipe.seat);
+    free(p->rounds);
 }
 
 /* ---- updates ---- */
@@ -122,46 +118,57 @@ static int catch_up(struct shmt_shm_seat *p) {
     return 0;
 }
 
-/* What became of the offer that I have made: its round is closed. */
-static void learn_fate(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+/* Offers my gradient for the open round, and waits until that is closed. 1: it got in, 0: it came too late. */
+static int offer(struct shmt_shm_seat *p, bool late) {
+    struct shmt_shm_offer *mine = &p->store->offer[p->seat.rank];
     struct shmt_shm_rounds *r = p->rounds;
-    const uint64_t turned = shmt_shm_turned(p);
-    const bool in = turned != r->turned;
-    r->turned = turned;
-    if (in) {
-        out->applied = (uint32_t)(r->held + p->work.n);
-        r->held = 0;
-    } else if (p->store->spec.policy.late == SHMT_LATE_DROP) {
-        out->dropped = (uint32_t)p->work.n;
-        bump_relaxed(&p->slot->counters.dropped, p->work.n); /* relaxed: my own word */
-    } else {
-        out->folded = (uint32_t)p->work.n;
-        r->held += p->work.n;
-        bump_relaxed(&p->slot->counters.folded, p->work.n);
+    const uint64_t round = p->clock, before = r->turned;
+    store_relaxed(&mine->late, late); /* published by the clock */
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, round + 1);
+    const int rc = shmt_shm_wait_for_round(p, round);
+    if (rc < 0) return rc;
+    r->turned = shmt_shm_turned(p);
+    return r->turned != before;
+}
+
+/* Late, to be folded: once more for the round that is open then, until it gets in. */
+static int offer_late(struct shmt_shm_seat *p) {
+    int rc = 0;
+    while (rc == 0) {
+        rc = catch_up(p);
+        if (rc == 0) rc = offer(p, true);
     }
+    return rc < 0 ? rc : 0;
 }
 
 static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     struct shmt_shm_offer *mine = &p->store->offer[p->seat.rank];
-    const uint64_t round = p->clock;
-    store_relaxed(&mine->examples[0], p->rounds->held + p->work.n); /* published by the clock, both */
+    struct shmt_counters *c = &p->slot->counters;
+    struct shmtrain_fate fate = {0};
+    store_relaxed(&mine->examples[0], p->work.n); /* published by the clock, both */
     bump_relaxed(&mine->items, 1);
-    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, round + 1);
-    int rc = shmt_shm_wait_for_round(p, round);
-    if (rc < 0) return rc;
-    *out = (struct shmtrain_fate){0};
-    learn_fate(p, out);
-    rc = catch_up(p);
-    out->clock = p->clock;
+    int rc = offer(p, false);
+    if (rc == 1) {
+        fate.applied = (uint32_t)p->work.n;
+    } else if (rc == 0 && p->store->spec.policy.late == SHMT_LATE_DROP) {
+        fate.dropped = (uint32_t)p->work.n;
+        bump_relaxed(&c->dropped, p->work.n); /* relaxed, both: my own words */
+    } else if (rc == 0) {
+        fate.folded = (uint32_t)p->work.n;
+        bump_relaxed(&c->folded, p->work.n);
+        rc = offer_late(p);
+    }
+    if (rc >= 0) rc = catch_up(p);
+    fate.clock = p->clock;
+    *out = fate;
     return rc;
 }
 
 /* ---- the engine ---- */
 
-/* Whatever stands in my buffer was applied, or dropped, unless it is held. */
+/* Whatever stands in my buffer was applied, or dropped. */
 static void begin_gradient(struct shmt_shm_seat *p) {
     const uint32_t slot = slot_of(p);
-    if (p->rounds->held > 0) return;
     shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot), shmt_shm_map(p->store, p->seat.rank, slot),
                p->store->layout.flat.n);
 }
@@ -187,8 +194,7 @@ static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
     const uint32_t slot = slot_of(p);
     *out = (struct shmt_shm_memory){.weight = p->store->weight,
                                     .sink = shmt_shm_buffer(p->store, p->seat.rank, slot),
-                                    .touched = shmt_shm_map(p->store, p->seat.rank, slot),
-                                    .holds = p->rounds->held > 0};
+                                    .touched = shmt_shm_map(p->store, p->seat.rank, slot)};
 }
 
 /* All have met. With staleness all slices have had as many updates as the largest clock says; with a quorum clocks become the

@@ -28,7 +28,11 @@
  *   the round's word before and after; words of lists are stored with release and loaded with acquire, so that who has read a
  *   word of a list that is being written over finds the round's word changed.
  *
- * Needed are min(quorum, seats that have work) gradients. A seat that has work arrives, or runs out of it and says so
+ * Late. Whose gradient has missed its round drops it, or (fold) offers it once more for the round that is open, as late: a
+ * late offer is taken into the list, and counts towards no quorum. Its owner computes nothing until that round is closed, so it
+ * gets in sooner or later.
+ *
+ * Needed are min(quorum, seats that have work and are not there with a late offer) gradients. A seat that has work arrives, or runs out of it and says so
  * (rouse), so each round is closed in the end. Who arrives looks after having arrived: the last one that is needed sees all
  * (gate.c), and nudges. */
 #ifndef SHMT_BACKENDS_SHM_ROUNDS_PRIV_H
@@ -50,7 +54,6 @@ struct shmt_shm_recipe {
 struct shmt_shm_rounds {
     uint64_t first;   /* the number of the epoch's first update */
     uint64_t applied; /* all slices have had so many, when I last looked */
-    uint64_t held;    /* quorum: examples of earlier pieces whose gradient still stands in my buffer (late, folded) */
     uint64_t turned;  /* quorum: my bit of the lists, 0 or 1: how often my gradients got in */
     struct shmt_shm_recipe recipe;
 };

@@ -257,14 +257,14 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
     return 0;
 }
 
-/* The gradient itself where it is kept apart and nothing stands there yet; else scratch memory. */
+/* The gradient itself where it is kept apart; in the live modes scratch memory. */
 static int lend(struct shmt_seat *seat, int t, float **out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_flat *flat = &p->store->layout.flat;
     const uint64_t start = flat->start[t], floats = shmt_table_floats(&p->store->spec.table[t]);
     struct shmt_shm_memory m;
     p->engine->memory(p, &m);
-    if (m.sink != m.weight && !m.holds) {
+    if (m.sink != m.weight) {
         if (m.touched) memset(m.touched + start / SHMT_TOUCH_FLOATS, 1, shmt_ceil_div(floats, SHMT_TOUCH_FLOATS));
         *out = m.sink + start;
         return 0;

@@ -41,7 +41,6 @@ struct shmt_shm_memory {
     float *sink;      /* == weight, or a gradient buffer */
     float *state;     /* of the rule, beside the sink; NULL: none, or the update comes later */
     uint8_t *touched; /* the map of a gradient buffer; NULL: none is kept */
-    bool holds;       /* the sink holds a gradient of earlier pieces, which must not be written over */
 };
 
 /* What one family of policies does where they differ: dealing work, taking pushes, bringing them to the parameters. One constant
