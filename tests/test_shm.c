@@ -81,7 +81,8 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_list, turned), 528);
     assert_int_equal(sizeof(struct shmt_shm_offer), 2816);
     assert_int_equal(offsetof(struct shmt_shm_offer, items), 0);
-    assert_int_equal(offsetof(struct shmt_shm_offer, examples), 8);
+    assert_int_equal(offsetof(struct shmt_shm_offer, late), 8);
+    assert_int_equal(offsetof(struct shmt_shm_offer, examples), 16);
     assert_int_equal(offsetof(struct shmt_shm_offer, list), 640);
     assert_int_equal(sizeof(struct shmt_shm_slice), 128);
     assert_int_equal(sizeof(struct shmt_shm_piece), 32);
