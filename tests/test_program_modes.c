@@ -126,7 +126,6 @@ static void every_mode_learns_as_much_as_sync(void **state) {
                                            {"--mode", "local"},
                                            {"--mode", "node"},
                                            {"--write", "aggregate", "--staleness", "2"},
-                                           {"--mode", "local", "--staleness", "inf"},
                                            {"--write", "locked", "--staleness", "0"}};
     json_t *sync = REPORT("--mode", "sync", "-e", "10");
     const double best = final_loss(sync);
