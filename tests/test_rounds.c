@@ -36,8 +36,9 @@ struct told {
     _Atomic uint32_t early, blind;          /* clocks begun too early; with updates missing */
     _Atomic uint32_t claimed, late;         /* items; gradients that were not in at once */
     _Atomic uint64_t applied, dropped, folded;
-    _Atomic uint32_t spread; /* the most that a seat was ahead of another */
-    uint8_t fate[];          /* (epochs * n_examples) */
+    _Atomic uint32_t first_late; /* an example of the slow one's first gradient, plus 1 */
+    _Atomic uint32_t spread;     /* the most that a seat was ahead of another */
+    uint8_t fate[];              /* (epochs * n_examples) */
 };
 
 struct game {
@@ -417,6 +418,7 @@ static int be_late(struct game *game, shmtrain_session *s) {
         while (sleeps && shmt_shm_rounds_closed(game->store) < round + LATE_BY) nap_us(100);
         if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(game, s, &w, order)) < 0) return rc;
         if ((rc = shmtrain_clock(s, &fate)) < 0 || (rc = note_fate(game, &w, order, &fate)) < 0) return rc;
+        if (sleeps) store_relaxed(&game->told->first_late, order[0] + 1);
         if (sleeps && fate.applied > 0) return shmt_fail(&s->error, SHMTRAIN_E_DATA, "a late gradient got in");
         if (sleeps && fate.clock < round + LATE_BY) return shmt_fail(&s->error, SHMTRAIN_E_DATA, "the clock did not jump");
     }
@@ -445,6 +447,10 @@ static void late_gradients_that_are_folded_all_get_in(void **state) {
             play_well(&game);
             assert_true(game.told->folded >= 16);
             assert_int_equal(game.told->dropped, 0);
+            /* It came on top of what the update has waited for: three others, of whom one may have had the short last item. */
+            float row;
+            assert_int_equal(OPS->read(game.store, 0, load_relaxed(&game.told->first_late) - 1, 1, &row), 0);
+            assert_true(1 / row > 3 * 16);
             check_counts(&game);
             end(&game);
             game.work = add_ones;

@@ -24,7 +24,7 @@ enum shmt_write {
 /* What becomes of a gradient that comes after its update's quorum was complete. */
 enum shmt_late {
     SHMT_LATE_DROP, /* it is thrown away, and its examples are counted (backup workers, Chen et al. 2016) */
-    SHMT_LATE_FOLD  /* it becomes part of its worker's next gradient */
+    SHMT_LATE_FOLD  /* it is offered for the open round, which waits for as many others all the same */
 };
 
 enum shmt_replicas {

@@ -1,11 +1,11 @@
-/* The engine of rounds: `aggregate` with staleness, or with a quorum. Items are dealt as in the live modes; a gradient is
- * added up in a buffer of its own, and an update is of those gradients that it has. The protocol is told in rounds_priv.h.
+/* The engine of rounds: `aggregate` with staleness, or with a quorum. Items are dealt as in the live modes; a gradient is added
+ * up in a buffer of its own, and an update is of those gradients that it has. The protocol is told in rounds_priv.h.
  *
- * With staleness s a worker begins clock c when nobody who has work is behind clock c - s, and sees all updates up to c - s -
- * 1. It brings its share of the slices further, to what is complete, so that others see more than they must; who is at its
- * bound helps wherever something is to be done. With a quorum a worker waits until its round is closed, then until that
- * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or
- * offered for that round first, without counting towards its quorum. */
+ * With staleness s a worker begins clock c when nobody who has work is behind clock c - s, and sees all updates up to
+ * c - s - 1. It brings its share of the slices further, to what is complete, so that others see more than they must; who is
+ * at its bound helps wherever something is to be done. With a quorum a worker waits until its round is closed, then until that
+ * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or offered for that
+ * round first, without counting towards its quorum. */
 #include <stdlib.h>
 
 #include "backends/shm/rounds_priv.h"

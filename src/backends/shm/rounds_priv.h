@@ -32,9 +32,9 @@
  * late offer is taken into the list, and counts towards no quorum. Its owner computes nothing until that round is closed, so it
  * gets in sooner or later.
  *
- * Needed are min(quorum, seats that have work and are not there with a late offer) gradients. A seat that has work arrives, or runs out of it and says so
- * (rouse), so each round is closed in the end. Who arrives looks after having arrived: the last one that is needed sees all
- * (gate.c), and nudges. */
+ * Needed are min(quorum, seats that have work and are not there with a late offer) gradients. A seat that has work arrives, or
+ * runs out of it and says so (rouse), so each round is closed in the end. Who arrives looks after having arrived: the last one
+ * that is needed sees all (gate.c), and nudges. */
 #ifndef SHMT_BACKENDS_SHM_ROUNDS_PRIV_H
 #define SHMT_BACKENDS_SHM_ROUNDS_PRIV_H
 
