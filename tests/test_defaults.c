@@ -1,5 +1,5 @@
-/* What options that nobody has set become: the mode by the model's cost, or by the axes that are named; rates' schedules by what an
- * update is made of; and points of the consistency space that there cannot be, refused in one line. */
+/* What options that nobody has set become: the mode by the model's cost, or by the axes that are named; rates' schedules by
+ * what an update is made of; and points of the consistency space that there cannot be, refused in one line. */
 #include "api_help.h"
 
 #include <stdio.h>

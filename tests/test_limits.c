@@ -134,7 +134,8 @@ static void a_v2_group_that_is_too_small_refuses_with_figures(void **state) {
     in_real_group(2, 100 * MIB, trains_in_group);
 }
 
-/* A model whose second table is most of what there is, and is given values to begin with: so there are two of it for a while. */
+/* A model whose second table is most of what there is, and is given values to begin with: so there are two of it for a
+ * while. */
 static uint64_t most_floats;
 static struct shmtrain_store *the_store;
 

@@ -1,5 +1,5 @@
-/* The real program from outside: what each mode costs and gives is what theory says, in the report's own figures. Counts and bounds, no
- * times: workers are slowed down on purpose where one must be slow. docs/consistency.md tells the same to people. */
+/* The real program from outside: what each mode costs and gives is what theory says, in the report's own figures. Counts and
+ * bounds, no times: workers are slowed down on purpose where one must be slow. docs/consistency.md tells the same to people. */
 #include "run_program.h"
 
 #define DATA    "builtin:sparse:examples=12000,valid=2000,features=2000,nonzeros=20"
@@ -29,7 +29,8 @@ static double final_loss(const json_t *report) {
     return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
 }
 
-/* A worker's items lie one behind the other, so all that the others do falls into one of them at most: on average n - 1 items' worth. */
+/* A worker's items lie one behind the other, so all that the others do falls into one of them at most: on average n - 1
+ * items' worth. */
 static void async_has_a_delay_of_up_to_n_minus_1_clocks_and_drops_nothing(void **state) {
     json_t *r = REPORT("--mode", "async", "-e", "1", "--slow", "random:1:+2ms"); /* so that all are at work at a time */
     (void)state;
@@ -85,7 +86,7 @@ static void backup_drops_what_a_slow_worker_brings_too_late(void **state) {
     json_decref(r);
 }
 
-static void late_gradients_may_be_folded_into_the_next(void **state) {
+static void late_gradients_may_be_folded_into_a_later_update(void **state) {
     json_t *r = REPORT("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "3:+10ms");
     (void)state;
     assert_true(number(r, "folded") > 0);
@@ -117,7 +118,7 @@ static void the_cost_of_an_example_chooses_the_mode_that_nobody_names(void **sta
     json_decref(named);
 }
 
-/* Ten epochs of 20,000 examples: sync is at the loss that it can reach, within a percent of which all others must be. */
+/* After ten epochs sync is at the loss that it can reach, within a percent of which all others must be. */
 static void every_mode_learns_as_much_as_sync(void **state) {
     static const char *const MODES[][8] = {{"--mode", "async"},
                                            {"--mode", "ssp:4"},
@@ -150,7 +151,7 @@ int main(void) {
         PROGRAM_TEST(in_sync_all_wait_for_the_slow_one),
         PROGRAM_TEST(ssp_bounds_the_delay_that_async_does_not),
         PROGRAM_TEST(backup_drops_what_a_slow_worker_brings_too_late),
-        PROGRAM_TEST(late_gradients_may_be_folded_into_the_next),
+        PROGRAM_TEST(late_gradients_may_be_folded_into_a_later_update),
         PROGRAM_TEST(local_hides_what_others_do_until_the_next_merge),
         PROGRAM_TEST(the_cost_of_an_example_chooses_the_mode_that_nobody_names),
         PROGRAM_TEST(every_mode_learns_as_much_as_sync),

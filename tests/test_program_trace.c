@@ -1,5 +1,5 @@
-/* The real program with --trace: what stands in the file, read as any JSON reader would, for each family of modes; and that there is
- * a whole file after Ctrl-C and after a worker's death, and none where it cannot be written. */
+/* The real program with --trace: what stands in the file, read as any JSON reader would, for each family of modes; and that
+ * there is a whole file after Ctrl-C and after a worker's death, and none where it cannot be written. */
 #include "run_program.h"
 
 #include <math.h>

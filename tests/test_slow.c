@@ -1,5 +1,5 @@
-/* Workers slowed down on purpose. What option `slow` takes and refuses; what a plan makes of an item; that time is lost exactly, on a
- * clock that the test turns; and what comes of it in runs: counted in items, never in seconds. */
+/* Workers slowed down on purpose. What option `slow` takes and refuses; what a plan makes of an item; that time is lost
+ * exactly, on a clock that the test turns; and what comes of it in runs: counted in items, never in seconds. */
 #include "api_help.h"
 
 #include <math.h>
@@ -128,8 +128,8 @@ static void what_is_no_plan_is_refused_in_one_line_with_its_entry(void **state) 
     }
 }
 
-/* No beginning of a good text, and no text with one character replaced, is read beyond its end or leads anywhere but to a plan or a
- * sentence. */
+/* No beginning of a good text, and no text with one character replaced, is read beyond its end or leads anywhere but to a
+ * plan or a sentence. */
 static void broken_texts_are_harmless(void **state) {
     static const char GOOD[] = "3:5x,1:+2.5ms,random:0.25:10x";
     static const char *const BAD = "0123456789:,x+.msu- r\x7f\xff";
@@ -369,7 +369,7 @@ static void a_slow_worker_does_far_fewer_items(void **state) {
             WELL(store, shmtrain_store_run(store, count_items, items));
             assert_int_equal(items[0] + items[1], 200);
             assert_true(items[1] >= 1 && 2 * items[1] < items[0]); /* about 10 of 200 */
-            WELL(store, shmtrain_store_set(store, "slow", "")); /* of the next run */
+            WELL(store, shmtrain_store_set(store, "slow", ""));    /* of the next run */
             assert_string_equal(shmtrain_store_report(store)->slow, SLOW[i]);
             shmtrain_store_destroy(store);
         }

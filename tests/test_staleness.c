@@ -1,5 +1,5 @@
-/* The staleness bound, as an application sees it (Ho et al. 2013): who begins clock c sees what everybody who still has work has
- * pushed in the clocks up to c - s - 1, and nobody is held back more than that. */
+/* The staleness bound, as an application sees it (Ho et al. 2013): who begins clock c sees what everybody who still has work
+ * has pushed in the clocks up to c - s - 1, and nobody is held back more than that. */
 #include "api_help.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* What seats note for a trace: rings on memory of the test's own, with made-up times; then every backend in every mode, where events
- * must follow one another, add up to the counters, and change no bit of what is learned. */
+/* What seats note for a trace: rings on memory of the test's own, with made-up times; then every backend in every mode,
+ * where events must follow one another, add up to the counters, and change no bit of what is learned. */
 #include "conformance.h"
 
 #include <stdlib.h>
@@ -83,8 +83,8 @@ static void a_full_ring_keeps_the_last_events_and_counts_the_others(void **state
 
 static struct shmtrain_work item(uint32_t epoch, uint64_t n) { return (struct shmtrain_work){.epoch = epoch, .n = n}; }
 
-/* An item with so many turns of pulling and pushing, each of which takes as long as its number; ends at a time that is returned. The
- * item begins at a time of the real clock, so that made-up ones count from there. */
+/* An item with so many turns of pulling and pushing, each of which takes as long as its number; ends at a time that is
+ * returned. The item begins at a time of the real clock, so that made-up ones count from there. */
 static uint64_t do_item(struct shmt_trace *t, uint32_t turns, uint64_t *began_ns_out) {
     const struct shmtrain_work work = item(1, 50);
     shmt_trace_item(t, &work, 4);

@@ -151,9 +151,9 @@ SHMTRAIN_API char *shmtrain_evaluation_json(const struct shmtrain_evaluation *ev
 /* One JSON object, in one line, with a line break at its end; to be freed. NULL: no memory. */
 SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
 
-/* The same, for one moment of a run, {"event": "progress", "at": seconds, "epoch": ..., "per_worker": [...]}, and for an epoch that
- * is done, {"event": "epoch", "at": ...}. `at` is in seconds since training began, evaluation included. These are lines of
- * option `metrics`. */
+/* The same, for one moment of a run, {"event": "progress", "at": seconds, "epoch": ..., "per_worker": [...]}, and for an
+ * epoch that is done, {"event": "epoch", "at": ...}. `at` is in seconds since training began, evaluation included. These are
+ * lines of option `metrics`. */
 SHMTRAIN_API char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct shmtrain_progress *now);
 SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch, double at);
 

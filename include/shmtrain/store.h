@@ -149,9 +149,10 @@ SHMTRAIN_API int shmtrain_store_observe(struct shmtrain_store *store, const char
 
 /* Joins a named store as option `workers` workers (by default: as many as there are cores and free places), which begin at
  * the next epoch; returns when the run is over or has been left (shmtrain_store_stop: at the end of the epoch). `worker`
- * NULL: the run's own model and data. In the live modes the run goes on without guests that die or fail; in
- * `aggregate` and with replicas it fails. Errors: _AGAIN (as above), _USAGE (as above; no free place; the run needs a worker
- * function, has ended, or keeps its data private), _DIED (the run has died or failed, or a worker of this program), _MEMORY, _SYSTEM, and a worker's own. */
+ * NULL: the run's own model and data. In the live modes the run goes on without guests that die or fail; in `aggregate` and
+ * with replicas it fails. Errors: _AGAIN (as above), _USAGE (as above; no free place; the run needs a worker function, has
+ * ended, or keeps its data private), _DIED (the run has died or failed, or a worker of this program), _MEMORY, _SYSTEM, and
+ * a worker's own. */
 SHMTRAIN_API int shmtrain_store_join(struct shmtrain_store *store, const char *name, shmtrain_worker *worker, void *arg);
 
 /* A named store of this user. */
@@ -191,9 +192,9 @@ SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */
 SHMTRAIN_API int shmtrain_store_save(struct shmtrain_store *store, const char *path);
 
-/* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read there
- * (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`, `metrics`), under
- * whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
+/* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read
+ * there (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`,
+ * `metrics`), under whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
 SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
 
 /* Reads a model file that shmtrain_store_save has written: its tables, parameters and model. Errors: _DATA (no model file,

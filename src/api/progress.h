@@ -1,5 +1,5 @@
-/* A run at one moment, from the counters of its seats: for shmtrain_store_look, the listener's `progress` and metrics. Works for
- * runs of this store, and for those that it observes or has joined. */
+/* A run at one moment, from the counters of its seats: for shmtrain_store_look, the listener's `progress` and metrics. Works
+ * for runs of this store, and for those that it observes or has joined. */
 #ifndef SHMT_API_PROGRESS_H
 #define SHMT_API_PROGRESS_H
 

@@ -12,7 +12,8 @@
 bool shmt_weights_wanted(const struct shmt_config *config);
 
 /* Are they right for this data, of which the classes are known (its arrays need not be there)? Before any memory is made.
- * Errors: _USAGE (class-weight: its form, a label that is none, a model that knows no classes), _DATA and _SYSTEM (the file). */
+ * Errors: _USAGE (class-weight: its form, a label that is none, a model that knows no classes), _DATA and _SYSTEM (the
+ * file). */
 int shmt_weights_check(const struct shmt_config *config, const struct shmtrain_model *model, const struct shmtrain_data *data,
                        struct shmt_error *e);
 

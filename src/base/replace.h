@@ -1,6 +1,6 @@
-/* Files that are replaced whole: a new one is written beside the old one and takes its place when it is complete, so that there is
- * the old one or the new one at any time. Symbolic links stay, and what they lead to is replaced; permissions stay, too. A pipe or a
- * device is written to as it is.
+/* Files that are replaced whole: a new one is written beside the old one and takes its place when it is complete, so that
+ * there is the old one or the new one at any time. Symbolic links stay, and what they lead to is replaced; permissions stay,
+ * too. A pipe or a device is written to as it is.
  *
  * Used for models and traces; `what` is the file's name in sentences: "the model". */
 #ifndef SHMT_BASE_REPLACE_H
@@ -24,8 +24,8 @@ int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *
 /* Whether shmt_replace_open would succeed now, as far as that can be known without writing anything that stays. */
 int shmt_replace_check(const char *path, const char *what, struct shmt_error *e);
 
-/* To be called once after an open that succeeded. With written 0, what was written is synced, takes its place, and the folder is
- * synced; with -1 writing has failed for the reason in errno, and `path` is as it was. Errors: _SYSTEM; then, too. */
+/* To be called once after an open that succeeded. With written 0, what was written is synced, takes its place, and the
+ * folder is synced; with -1 writing has failed for the reason in errno, and `path` is as it was. Errors: _SYSTEM; then, too. */
 int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_error *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writes the parts of man/shmtrain.1 that are made from the program's tables: man_parts commands | options | modes | topics. Not
- * installed: tests/check_man compares the page with what this prints, and `make man-page` writes it anew. */
+/* Writes the parts of man/shmtrain.1 that are made from the program's tables: man_parts commands | options | modes | topics.
+ * Not installed: tests/check_man compares the page with what this prints, and `make man-page` writes it anew. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

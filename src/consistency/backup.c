@@ -1,5 +1,6 @@
-/* Backup workers: an update goes on when the first k of n gradients are in; late ones are dropped (Chen et al. 2016; TensorFlow's
- * replicas_to_aggregate). Dropped gradients in place of waiting for stragglers; without stragglers, work thrown away. */
+/* Backup workers: an update goes on when the first k of n gradients are in; late ones are dropped (Chen et al. 2016;
+ * TensorFlow's replicas_to_aggregate). Dropped gradients in place of waiting for stragglers; without stragglers, work thrown
+ * away. */
 #include "consistency/mode_priv.h"
 
 const struct shmt_mode SHMT_MODE_BACKUP = {

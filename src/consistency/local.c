@@ -1,5 +1,5 @@
-/* Local SGD: every worker updates a copy of its own; all meet every H clocks to average (Zinkevich et al. 2010; McMahan et al. 2017;
- * Stich 2019). No traffic between merges; the copies drift apart until the next one. */
+/* Local SGD: every worker updates a copy of its own; all meet every H clocks to average (Zinkevich et al. 2010; McMahan et
+ * al. 2017; Stich 2019). No traffic between merges; the copies drift apart until the next one. */
 #include "consistency/mode_priv.h"
 
 const struct shmt_mode SHMT_MODE_LOCAL = {

@@ -1,7 +1,7 @@
 /* Modes: names for points of the consistency space.
  *
- * Each mode is a file of its own (async.c, sync.c, ...) that defines one struct shmt_mode and says in words what theory promises
- * of it; one line in mode.c makes it known to the options, the help, the man page and `shmtrain compare`. */
+ * Each mode is a file of its own (async.c, sync.c, ...) that defines one struct shmt_mode and says in words what theory
+ * promises of it; one line in mode.c makes it known to the options, the help, the man page and `shmtrain compare`. */
 #ifndef SHMT_CONSISTENCY_MODE_H
 #define SHMT_CONSISTENCY_MODE_H
 

@@ -1,9 +1,9 @@
 /* Consistency as three independent choices: a point in the space write x wait x replicas.
  *
- * A policy says how concurrent updates combine (write), how far a worker may run ahead of the slowest one and how many gradients
- * an update waits for (wait), and how many copies of the parameters there are, and how they are brought together (replicas).
- * Everything here is pure: numbers in, a verdict out. The waiting itself is done by whoever has something to wait on (futexes, a
- * server's delayed reply, virtual time), all by the same verdicts.
+ * A policy says how concurrent updates combine (write), how far a worker may run ahead of the slowest one and how many
+ * gradients an update waits for (wait), and how many copies of the parameters there are, and how they are brought together
+ * (replicas). Everything here is pure: numbers in, a verdict out. The waiting itself is done by whoever has something to
+ * wait on (futexes, a server's delayed reply, virtual time), all by the same verdicts.
  *
  * Names for points, and how to add one: mode.h. */
 #ifndef SHMT_CONSISTENCY_POLICY_H
@@ -24,7 +24,7 @@ enum shmt_write {
 /* What becomes of a gradient that comes after its update's quorum was complete. */
 enum shmt_late {
     SHMT_LATE_DROP, /* it is thrown away, and its examples are counted (backup workers, Chen et al. 2016) */
-    SHMT_LATE_FOLD  /* it is offered for the open round, which waits for as many others all the same */
+    SHMT_LATE_FOLD  /* it is offered for the open round, and does not count towards its quorum */
 };
 
 enum shmt_replicas {
@@ -55,8 +55,8 @@ struct shmt_policy {
     enum shmt_merge merge;
 };
 
-/* Refuses what is not a legal combination for so many workers, in one sentence, and turns SHMT_QUORUM_MOST, and a quorum of all,
- * into what they stand for. Errors: _USAGE. */
+/* Refuses what is not a legal combination for so many workers, in one sentence, and turns SHMT_QUORUM_MOST, and a quorum of
+ * all, into what they stand for. Errors: _USAGE. */
 int shmt_policy_settle(struct shmt_policy *policy, uint32_t n_workers, struct shmt_error *e);
 
 /* The same check, of a policy that is settled. */

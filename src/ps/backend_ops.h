@@ -120,8 +120,8 @@ struct shmt_backend_ops {
      * guest alone; signal-safe.
      *
      * By the application that made the store: `occupied`: the process that has the seat, 0: none. `mourn`: that process has
-     * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is missing, or
-     * with replicas its part of a merge. To be called until the seat is not occupied. */
+     * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is
+     * missing, or with replicas its part of a merge. To be called until the seat is not occupied. */
     int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
     void (*unreserve)(struct shmt_store *store, uint32_t rank);
     int (*admit)(struct shmt_seat *seat);
@@ -145,8 +145,8 @@ struct shmt_backend_ops {
     void (*report)(struct shmt_seat *seat, double loss);
 
     /* The piece in hand is complete. Live: counts a clock and waits as the policy says. Batches: after my last chunk of the
-     * batch, waits for all gradients, applies my slice of the update, waits for all slices. Rounds: counts a clock, waits as the
-     * policy says, and until the updates that the next clock must see are applied. May wait. */
+     * batch, waits for all gradients, applies my slice of the update, waits for all slices. Rounds: counts a clock, waits as
+     * the policy says, and until the updates that the next clock must see are applied. May wait. */
     int (*publish)(struct shmt_seat *seat, struct shmtrain_fate *out);
 
     /* Waits until all seats have called it: parameters are quiet from then on, until `turn`. */

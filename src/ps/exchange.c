@@ -204,8 +204,8 @@ static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first,
     return part;
 }
 
-/* What the kernel `each` does, with the stages told apart: the same bits. Its kernels look ahead within a group only, so what the
- * examples behind it need is asked for first. */
+/* What the kernel `each` does, with the stages told apart: the same bits. Its kernels look ahead within a group only, so
+ * what the examples behind it need is asked for first. */
 static void each_in_stages(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x,
                            uint32_t group, shmtrain_slope *slope, void *arg) {
     enum { AHEAD = 8 };

@@ -1,8 +1,9 @@
-/* Workers that are slowed down on purpose, to see what stragglers do to a run: by a factor, by so much for each work item, or by
- * chance. They wait for real: what an item has taken is made longer by sleeping, which takes no processor from anybody.
+/* Workers that are slowed down on purpose, to see what stragglers do to a run: by a factor, by so much for each work item,
+ * or by chance. They wait for real: what an item has taken is made longer by sleeping, which takes no processor from
+ * anybody.
  *
- * The plan is one for all, made before workers exist (api/slow.c); whoever enters a session gives it a struct shmt_slow of its
- * own (train/job.c), and the session pays the time before what it pushes counts: before dense pushes, and at the clock. */
+ * The plan is one for all, made before workers exist (api/slow.c); whoever enters a session gives it a struct shmt_slow of
+ * its own (train/job.c), and the session pays the time before what it pushes counts: before dense pushes, and at the clock. */
 #ifndef SHMT_PS_SLOW_H
 #define SHMT_PS_SLOW_H
 
@@ -31,8 +32,8 @@ struct shmt_slow_plan {
 /* Whether any item of the worker may be slowed down. */
 bool shmt_slow_concerns(const struct shmt_slow_plan *plan, uint32_t worker);
 
-/* What the plan makes of one item: a pure function of the plan, the worker, and the item's epoch and first place. Factors multiply,
- * times add up. */
+/* What the plan makes of one item: a pure function of the plan, the worker, and the item's epoch and first place. Factors
+ * multiply, times add up. */
 void shmt_slow_of_item(const struct shmt_slow_plan *plan, uint32_t worker, const struct shmtrain_work *work, double *factor_out,
                        uint64_t *more_ns_out);
 
@@ -50,8 +51,8 @@ struct shmt_slow {
 /* An item was handed out. */
 void shmt_slow_begin(struct shmt_slow *slow, const struct shmtrain_work *work);
 
-/* Loses as much time as the item in hand has cost since it began, or since the last call. May sleep; ends soon when the abort or
- * stop word is set. Less than what a sleep can measure is kept for later, so that it adds up. */
+/* Loses as much time as the item in hand has cost since it began, or since the last call. May sleep; ends soon when the
+ * abort or stop word is set. Less than what a sleep can measure is kept for later, so that it adds up. */
 void shmt_slow_pay(struct shmt_slow *slow);
 
 #endif

@@ -1,11 +1,11 @@
 /* Strata: the parts of the data that are shuffled within themselves, so that the examples which a worker reads are always of
  * one part, which can lie on its NUMA node. Pure; every worker computes the same.
  *
- * Where items are dealt (all but sync): one stratum for each node that has workers, as large as its share of the seats; places
- * and examples of a stratum have the same numbers. With one node there is one stratum, all of the data. `sync`: one for each
- * chunk of the batch, from the configuration alone, so that the bits do not depend on the machine: chunk c of every batch takes its
- * examples from stratum c. (It also takes every batch from all over the data, which helps where the data is sorted.) Without
- * shuffling, place i is example i in all modes, and strata say nothing. */
+ * Where items are dealt (all but sync): one stratum for each node that has workers, as large as its share of the seats;
+ * places and examples of a stratum have the same numbers. With one node there is one stratum, all of the data. `sync`: one
+ * for each chunk of the batch, from the configuration alone, so that the bits do not depend on the machine: chunk c of every
+ * batch takes its examples from stratum c. (It also takes every batch from all over the data, which helps where the data is
+ * sorted.) Without shuffling, place i is example i in all modes, and strata say nothing. */
 #ifndef SHMT_PS_STRATA_H
 #define SHMT_PS_STRATA_H
 

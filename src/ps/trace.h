@@ -1,13 +1,15 @@
-/* What a seat does when, for --trace: a ring of events in the backend's memory, written by the seat's owner alone and read by the
- * application when the team has ended, also after a failure.
+/* What a seat does when, for --trace: a ring of events in the backend's memory, written by the seat's owner alone and read
+ * by the application when the team has ended, also after a failure.
  *
- * A seat does one thing at a time, so its events follow one another and never overlap: every function here ends what went on and
- * begins something else. Sessions say when they pull, compute and push; the meter (ps/meter.h) says when a seat waits, evaluates or
- * merges, so these events add up to the counters; engines say when they aggregate and update. A seat whose `trace` is NULL is not
- * traced; whoever would tell something tests that pointer first, and that is all that tracing costs then.
+ * A seat does one thing at a time, so its events follow one another and never overlap: every function here ends what went on
+ * and begins something else. Sessions say when they pull, compute and push; the meter (ps/meter.h) says when a seat waits,
+ * evaluates or merges, so these events add up to the counters; engines say when they aggregate and update. A seat whose
+ * `trace` is NULL is not traced; whoever would tell something tests that pointer first, and that is all that tracing costs
+ * then.
  *
- * Within an item pulls, computing and pushes take turns, in some models thousands of times. A few turns are kept as they were; of more,
- * the item shows three events one after another, each as long as all of its kind together, and `parts` says how many these were. */
+ * Within an item pulls, computing and pushes take turns, in some models thousands of times. A few turns are kept as they
+ * were; of more, the item shows three events one after another, each as long as all of its kind together, and `parts` says
+ * how many these were. */
 #ifndef SHMT_PS_TRACE_H
 #define SHMT_PS_TRACE_H
 
@@ -89,8 +91,8 @@ void shmt_trace_item(struct shmt_trace *trace, const struct shmtrain_work *work,
 void shmt_trace_item_ends(struct shmt_trace *trace);
 
 /* What was done since the last turn was aggregating and updating, block by block: told as two events after one another, in
- * proportion to the times aggregate_ns and update_ns, which may be of some of the blocks. parts: so many blocks. Then nothing that is
- * told goes on. */
+ * proportion to the times aggregate_ns and update_ns, which may be of some of the blocks. parts: so many blocks. Then
+ * nothing that is told goes on. */
 void shmt_trace_shares(struct shmt_trace *trace, uint64_t aggregate_ns, uint64_t update_ns, uint64_t parts);
 
 /* Of which step the aggregating and updating is that comes next. */
@@ -107,9 +109,9 @@ static inline void shmt_trace_to(struct shmt_trace *trace, enum shmt_event_kind 
     if (trace) shmt_trace_turn(trace, kind);
 }
 
-/* By the application when the team has ended: copies the events that are there, oldest first, into out (room). What their seat has
- * not finished is added, if `now_ns` is not 0, as one more that lasts until then (out: room + 1); *open_out says so. Nothing in the
- * ring is believed: who wrote it may have died in the middle, or be a stranger. */
+/* By the application when the team has ended: copies the events that are there, oldest first, into out (room). What their
+ * seat has not finished is added, if `now_ns` is not 0, as one more that lasts until then (out: room + 1); *open_out says
+ * so. Nothing in the ring is believed: who wrote it may have died in the middle, or be a stranger. */
 uint32_t shmt_ring_read(const struct shmt_ring *ring, uint32_t room, uint64_t now_ns, struct shmt_event *out,
                         uint64_t *lost_out, bool *open_out);
 

@@ -20,8 +20,8 @@ SHMT_INLINE void put(float *to, shmt_lanes x, uint32_t n) {
 }
 
 /* RACE(look): one worker alone updates a weight here, but the application may read it meanwhile (shmtrain_store_read in a
- * listener), and where updates come in rounds the other workers; they get it as it was before or after. Plain stores, because vector code stores aligned floats whole as well;
- * ThreadSanitizer is told that the race is meant, as in live.h. */
+ * listener), and where updates come in rounds the other workers; they get it as it was before or after. Plain stores,
+ * because vector code stores aligned floats whole as well; ThreadSanitizer is told that the race is meant, as in live.h. */
 SHMT_INLINE void put_weight(float *to, shmt_lanes x, uint32_t n) {
 #ifdef SHMT_LIVE_ATOMIC
     for (uint32_t i = 0; i < n; i++) shmt_live_store(to + i, x[i]);

@@ -63,8 +63,8 @@ const struct shmt_kernels *shmt_kernels_of_rounds(bool values);
  * not looked at. A line that is marked 0 holds zeros. With NULL maps (both): all of it. The caller alone uses both buffers. */
 void shmt_fold(float *a, uint8_t *a_touched, float *b, uint8_t *b_touched, uint64_t n);
 
-/* Brings the lines of floats from .. to - 1 (both at the beginning of a line) of an array in the shape of a gradient buffer into
- * the caches: those that `touched` marks, or all (NULL). Nobody writes them meanwhile. */
+/* Brings the lines of floats from .. to - 1 (both at the beginning of a line) of an array in the shape of a gradient buffer
+ * into the caches: those that `touched` marks, or all (NULL). Nobody writes them meanwhile. */
 void shmt_fetch(const float *a, const uint8_t *touched, uint64_t from, uint64_t to);
 
 /* Clears a gradient buffer of n floats (touched lines only when there is a map) and its map. */

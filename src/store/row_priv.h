@@ -43,8 +43,8 @@ SHMT_INLINE struct shmt_row shmt_row_skip(struct shmt_row row, uint32_t n, bool 
     return (struct shmt_row){.id = row.id + n, .value = values ? row.value + n : NULL, .n = row.n - n};
 }
 
-/* Weights of the live modes change under our hands, and so do those of `aggregate` where updates come in rounds. With batches they
- * rest, and a plain access lets race detectors see when they do not. */
+/* Weights of the live modes change under our hands, and so do those of `aggregate` where updates come in rounds. With
+ * batches they rest, and a plain access lets race detectors see when they do not. */
 SHMT_INLINE float shmt_weight(const float *at, struct shmt_how how) {
     return shmt_how_live(how) || how.moving ? shmt_live_load(at) : *at;
 }
