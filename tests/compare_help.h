@@ -60,6 +60,7 @@ static inline struct shmtrain_report made_report(const struct made *m, struct sh
                                 .train_seconds = MADE_EPOCHS * m->seconds,
                                 .examples_per_second = 1000 / m->seconds,
                                 .wait_fraction = m->wait,
+                                .waits_mostly_for = m->wait > 0.05 ? 3 : UINT32_MAX,
                                 .dropped = m->dropped,
                                 .page_bytes = 4096,
                                 .numa_nodes = 1};

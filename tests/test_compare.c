@@ -93,20 +93,6 @@ static void each_run_has_a_letter_of_its_own(void **state) {
     free(c);
 }
 
-static void whom_a_run_has_waited_for_is_said_when_it_is_one(void **state) {
-    (void)state;
-    struct comparison *c = make_comparison();
-    assert_int_equal(compare_waited_for(&c->run[1].kept->report), 3);
-    assert_int_equal(compare_waited_for(&c->run[0].kept->report), -1); /* it has not waited */
-    struct shmtrain_worker_report *worker = (struct shmtrain_worker_report *)(uintptr_t)c->run[1].kept->report.worker;
-    for (uint32_t i = 0; i < MADE_WORKERS; i++) {
-        worker[i].n_waited_for = 1;
-        worker[i].waited_for[0].worker = i ^ 1; /* each for its neighbour */
-    }
-    assert_int_equal(compare_waited_for(&c->run[1].kept->report), -1);
-    destroy_comparison(c);
-}
-
 /* ---- the table ---- */
 
 static void the_table_is_as_it_should_be(void **state) {
@@ -131,6 +117,21 @@ static void the_table_is_as_it_should_be(void **state) {
                         "reached by: async, backup:3.\n"
                         "sync waited 58 % of the time, mostly for worker 3.\n"
                         "backup:3 waited 5 % of the time, and dropped 10.0 % of the gradients.\n");
+    free(text);
+    destroy_comparison(c);
+}
+
+/* As its report says, and by nothing else. */
+static void whom_a_run_has_waited_for_is_said_when_it_is_one(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    c->run[1].kept->report.waits_mostly_for = 0;
+    char *text = text_of(compare_put_table, c);
+    assert_non_null(strstr(text, "\nsync waited 58 % of the time, mostly for worker 0.\n"));
+    free(text);
+    c->run[1].kept->report.waits_mostly_for = UINT32_MAX;
+    text = text_of(compare_put_table, c);
+    assert_non_null(strstr(text, "\nsync waited 58 % of the time.\n"));
     free(text);
     destroy_comparison(c);
 }
@@ -261,8 +262,8 @@ int main(void) {
         cmocka_unit_test(without_validation_the_training_losses_count),
         cmocka_unit_test(an_epoch_that_was_stopped_counts_as_far_as_it_came),
         cmocka_unit_test(each_run_has_a_letter_of_its_own),
-        cmocka_unit_test(whom_a_run_has_waited_for_is_said_when_it_is_one),
         cmocka_unit_test(the_table_is_as_it_should_be),
+        cmocka_unit_test(whom_a_run_has_waited_for_is_said_when_it_is_one),
         cmocka_unit_test(small_numbers_are_shown),
         cmocka_unit_test(no_line_of_the_table_is_longer_than_80_columns),
         cmocka_unit_test(who_does_not_come_to_the_target_has_a_dash),

@@ -61,13 +61,34 @@ static void the_slow_worker_is_whom_the_others_wait_for(void **state) {
         }
         char text[4096];
         shmtrain_report_summary(r, text, sizeof text);
-        if (!strstr(text, " mostly for worker 1\n")) fail_msg("%s", text);
+        if (!strstr(text, "% of the workers' time, mostly for worker 1")) fail_msg("%s", text);
+        assert_int_equal(r->waits_mostly_for, SLOW);
         json_t *o = json_of(store), *of_first = json_array_get(json_object_get(o, "per_worker"), 0);
         json_t *longest = json_array_get(json_object_get(of_first, "waited_for"), 0);
         assert_int_equal(json_integer_value(json_object_get(longest, "worker")), SLOW);
+        assert_int_equal(json_integer_value(json_object_get(o, "waits_mostly_for")), SLOW);
         json_decref(o);
         shmtrain_store_destroy(store);
     }
+}
+
+/* There all wait in every mode: whom for says nothing of the one that was chosen. */
+static void nobody_is_named_for_waits_at_the_ends_of_epochs(void **state) {
+    struct shmtrain_store *store = make_run("threads", "3", "async");
+    char text[4096];
+    (void)state;
+    WELL(store, shmtrain_store_run(store, work_slowly, NULL));
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    assert_true(r->wait_epoch_fraction > 0 && r->wait_fraction == 0);
+    for (uint32_t w = 0; w < 3; w++) assert_int_equal(r->worker[w].n_waited_for, 0);
+    assert_true(r->waits_mostly_for == UINT32_MAX);
+    shmtrain_report_summary(r, text, sizeof text);
+    assert_null(strstr(text, "waits for"));
+    assert_null(strstr(text, "mostly for"));
+    json_t *o = json_of(store);
+    assert_true(json_is_null(json_object_get(o, "waits_mostly_for")));
+    json_decref(o);
+    shmtrain_store_destroy(store);
 }
 
 /* Threads of a worker have a seat each; they are one worker in the report. */
@@ -184,6 +205,7 @@ static void who_asks_for_no_measuring_gets_none(void **state) {
     const struct shmtrain_report *r = shmtrain_store_report(store);
     assert_true(r->delay.samples == 0 && r->delay.n_buckets == 0 && isnan(r->delay.mean) && isnan(r->delay.max));
     assert_int_equal(r->n_workers, 3);
+    assert_true(r->waits_mostly_for == UINT32_MAX);
     for (uint32_t w = 0; w < 3; w++) {
         assert_int_equal(r->worker[w].n_waited_for, 0);
         assert_true(isnan(r->worker[w].delay) && r->worker[w].examples > 0);
@@ -243,6 +265,7 @@ static void a_further_run_begins_anew(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_slow_worker_is_whom_the_others_wait_for, deadline),
+        cmocka_unit_test_setup(nobody_is_named_for_waits_at_the_ends_of_epochs, deadline),
         cmocka_unit_test_setup(threads_of_a_worker_are_added_up, deadline),
         cmocka_unit_test_setup(a_delay_is_what_others_have_pushed_meanwhile, deadline),
         cmocka_unit_test_setup(in_sync_nobody_misses_an_update, deadline),

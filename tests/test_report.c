@@ -86,6 +86,7 @@ static struct shmtrain_report ordinary(void) {
                                     .updates = 33585,
                                     .examples_per_second = 358240,
                                     .wait_fraction = 0.125,
+                                    .waits_mostly_for = 1,
                                     .delay = TWO_DELAYS,
                                     .worker = TWO_WORKERS,
                                     .n_workers = 2,
@@ -114,7 +115,7 @@ static const char GOLDEN[] =
     "\"valid_loss\":null,\"valid_accuracy\":null,\"valid_auc\":null}],"
     "\"stopped\":true,\"seconds\":1.5,\"load_seconds\":0.25,\"first_step_seconds\":0.5,\"train_seconds\":0.09375,"
     "\"examples\":33585,\"updates\":33585,\"examples_per_second\":358240.0,\"wait_fraction\":0.125,\"wait_epoch_fraction\":0.0,"
-    "\"merge_fraction\":0.0,\"merges\":0,\"dropped\":0,\"folded\":0,"
+    "\"waits_mostly_for\":1,\"merge_fraction\":0.0,\"merges\":0,\"dropped\":0,\"folded\":0,"
     "\"delay\":{\"mean\":256.0,\"p50\":0.0,\"p99\":1024.0,\"max\":1024.0,\"clocks\":0.25,\"unit\":\"updates\",\"samples\":4,"
     "\"histogram\":[{\"from\":0,\"to\":0,\"samples\":3},{\"from\":1024,\"to\":1279,\"samples\":1}]},"
     "\"per_worker\":[{\"worker\":0,\"joined\":false,\"examples\":22390,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.0625,"

@@ -49,6 +49,7 @@ static struct shmtrain_report ordinary(void) {
                                     .examples = 33585,
                                     .updates = 33585,
                                     .wait_fraction = 0.125,
+                                    .waits_mostly_for = UINT32_MAX,
                                     .lost_updates = NAN,
                                     .best_loss = NAN,
                                     .numa_nodes = 1,
@@ -157,7 +158,7 @@ static void waits_at_the_ends_of_epochs_are_told_apart(void **state) {
         {.examples = 1000, .compute_seconds = 4, .delay = NAN}};
     (void)state;
     worker[0].n_waited_for = 1;
-    worker[0].waited_for[0] = (struct shmtrain_waited_for){.worker = 1, .seconds = 3};
+    worker[0].waited_for[0] = (struct shmtrain_waited_for){.worker = 1, .seconds = 0.5};
     r.worker = worker;
     r.n_workers = 2;
     r.wait_epoch_fraction = 0.25;
@@ -165,9 +166,11 @@ static void waits_at_the_ends_of_epochs_are_told_apart(void **state) {
                 "worker   examples  computing  waiting  epoch end  waits for\n"
                 "     0       1000     25.0 %   12.5 %     62.5 %  1\n"
                 "     1       1000    100.0 %    0.0 %      0.0 %\n");
+    assert_ends(&r, "waiting     12.5 % of the workers' time, and 25.0 % at the ends of epochs\n");
+    r.waits_mostly_for = 1; /* the former */
     assert_ends(&r,
-                "waiting     12.5 % of the workers' time, and 25.0 % at the ends of epochs,\n"
-                "            mostly for worker 1\n");
+                "waiting     12.5 % of the workers' time, mostly for worker 1,\n"
+                "            and 25.0 % at the ends of epochs\n");
 }
 
 static void of_many_workers_the_first_and_the_slowest_are_shown(void **state) {

@@ -37,7 +37,7 @@ struct shmtrain_delays {
     uint64_t from, to, samples;
 };
 
-/* Whom a worker has waited for, the longest first. */
+/* Whom a worker has waited for within epochs, the longest first. */
 struct shmtrain_waited_for {
     uint32_t worker;
     uint32_t reserved;
@@ -91,8 +91,9 @@ struct shmtrain_report {
     struct shmtrain_delay delay;
     const struct shmtrain_worker_report *worker; /* (n_workers) with those that joined by name */
     uint32_t n_workers;
-    uint32_t reserved2;
-    double lost_updates; /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
+    uint32_t waits_mostly_for; /* the worker that most of wait_fraction is about; UINT32_MAX: nobody in particular, or there is
+                                  next to no waiting, or nobody knows (option measure) */
+    double lost_updates;       /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
                                    asked for (option count-lost) */
     uint32_t with_accuracy, with_auc; /* 1: the model classifies; two classes */
     uint32_t guests;                  /* places for workers that join by name */

@@ -9,6 +9,9 @@
 #include "ps/delay.h"
 #include "ps/meter.h"
 
+#define WORTH_A_WORD 0.01 /* of the workers' time: a share of waiting that is less is about nobody */
+#define MOSTLY       0.6 /* of the waiting; more than half of it, and a seat's sums may be too large by an eighth (ps/waits.h) */
+
 _Static_assert(SHMTRAIN_WAITED_FOR <= SHMT_WAITED_FOR, "a worker knows at least as many as are reported");
 
 /* ---- loading ---- */
@@ -46,7 +49,8 @@ static double load_seconds_of(const struct shmtrain_store *store, uint32_t worke
 struct sums {
     uint32_t n_workers, seats; /* guests included; of each */
     uint64_t now_ns;
-    uint64_t *waited; /* (n_workers) ns; zero between two uses; NULL: no memory */
+    uint64_t *waited;     /* (n_workers) ns; zero between two uses; NULL: no memory */
+    uint64_t *waited_all; /* likewise: for whom the run's own workers have waited, in all */
     struct shmt_delay_sum delay;
     uint64_t examples, updates, dropped, folded, merges;
     uint64_t waited_ns, waited_epoch_ns, merged_ns; /* of the run's own seats: guests are not there all the time */
@@ -70,9 +74,12 @@ static void take_waits(const struct shmtrain_store *store, struct sums *s, uint3
     const uint32_t first = w * s->seats, end = first + s->seats;
     uint32_t whom;
     for (uint32_t seat = first; seat < end; seat++)
-        for (uint32_t i = 0; i < SHMT_WAITED_FOR; i++)
-            if (entry_of(store, s, seat, i, &whom))
-                s->waited[whom] += load_relaxed(&counters_of(store, seat)->waited_for[i].ns);
+        for (uint32_t i = 0; i < SHMT_WAITED_FOR; i++) {
+            if (!entry_of(store, s, seat, i, &whom)) continue;
+            const uint64_t ns = load_relaxed(&counters_of(store, seat)->waited_for[i].ns);
+            s->waited[whom] += ns;
+            if (!out->joined) s->waited_all[whom] += ns;
+        }
     for (;;) {
         uint32_t longest = UINT32_MAX;
         for (uint32_t seat = first; seat < end; seat++)
@@ -122,7 +129,7 @@ static void take_worker(const struct shmtrain_store *store, struct sums *s, uint
     s->examples += w->examples;
     s->dropped += w->dropped;
     s->folded += w->folded;
-    if (s->waited) take_waits(store, s, i, w);
+    if (s->waited && s->waited_all) take_waits(store, s, i, w);
 }
 
 /* A place that nobody has taken. */
@@ -155,6 +162,15 @@ static void take_delay(struct shmtrain_store *store, const struct sums *s) {
             bucket[d->n_buckets++] = (struct shmtrain_delays){shmt_delay_from(i), shmt_delay_to(i), sum->bucket[i]};
 }
 
+/* Whom the waiting within epochs was mostly for, which `wait_fraction` is the amount of: that and nothing else, so that no sentence
+ * blames a worker for other waits than it counts. With two equal workers it is nobody. */
+static uint32_t waits_mostly_for(const struct sums *s, double wait_fraction) {
+    if (!s->waited_all || wait_fraction < WORTH_A_WORD) return UINT32_MAX;
+    for (uint32_t i = 0; i < s->n_workers; i++)
+        if ((double)s->waited_all[i] > MOSTLY * (double)s->waited_ns) return i;
+    return UINT32_MAX;
+}
+
 static void take_totals(struct shmtrain_store *store, const struct sums *s) {
     const struct shmt_spec *spec = &store->spec;
     struct shmtrain_report *r = &store->report;
@@ -164,6 +180,7 @@ static void take_totals(struct shmtrain_store *store, const struct sums *s) {
     r->folded = s->folded;
     r->merges = s->merges;
     r->wait_fraction = all > 0 ? fmin(1, (double)s->waited_ns * 1e-9 / all) : 0;
+    r->waits_mostly_for = waits_mostly_for(s, r->wait_fraction);
     r->wait_epoch_fraction = all > 0 ? fmin(1 - r->wait_fraction, (double)s->waited_epoch_ns * 1e-9 / all) : 0;
     r->merge_fraction = all > 0 ? fmin(1, (double)s->merged_ns * 1e-9 / all) : 0;
 }
@@ -175,6 +192,7 @@ void shmt_costs_take(struct shmtrain_store *store, uint64_t now_ns) {
     s.n_workers = (uint32_t)shmt_min_u64(spec->n_workers + spec->n_guests / s.seats, spec->n_seats / s.seats);
     struct shmtrain_worker_report spare, *worker = calloc(s.n_workers, sizeof *worker);
     s.waited = calloc(s.n_workers, sizeof *s.waited);
+    s.waited_all = calloc(s.n_workers, sizeof *s.waited_all);
     free(store->costs.worker);
     free(store->costs.bucket);
     r->worker = store->costs.worker = worker;
@@ -184,7 +202,8 @@ void shmt_costs_take(struct shmtrain_store *store, uint64_t now_ns) {
         take_worker(store, &s, i, w);
         if (worker && !is_empty(w)) r->n_workers = i + 1;
     }
-    free(s.waited);
     take_delay(store, &s);
     take_totals(store, &s);
+    free(s.waited);
+    free(s.waited_all);
 }

@@ -70,9 +70,6 @@ bool compare_has_runs(const struct comparison *c);
 /* Gradients that came too late, as a share of all that were computed. */
 double compare_dropped(const struct shmtrain_report *r);
 
-/* The rank of the worker that a run has waited for most of the time that it waited, or -1. */
-int compare_waited_for(const struct shmtrain_report *r);
-
 /* A curve for each run that has points; names and points are the caller's until compare_release_curves. Returns how many. */
 unsigned compare_curves(const struct comparison *c, bool by_time, struct plot_curve out[COMPARE_MOST],
                         unsigned run_out[COMPARE_MOST]);

@@ -6,7 +6,6 @@
 #include "cli/compare.h"
 
 #define ABOVE_BEST 0.01 /* the target is so much above the lowest final loss */
-#define MOSTLY     0.5  /* of the time that was waited for somebody */
 
 /* ---- letters ---- */
 
@@ -118,27 +117,6 @@ double compare_dropped(const struct shmtrain_report *r) {
     if (computed < r->examples) computed = r->examples;
     if (computed < r->dropped) computed = r->dropped;
     return computed > 0 ? (double)r->dropped / (double)computed : 0;
-}
-
-static double waited_for(const struct shmtrain_report *r, uint32_t rank) {
-    double seconds = 0;
-    for (uint32_t i = 0; i < r->n_workers; i++)
-        for (uint32_t k = 0; k < r->worker[i].n_waited_for && k < SHMTRAIN_WAITED_FOR; k++)
-            if (r->worker[i].waited_for[k].worker == rank) seconds += r->worker[i].waited_for[k].seconds;
-    return seconds;
-}
-
-int compare_waited_for(const struct shmtrain_report *r) {
-    double all = 0, most = 0;
-    int who = -1;
-    for (uint32_t i = 0; i < r->n_workers; i++) {
-        const double seconds = waited_for(r, i);
-        all += seconds;
-        if (seconds <= most) continue;
-        most = seconds;
-        who = (int)i;
-    }
-    return r->n_workers > 1 && most > MOSTLY * all ? who : -1;
 }
 
 /* ---- curves ---- */

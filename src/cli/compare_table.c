@@ -1,5 +1,6 @@
 /* A comparison as a table, at most 80 columns wide, and what its figures say in a few sentences. Words are made here once, for
  * the text (compare.c) and the page (compare_html.c). */
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -170,9 +171,9 @@ static void say_fastest(const struct comparison *c, char *out, size_t bytes) {
 static void say_waits(const struct comparison *c, char *out, size_t bytes) {
     const struct compare_run *run = least(c, lack_of_waits);
     if (!run || run->kept->report.wait_fraction < MUCH_WAIT) return;
-    const int who = compare_waited_for(&run->kept->report);
+    const uint32_t who = run->kept->report.waits_mostly_for;
     add(out, bytes, "%s waited %.0f %% of the time", run->name, 100 * run->kept->report.wait_fraction);
-    if (who >= 0) add(out, bytes, ", mostly for worker %d", who);
+    if (who != UINT32_MAX) add(out, bytes, ", mostly for worker %" PRIu32, who);
     add(out, bytes, "%s", ".");
 }
 

@@ -2,6 +2,7 @@
  * little and computes for long is the slow one. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,26 +30,6 @@ static void add_delay(char *out, size_t bytes, const struct shmtrain_report *r) 
     shmt_add(out, bytes, "\n");
 }
 
-/* All that the workers know of, of whom they have waited for. */
-static double seconds_for(const struct shmtrain_report *r, uint32_t whom) {
-    double sum = 0;
-    for (uint32_t i = 0; i < r->n_workers; i++)
-        for (uint32_t k = 0; k < r->worker[i].n_waited_for; k++)
-            if (r->worker[i].waited_for[k].worker == whom) sum += r->worker[i].waited_for[k].seconds;
-    return sum;
-}
-
-static double waited(const struct shmtrain_worker_report *w) { return w->wait_seconds + w->wait_epoch_seconds; }
-
-/* Whoever more than half of the time was waited for: with two workers, that nobody is. UINT32_MAX: nobody. */
-static uint32_t mostly_for(const struct shmtrain_report *r) {
-    double all = 0;
-    for (uint32_t i = 0; i < r->n_workers; i++) all += waited(&r->worker[i]);
-    for (uint32_t i = 0; i < r->n_workers; i++)
-        if (seconds_for(r, i) > 0.6 * all) return i;
-    return UINT32_MAX;
-}
-
 static void add_share(char *out, size_t bytes, const char *what, double share) {
     shmt_add(out, bytes, "%-*s", SHMT_HEAD_COLUMNS, what);
     shmt_add_number(out, bytes, 6, 1, 100 * share);
@@ -56,12 +37,13 @@ static void add_share(char *out, size_t bytes, const char *what, double share) {
 }
 
 static void add_waiting(char *out, size_t bytes, const struct shmtrain_report *r) {
-    const uint32_t whom = r->wait_fraction + r->wait_epoch_fraction >= 0.01 ? mostly_for(r) : UINT32_MAX;
+    const bool named = r->waits_mostly_for != UINT32_MAX;
     add_share(out, bytes, "waiting", r->wait_fraction);
     shmt_add(out, bytes, "the workers' time");
-    if (r->wait_epoch_fraction > 0) shmt_add(out, bytes, ", and %.1f %% at the ends of epochs", 100 * r->wait_epoch_fraction);
-    if (whom != UINT32_MAX)
-        shmt_add(out, bytes, "%s mostly for worker %" PRIu32, r->wait_epoch_fraction > 0 ? ",\n           " : ",", whom);
+    if (named) shmt_add(out, bytes, ", mostly for worker %" PRIu32, r->waits_mostly_for);
+    if (r->wait_epoch_fraction > 0)
+        shmt_add(out, bytes, "%s and %.1f %% at the ends of epochs", named ? ",\n           " : ",",
+                 100 * r->wait_epoch_fraction);
     shmt_add(out, bytes, "\n");
 }
 
@@ -125,6 +107,8 @@ static void add_heading(char *out, size_t bytes, const struct columns *c) {
     if (c->waits) shmt_add(out, bytes, "  waits for");
     shmt_add(out, bytes, "\n");
 }
+
+static double waited(const struct shmtrain_worker_report *w) { return w->wait_seconds + w->wait_epoch_seconds; }
 
 /* Of the time that a worker trained, waits at the ends of epochs included. */
 static void add_part(char *out, size_t bytes, int width, double seconds, const struct shmtrain_worker_report *w) {

@@ -95,6 +95,8 @@ void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "examples_per_second", shmt_json_number(r->examples_per_second));
     json_object_set_new(o, "wait_fraction", shmt_json_number(r->wait_fraction));
     json_object_set_new(o, "wait_epoch_fraction", shmt_json_number(r->wait_epoch_fraction));
+    json_object_set_new(o, "waits_mostly_for",
+                        r->waits_mostly_for == UINT32_MAX ? json_null() : shmt_json_whole(r->waits_mostly_for));
     shmt_json_add_costs(o, r);
     json_object_set_new(o, "lost_updates", shmt_json_number(r->lost_updates));
     json_object_set_new(o, "parameter_bytes", shmt_json_whole(r->parameter_bytes));

@@ -56,7 +56,8 @@ void shmt_shm_note_wait(void *seat, int waits, uint32_t for_whom) {
     } else if (!waits && p->seat.meter == p->wait_ns) {
         if (p->seat.trace) p->seat.trace->for_whom = for_whom;
         shmt_meter_turn(&p->seat, &c->busy_ns);
-        if (!p->store->spec.unmeasured && for_whom != UINT32_MAX)
+        /* those at the ends of epochs are everybody's, in every mode: they say nothing of this one */
+        if (!p->store->spec.unmeasured && for_whom != UINT32_MAX && p->wait_ns == &c->wait_clock_ns)
             shmt_waits_note(c->waited_for, for_whom, load_relaxed(p->wait_ns) - p->waited_ns);
     }
 }
