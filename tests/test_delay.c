@@ -45,11 +45,11 @@ static void each_delay_is_between_the_ends_of_its_bucket(void **state) {
         }
 }
 
-static void small_delays_have_a_bucket_each_and_others_are_known_up_to_a_quarter(void **state) {
+static void small_delays_have_a_bucket_each_and_others_are_known_up_to_an_eighth(void **state) {
     (void)state;
-    for (uint64_t delay = 0; delay < 8; delay++) assert_int_equal(shmt_delay_bucket(delay), delay);
-    for (uint32_t b = 8; b + 1 < SHMT_DELAY_BUCKETS; b++)
-        assert_true(4 * (shmt_delay_to(b) - shmt_delay_from(b) + 1) <= shmt_delay_from(b));
+    for (uint64_t delay = 0; delay < 16; delay++) assert_int_equal(shmt_delay_bucket(delay), delay);
+    for (uint32_t b = 16; b + 1 < SHMT_DELAY_BUCKETS; b++)
+        assert_true(8 * (shmt_delay_to(b) - shmt_delay_from(b) + 1) <= shmt_delay_from(b));
     assert_true(shmt_delay_from(SHMT_DELAY_BUCKETS - 1) >= UINT64_C(1) << 42);
 }
 
@@ -84,6 +84,7 @@ static void quantiles_are_the_ends_of_the_right_buckets(void **state) {
         const uint64_t end = shmt_delay_to(shmt_delay_bucket(exact));
         if (told != (double)(end < sum.max ? end : sum.max))
             fail_msg("%d %%: %.0f, but the sample is %llu", percent, told, (unsigned long long)exact);
+        assert_true(told >= (double)exact && (told - (double)exact) * 8 < fmax(1, (double)exact));
     }
 }
 
@@ -153,7 +154,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_follow_one_another),
         cmocka_unit_test(each_delay_is_between_the_ends_of_its_bucket),
-        cmocka_unit_test(small_delays_have_a_bucket_each_and_others_are_known_up_to_a_quarter),
+        cmocka_unit_test(small_delays_have_a_bucket_each_and_others_are_known_up_to_an_eighth),
         cmocka_unit_test(quantiles_are_the_ends_of_the_right_buckets),
         cmocka_unit_test(one_sample_is_all_quantiles),
         cmocka_unit_test(without_samples_nothing_is_known),

@@ -34,7 +34,7 @@ static const struct shmtrain_epoch TWO_EPOCHS[] = {{.epoch = 1,
                                                     .valid_accuracy = NAN,
                                                     .valid_auc = NAN}};
 
-static const struct shmtrain_delays TWO_BUCKETS[] = {{0, 0, 3}, {1024, 1279, 1}};
+static const struct shmtrain_delays TWO_BUCKETS[] = {{0, 0, 3}, {1024, 1151, 1}};
 static const struct shmtrain_delay TWO_DELAYS = {
     .samples = 4, .mean = 256, .p50 = 0, .p99 = 1024, .max = 1024, .clocks = 0.25, .bucket = TWO_BUCKETS, .n_buckets = 2};
 
@@ -117,7 +117,7 @@ static const char GOLDEN[] =
     "\"examples\":33585,\"updates\":33585,\"examples_per_second\":358240.0,\"wait_fraction\":0.125,\"wait_epoch_fraction\":0.0,"
     "\"waits_mostly_for\":1,\"merge_fraction\":0.0,\"merges\":0,\"dropped\":0,\"folded\":0,"
     "\"delay\":{\"mean\":256.0,\"p50\":0.0,\"p99\":1024.0,\"max\":1024.0,\"clocks\":0.25,\"unit\":\"updates\",\"samples\":4,"
-    "\"histogram\":[{\"from\":0,\"to\":0,\"samples\":3},{\"from\":1024,\"to\":1279,\"samples\":1}]},"
+    "\"histogram\":[{\"from\":0,\"to\":0,\"samples\":3},{\"from\":1024,\"to\":1151,\"samples\":1}]},"
     "\"per_worker\":[{\"worker\":0,\"joined\":false,\"examples\":22390,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.0625,"
     "\"wait_seconds\":0.03125,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.0,"
     "\"load_seconds\":0.25,\"delay\":512.0,\"waited_for\":[{\"worker\":1,\"seconds\":0.03125}]},"

@@ -22,7 +22,8 @@ struct shmtrain_epoch {
 
 /* Delay: how many updates of others came between a worker's pull and its push (with replicas: that it had not seen when it
  * pushed), sampled once for a work item. In updates: of single examples in the live modes of sparse models, of items for dense
- * ones, of all workers' gradients in `aggregate`. Percentiles are exact up to 12 %. */
+ * ones, of all workers' gradients in `aggregate`. Percentiles are exact below 16; larger ones may be too large by less than an
+ * eighth (12.5 %), and are never too small. */
 struct shmtrain_delay {
     uint64_t samples; /* 0: nothing was measured, and the rest is NaN */
     double mean, p50, p99, max;

@@ -162,8 +162,8 @@ static void take_delay(struct shmtrain_store *store, const struct sums *s) {
             bucket[d->n_buckets++] = (struct shmtrain_delays){shmt_delay_from(i), shmt_delay_to(i), sum->bucket[i]};
 }
 
-/* Whom the waiting within epochs was mostly for, which `wait_fraction` is the amount of: that and nothing else, so that no sentence
- * blames a worker for other waits than it counts. With two equal workers it is nobody. */
+/* Whom the waiting within epochs was mostly for, which wait_fraction is the amount of: that and nothing else, so that no
+ * sentence blames a worker for other waits than it counts. With two equal workers it is nobody. */
 static uint32_t waits_mostly_for(const struct sums *s, double wait_fraction) {
     if (!s->waited_all || wait_fraction < WORTH_A_WORD) return UINT32_MAX;
     for (uint32_t i = 0; i < s->n_workers; i++)

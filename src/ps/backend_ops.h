@@ -65,7 +65,7 @@ struct shmt_waited_for {
 #define SHMT_WAITED_FOR 8
 
 /* Delays that were sampled, see ps/delay.h. */
-#define SHMT_DELAY_BUCKETS 168
+#define SHMT_DELAY_BUCKETS 328
 struct shmt_delays {
     _Atomic uint64_t samples, sum, max;
     _Atomic uint32_t bucket[SHMT_DELAY_BUCKETS];

@@ -6,12 +6,12 @@
 #include "base/checked.h"
 
 #define SINGLE 8 /* delays below have a bucket each */
-#define PARTS  4 /* of each power of two from there on */
+#define PARTS  8 /* of each power of two from there on: a bucket is at most an eighth as wide as its smallest delay is large */
 
 uint32_t shmt_delay_bucket(uint64_t delay) {
     if (delay < SINGLE) return (uint32_t)delay;
     const uint32_t power = 63 - (uint32_t)__builtin_clzll(delay);
-    const uint32_t part = (uint32_t)(delay >> (power - 2)) & (PARTS - 1);
+    const uint32_t part = (uint32_t)(delay >> (power - 3)) & (PARTS - 1);
     const uint32_t bucket = SINGLE + (power - 3) * PARTS + part;
     return bucket < SHMT_DELAY_BUCKETS ? bucket : SHMT_DELAY_BUCKETS - 1;
 }
@@ -19,7 +19,7 @@ uint32_t shmt_delay_bucket(uint64_t delay) {
 uint64_t shmt_delay_from(uint32_t bucket) {
     if (bucket < SINGLE) return bucket;
     const uint32_t power = 3 + (bucket - SINGLE) / PARTS, part = (bucket - SINGLE) % PARTS;
-    return ((uint64_t)PARTS + part) << (power - 2);
+    return ((uint64_t)PARTS + part) << (power - 3);
 }
 
 uint64_t shmt_delay_to(uint32_t bucket) {
