@@ -505,6 +505,30 @@ static void what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait(void *
     group_destroy(group);
 }
 
+/* No, and yes when it is asked for the second time. */
+static int the_second_time(void *p, uint32_t *for_whom_out) {
+    uint32_t *n = p;
+    *for_whom_out = 1;
+    return ++*n >= 2;
+}
+
+/* Reading a clock takes as long as an answer that is about to come. */
+static void an_answer_that_comes_at_once_is_no_wait_where_waiters_spin(void **state) {
+    (void)state;
+    for (uint32_t spins = 0; spins < 2; spins++) {
+        struct group *group = group_create(2);
+        struct asker asker = {.group = group};
+        struct shmt_gates gates = gates_of(group, 2, 0, spins ? LONG_NS : 0);
+        uint32_t n = 0;
+        gates.tell = told;
+        gates.tell_arg = &asker;
+        assert_int_equal(shmt_gates_wait_until(&gates, the_second_time, &n), 0);
+        assert_int_equal(asker.begun, !spins);
+        assert_int_equal(asker.ended, !spins);
+        group_destroy(group);
+    }
+}
+
 static void told_aloud(void *p, int waits, uint32_t for_whom) {
     const struct asker *asker = p;
     told(p, waits, for_whom);
@@ -621,6 +645,7 @@ int main(void) {
         cmocka_unit_test(the_last_to_come_gets_the_answer_and_nobody_sleeps_through_it),
         cmocka_unit_test(who_asks_is_ended_by_the_abort_word_and_says_for_whom_it_waited),
         cmocka_unit_test(what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait),
+        cmocka_unit_test(an_answer_that_comes_at_once_is_no_wait_where_waiters_spin),
         cmocka_unit_test(a_wait_for_one_who_is_late_is_told_once_and_none_where_nobody_is),
         cmocka_unit_test(processes_meet_on_memory_mapped_at_different_addresses),
         cmocka_unit_test(a_sleeper_that_is_killed_leaves_nothing_that_hangs),

@@ -199,11 +199,23 @@ static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, 
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
 }
 
+/* As comes_at_once. */
+static bool is_answered_at_once(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg,
+                                uint32_t *for_whom) {
+    if (gates->watch.spin_ns == 0) return false;
+    for (uint32_t k = 0; k < FIRST_LOOKS; k++) {
+        shmt_relax_processor();
+        if (ready(arg, for_whom)) return true;
+    }
+    return false;
+}
+
 int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg) {
     uint32_t for_whom = NOBODY;
     bool waits = false;
     int gave_up = 0;
     while (!ready(arg, &for_whom)) {
+        if (!waits && is_answered_at_once(gates, ready, arg, &for_whom)) break;
         if (!waits && gates->tell) gates->tell(gates->tell_arg, 1, for_whom);
         waits = true;
         if (aborted(gates)) {

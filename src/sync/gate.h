@@ -42,8 +42,8 @@ struct shmt_gates {
     uint64_t stride_bytes;  /* a multiple of SHMT_LINE */
     uint32_t n, self;
     struct shmt_watch watch;
-    /* By a wait that is not over within half a microsecond, when it begins (waits 1) and when it ends (0): `for_whom` is
-     * missing, or was the last to come. May be NULL. */
+    /* By a wait, when it begins (waits 1) and when it ends (0): `for_whom` is missing, or was the last to come. Where waiters
+     * spin (watch.spin_ns), one that is over after a few looks, about half a microsecond, is not told. May be NULL. */
     void (*tell)(void *arg, int waits, uint32_t for_whom);
     void *tell_arg;
 };
@@ -62,8 +62,8 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
 /* Waits until every counting member has been seen to have reached `target`. 0: they have, and what they wrote before is
  * visible. 1: the abort word is set; it is looked at only while somebody is missing, so whoever looks after all have
  * reached the target gets 0. Blocks until then, and notices the abort word and changed member words within about 100 ms
- * even if nobody rouses it. *for_whom_out (may be NULL) gets the member last missing, UINT32_MAX when nobody was for longer
- * than it takes to look a few times, in either case. */
+ * even if nobody rouses it. *for_whom_out (may be NULL) gets the member last missing, UINT32_MAX when nobody was (where
+ * waiters spin: for longer than it takes to look a few times), in either case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
 
 /* Waits until `ready` says so. It is asked by the waiter alone, as often as it takes, and has to be quick; it may read what it
