@@ -22,7 +22,7 @@ void shmt_shm_nodes_make(struct shmt_shm_seat *p) {
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         struct shmt_stack stack;
         uint32_t from, to, height;
-        if (!shmt_shm_is_present(store, seat)) continue;
+        if (!shmt_shm_takes_part(p, seat)) continue;
         shmt_chunk_share(n_chunks, index++, p->seat.n_present, &from, &to);
         shmt_stack_after(from, to, &stack, &height);
         for (uint32_t slot = 0; slot < stack.n; slot++) {

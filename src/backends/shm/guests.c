@@ -14,6 +14,10 @@
 #include "backends/shm/shm_priv.h"
 #include "store/lock.h"
 
+/* What `parting` says beside 0. */
+#define ASKS_TO_GO  1 /* the guest: let me go when the epoch is over */
+#define COUNTED_OUT 2 /* the chief: so I have; it gives the seat back itself, or is mourned */
+
 #define ON_ITS_WAY UINT32_C(0x80000000) /* in a `guest` word, beside the process id: reserved, but nobody has entered */
 
 static uint32_t first_guest(const struct shmt_store *store) { return store->spec.n_seats - store->spec.n_guests; }
@@ -80,7 +84,8 @@ int shmt_shm_admit(struct shmt_seat *seat) {
 }
 
 void shmt_shm_part(struct shmt_store *store, uint32_t rank) {
-    store_relaxed(&store->slot[rank].parting, 1); /* a flag that carries nothing but itself */
+    uint32_t stays = 0;
+    (void)lock_acquire(&store->slot[rank].parting, &stays, ASKS_TO_GO); /* a flag: the order is of no importance */
 }
 
 static void let_go(struct shmt_shm_slot *slot) {
@@ -107,8 +112,11 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
     struct shmt_shm_slot *slot = &store->slot[rank];
     if (!shmt_shm_is_live(store) || shmt_policy_has_replicas(&store->spec.policy)) {
         if (load_relaxed(&slot->alive)) return 0;
-        /* `alive` stays as it is: should the chief be counting the dead one in at this very moment, all must see the same
+        /* One that was counted out may have said since, in `turn`, that it works in the next epoch (see shmt_shm_give_back):
+         * nobody waits for its clock. release: pairs with the acquire of the gates' member words.
+         * `alive` stays as it is: should the chief be counting the dead one in at this very moment, all must see the same
          * members, and the next look finds that a gradient, or a slice of a merge, will be missing. */
+        store_release(&slot->working, 0);
         let_go(slot);
         return 1;
     }
@@ -134,6 +142,7 @@ static void count_in(struct shmt_shm_seat *chief, uint32_t rank) {
 }
 
 static void count_out(struct shmt_shm_slot *slot) {
+    store_relaxed(&slot->parting, COUNTED_OUT); /* for my own next look */
     store_relaxed(&slot->working, 0);
     store_release(&slot->alive, 0); /* its owner sees it behind the meeting, and gives the seat back when it leaves */
 }
@@ -144,14 +153,15 @@ void shmt_shm_admit_all(struct shmt_shm_seat *chief) {
     for (uint32_t rank = first_guest(store); rank < store->spec.n_seats; rank++) {
         struct shmt_shm_slot *slot = &store->slot[rank];
         const bool here = load_relaxed(&slot->alive) != 0; /* my own word, or that of who mourns */
-        if (here && load_relaxed(&slot->parting)) count_out(slot);
+        if (here && load_relaxed(&slot->parting) != 0) count_out(slot);
         if (here) continue;
         /* acquire: pairs with the release in shmt_shm_come, and so with that of whoever had the seat before */
         const uint32_t guest = load_acquire(&slot->guest);
         if (guest == 0 || guest & ON_ITS_WAY) continue;
-        if (load_relaxed(&slot->parting))
-            let_go(slot);
-        else
+        const uint32_t parting = load_relaxed(&slot->parting);
+        if (parting == 0)
             count_in(chief, rank);
+        else if (parting != COUNTED_OUT) /* such a one may still be on its way out, and has not given the seat back */
+            let_go(slot);
     }
 }

@@ -39,7 +39,7 @@ struct shmt_shm_slot {
     _Atomic uint32_t working;                  /* has work in this epoch: counts for the staleness bound */
     _Atomic uint32_t guest;   /* a lock word: process id of the guest that has reserved the seat, and whether it
                                                   is on its way still (guests.c); 0: free */
-    _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch */
+    _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch; chief: it was let go (guests.c) */
     _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
     alignas(SHMT_LINE) struct shmt_counters counters;
     alignas(SHMT_LINE) _Atomic uint64_t undo_place; /* room for the old bytes of the block that is being changed */

@@ -44,7 +44,7 @@ static void share(struct shmt_shm_seat *p) {
     for (uint32_t replica = 0; replica < store->layout.n_replicas; replica++) {
         uint32_t seats = 0;
         for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
-            if (m->of_seat[seat] != replica || !shmt_shm_is_present(store, seat)) continue;
+            if (m->of_seat[seat] != replica || !shmt_shm_takes_part(p, seat)) continue;
             if (replica == m->mine && seat < p->seat.rank) m->index++;
             seats++;
         }
@@ -115,7 +115,7 @@ static void welcome(struct shmt_shm_seat *chief, uint32_t rank) {
 static bool anybody_works(const struct shmt_shm_seat *p) {
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
         /* relaxed: published by the meeting */
-        if (shmt_shm_is_present(p->store, seat) && load_relaxed(&p->store->slot[seat].working) != 0) return true;
+        if (shmt_shm_takes_part(p, seat) && load_relaxed(&p->store->slot[seat].working) != 0) return true;
     }
     return false;
 }

@@ -1,4 +1,6 @@
 /* What a seat needs in every mode: its gradient buffers and row locks, and meeting the others. */
+#include <string.h>
+
 #include "backends/shm/shm_priv.h"
 #include "ps/meter.h"
 #include "ps/waits.h"
@@ -17,8 +19,10 @@ uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t sl
 
 void shmt_shm_count_present(struct shmt_shm_seat *p) {
     p->seat.index = p->seat.n_present = 0;
+    memset(p->present, 0, sizeof p->present);
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
         if (!shmt_shm_is_present(p->store, seat)) continue;
+        p->present[seat / 64] |= UINT64_C(1) << seat % 64;
         if (seat < p->seat.rank) p->seat.index++;
         p->seat.n_present++;
     }
@@ -29,20 +33,20 @@ void shmt_shm_count_present(struct shmt_shm_seat *p) {
 /* The run's own workers are there as long as it goes on, and buffers are laid out for that: a store in which they are not was
  * damaged, and a guest must not believe it. */
 static int check_present(struct shmt_shm_seat *p) {
-    const struct shmt_store *store = p->store;
-    for (uint32_t seat = 0; seat < store->spec.n_seats - store->spec.n_guests; seat++)
-        if (!shmt_shm_is_present(store, seat))
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats - p->store->spec.n_guests; seat++)
+        if (!shmt_shm_takes_part(p, seat))
             return shmt_fail(&p->seat.error, SHMTRAIN_E_USAGE, "the store is damaged: worker %u of its run is not there", seat);
     return 0;
 }
 
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {
-    /* relaxed: published by the meeting */
-    p->over = load_relaxed(&p->store->control->over) != 0 || !shmt_shm_is_present(p->store, p->seat.rank);
+    p->over = load_relaxed(&p->store->control->over) != 0; /* relaxed: published by the meeting */
+    if (p->over) return 0;                                 /* who takes part has no meaning any more */
+    shmt_shm_count_present(p);
+    p->over = !shmt_shm_takes_part(p, p->seat.rank);
     if (p->over) return 0;
     const int rc = check_present(p);
     if (rc < 0) return rc;
-    shmt_shm_count_present(p);
     if (p->engine->share) p->engine->share(p); /* who takes part counts, not how many: one guest may have come for another */
     return 1;
 }

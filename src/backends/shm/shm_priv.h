@@ -80,7 +80,8 @@ struct shmt_shm_seat {
     struct shmt_gates meeting, clocks; /* the same gates, seen by all who live and by all who have work */
     uint64_t phase, clock;             /* mine, as published */
     uint32_t epoch;
-    bool over; /* the run has come to its end */
+    uint64_t present[SHMT_MAX_SEATS / 64]; /* a bit for each seat: it takes part in this epoch */
+    bool over;                             /* the run has come to its end */
     bool guest, given_back;
     struct shmt_trace trace;   /* what seat.trace points to, where there is one */
     _Atomic uint64_t *wait_ns; /* the counter of the waits that come next */
@@ -102,10 +103,17 @@ struct shmt_shm_seat {
 static inline struct shmt_shm_seat *shmt_shm_seat_of(struct shmt_seat *seat) { return (struct shmt_shm_seat *)(void *)seat; }
 static inline bool shmt_shm_is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
 
-/* Takes part in this epoch. Changes at the beginning of epochs only, but for guests that die, which ends an `aggregate` run.
- * acquire: what a guest's owner or the chief wrote before it was counted in is there; pairs with their releases. */
+/* What the seat's word says at the moment. It changes between two epochs; in the live modes with one copy also when a guest dies,
+ * anywhere else a guest's death ends the run. acquire: what a guest's owner or the chief wrote before it was counted in is
+ * there; pairs with their releases. */
 static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t seat) {
     return load_acquire(&store->slot[seat].alive) != 0;
+}
+
+/* Takes part in this epoch, as I found when it began: whatever becomes of the words of the store, all that I count and divide by
+ * is of one look. */
+static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t seat) {
+    return p->present[seat / 64] >> seat % 64 & 1;
 }
 
 /* seat.c */
@@ -114,8 +122,8 @@ static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t 
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 
-/* Who takes part in this epoch: sets seat.index and seat.n_present, and whether waiting spins; behind a meeting, before the
- * epoch's first claim. */
+/* Looks who takes part in this epoch: sets p->present, seat.index and seat.n_present, and whether waiting spins; behind a
+ * meeting, before the epoch's first claim. */
 void shmt_shm_count_present(struct shmt_shm_seat *p);
 
 /* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me; _USAGE: the store is damaged. */
