@@ -5,8 +5,6 @@
 
 #include <shmtrain/report.h>
 
-#include "ps/spec.h"
-
 struct shmtrain_store;
 
 /* What the last report points to; {0} is fine. Part of the store. */
@@ -16,11 +14,6 @@ struct shmt_costs {
     struct shmtrain_worker_report *worker;
     struct shmtrain_delays *bucket;
 };
-
-/* What a user calls a worker has a seat for each of its threads, or one for all. */
-static inline uint32_t shmt_seats_of_worker(const struct shmt_spec *spec) {
-    return (uint32_t)shmt_max_u64(1, (spec->n_seats - spec->n_guests) / spec->n_workers);
-}
 
 /* Nothing is known of a run any more: another one begins. The report must not be used after this. */
 void shmt_costs_forget(struct shmtrain_store *store);

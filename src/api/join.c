@@ -139,7 +139,7 @@ static int make_crew(struct stay *stay) {
     store->visit.seat = calloc(crew->n_seats, sizeof *store->visit.seat);
     if (!store->visit.seat) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for %u workers", crew->n_workers);
     /* The same plan as the run's, so that a seat is on the node on which its memory lies. */
-    const uint32_t n_seats = store->spec.n_seats, lanes = (n_seats - store->spec.n_guests) / store->spec.n_workers;
+    const uint32_t n_seats = store->spec.n_seats, lanes = shmt_seats_of_worker(&store->spec);
     const uint32_t side_by_side = model && !model->dense ? lanes : threads;
     return shmt_machine_make(c, crew->topo, n_seats / lanes, 0, side_by_side, n_seats, &store->log, &crew->machine,
                              &store->error);

@@ -213,11 +213,6 @@ void shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
 
 /* ---- guests that die ---- */
 
-/* What a user calls a worker may have several seats, one for each of its threads. */
-static uint32_t worker_of(const struct shmt_spec *spec, uint32_t rank) {
-    return rank / ((spec->n_seats - spec->n_guests) / spec->n_workers);
-}
-
 static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     char whose[40] = "";
     _Atomic uint32_t *abort_word = store->ops->abort_word(store->job.store);
@@ -226,8 +221,9 @@ static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     store->ops->rouse(store->job.store);
     if (pid != UINT32_MAX) snprintf(whose, sizeof whose, "process %u, ", pid);
     shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED,
-              "worker %u (%sjoined by name) died or gave up while training: %s of it is missing", worker_of(&store->spec, rank),
-              whose, shmt_policy_has_replicas(&store->spec.policy) ? "the part of a merge" : "a gradient");
+              "worker %u (%sjoined by name) died or gave up while training: %s of it is missing",
+              rank / shmt_seats_of_worker(&store->spec), whose,
+              shmt_policy_has_replicas(&store->spec.policy) ? "the part of a merge" : "a gradient");
 }
 
 /* The mark of the seat is ours: nobody who lives has it, and nobody takes it. `named`: the worker that a line was about. */
@@ -240,7 +236,7 @@ static void mourn(struct shmtrain_store *store, uint32_t rank, uint32_t *named) 
     }
     store->ops->rouse(store->job.store);
     if (pid == UINT32_MAX) return; /* mourned before, and counted in by the chief at the same moment */
-    const uint32_t worker = worker_of(&store->spec, rank);
+    const uint32_t worker = rank / shmt_seats_of_worker(&store->spec);
     if (worker == *named) return; /* the same one's next thread */
     *named = worker;
     shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others go on without it", worker, pid);

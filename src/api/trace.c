@@ -256,10 +256,8 @@ void shmt_trace_write(struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     struct shmt_error e = {0};
     if (spec->trace_events == 0) return;
-    struct writing w = {.store = store,
-                        .threads = (spec->n_seats - spec->n_guests) / spec->n_workers,
-                        .zero_ns = store->began_ns,
-                        .end_ns = shmt_now_ns()};
+    struct writing w = {
+        .store = store, .threads = shmt_seats_of_worker(spec), .zero_ns = store->began_ns, .end_ns = shmt_now_ns()};
     if (write_file(&w, &e) < 0)
         shmt_log(&store->log, "there is no trace: %s", e.text);
     else if (w.lost > 0)

@@ -61,7 +61,7 @@ static int worker_body(void *arg, uint32_t rank, struct shmt_team *team, struct 
 int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_driver *driver) {
     struct shmt_workers w = *workers; /* bodies get it without `const` */
     const struct shmt_spec *run = &w.store->spec;
-    const uint32_t lanes = w.crew->n_seats / w.crew->n_workers, run_lanes = (run->n_seats - run->n_guests) / run->n_workers;
+    const uint32_t lanes = w.crew->n_seats / w.crew->n_workers, run_lanes = shmt_seats_of_worker(run);
     uint32_t *number = w.seat ? calloc(w.crew->n_workers, sizeof *number) : NULL;
     if (w.seat && !number)
         return shmt_fail(&w.store->error, SHMTRAIN_E_MEMORY, "no memory for the numbers of %u workers", w.crew->n_workers);

@@ -1,10 +1,6 @@
 /* Whose each replica is: see replicas.h. */
 #include "ps/replicas.h"
 
-static uint32_t seats_per_worker(const struct shmt_spec *spec) {
-    return (uint32_t)shmt_max_u64(1, (spec->n_seats - spec->n_guests) / spec->n_workers);
-}
-
 /* Whether some seat is on the node; a spec without nodes has one. */
 static bool has_seats(const struct shmt_spec *spec, uint32_t node) {
     if (spec->placement.n_nodes <= 1) return node == 0;
@@ -23,7 +19,7 @@ static uint32_t nodes_below(const struct shmt_spec *spec, uint32_t node) {
 uint32_t shmt_replicas_count(const struct shmt_spec *spec) {
     switch (spec->policy.replicas) {
         case SHMT_REPLICAS_WORKER:
-            return (uint32_t)shmt_ceil_div(spec->n_seats, seats_per_worker(spec));
+            return (uint32_t)shmt_ceil_div(spec->n_seats, shmt_seats_of_worker(spec));
         case SHMT_REPLICAS_NODE:
             return nodes_below(spec, (uint32_t)shmt_max_u64(1, spec->placement.n_nodes));
         default:
@@ -39,7 +35,7 @@ uint32_t shmt_replicas_averaged(const struct shmt_spec *spec) {
 uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat) {
     switch (spec->policy.replicas) {
         case SHMT_REPLICAS_WORKER:
-            return seat / seats_per_worker(spec);
+            return seat / shmt_seats_of_worker(spec);
         case SHMT_REPLICAS_NODE:
             return spec->placement.n_nodes <= 1 ? 0 : nodes_below(spec, spec->placement.seat_node[seat]);
         default:
@@ -48,7 +44,7 @@ uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat) {
 }
 
 uint32_t shmt_replicas_node(const struct shmt_spec *spec, uint32_t replica) {
-    if (spec->policy.replicas == SHMT_REPLICAS_WORKER) return spec->placement.seat_node[replica * seats_per_worker(spec)];
+    if (spec->policy.replicas == SHMT_REPLICAS_WORKER) return spec->placement.seat_node[replica * shmt_seats_of_worker(spec)];
     for (uint32_t node = 0; node < spec->placement.n_nodes; node++)
         if (has_seats(spec, node) && nodes_below(spec, node) == replica) return node;
     return 0;

@@ -66,6 +66,12 @@ struct shmt_spec {
     struct shmt_placement placement;
 };
 
+/* What a user calls a worker has a seat for each of its threads, or one for all; guests have as many as the run's own. Never
+ * 0. */
+static inline uint32_t shmt_seats_of_worker(const struct shmt_spec *spec) {
+    return (uint32_t)shmt_max_u64(1, (spec->n_seats - spec->n_guests) / spec->n_workers);
+}
+
 /* An epoch is cut into steps: batches where updates are of whole batches (`sync`), else items. */
 static inline uint64_t shmt_spec_step_examples(const struct shmt_spec *spec) {
     return shmt_policy_is_batched(&spec->policy) ? spec->batch : spec->item;

@@ -94,7 +94,7 @@ static int check_status(struct body *body, int rc) {
 /* Threads of one worker are slowed down alike. */
 static void begin_slow(struct body *body, uint32_t rank) {
     const struct shmt_job *job = body->job;
-    const uint32_t worker = rank / ((job->spec->n_seats - job->spec->n_guests) / job->spec->n_workers);
+    const uint32_t worker = rank / shmt_seats_of_worker(job->spec);
     if (!job->slow || !shmt_slow_concerns(job->slow, worker)) return;
     body->slow = (struct shmt_slow){.plan = job->slow,
                                     .worker = worker,

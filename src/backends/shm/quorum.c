@@ -35,7 +35,7 @@ struct look {
 
 /* How many gradients an update waits for: the quorum is of workers, which have as many seats each. */
 static uint32_t needed(const struct shmt_spec *spec, uint32_t n_working) {
-    const uint64_t seats = shmt_max_u64(1, (spec->n_seats - spec->n_guests) / spec->n_workers);
+    const uint64_t seats = shmt_seats_of_worker(spec);
     return shmt_policy_needed((uint32_t)shmt_min_u64(spec->policy.quorum * seats, UINT32_MAX), n_working);
 }
 
