@@ -57,10 +57,10 @@ static struct shmtrain_report ordinary(void) {
                                     .schedule = "inverse",
                                     .staleness = UINT64_MAX,
                                     .quorum = 8,
-                                    .late = "drop",
+                                    .late = "",
                                     .replicas = "one",
                                     .n_replicas = 1,
-                                    .merge = "mean",
+                                    .merge = "",
                                     .mode_reason = "",
                                     .slow = "",
                                     .with_accuracy = 1,
@@ -102,9 +102,10 @@ static struct shmtrain_report ordinary(void) {
 /* ---- JSON ---- */
 
 static const char GOLDEN[] =
-    "{\"mode\":\"async\",\"mode_reason\":null,\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"late\":\"drop\","
-    "\"replicas\":\"one\",\"n_replicas\":1,\"merge\":\"mean\",\"merge_every\":0,\"slow\":null,\"backend\":\"shm\","
-    "\"workers\":8,\"threads\":1,\"model\":\"logistic\",\"optimizer\":\"sgd\",\"rate\":0.0625,\"schedule\":\"inverse\","
+    "{\"mode\":\"async\",\"mode_reason\":null,\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"late\":null,"
+    "\"replicas\":\"one\",\"n_replicas\":1,\"merge\":null,\"merge_every\":0,\"slow\":null,\"backend\":\"shm\","
+    "\"workers\":8,\"threads\":1,\"cores\":null,\"model\":\"logistic\",\"optimizer\":\"sgd\",\"rate\":0.0625,\"schedule\":"
+    "\"inverse\","
     "\"l1\":0.0,\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_nodes\":1,"
     "\"page_bytes\":4096,\"blas\":null,"
     "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592},"
@@ -307,6 +308,12 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
                            "consistency async: write racy, staleness inf\n"
                            "            updates of 1024 examples, nobody waits\n"));
     assert_non_null(strstr(text, "workers     8, places for 3 more by name, shm backend\n"));
+    r.cores = 8;
+    shmtrain_report_opening(&r, text, sizeof text);
+    assert_null(strstr(text, "more than there are cores"));
+    r.cores = 2;
+    shmtrain_report_opening(&r, text, sizeof text);
+    assert_non_null(strstr(text, "            more than there are cores (2): they also wait for these\n"));
     assert_non_null(strstr(text, "memory      interleave over 4 NUMA nodes, pages of 2 MiB\n"));
     shmtrain_report_summary(&r, text, sizeof text);
     assert_non_null(strstr(text, "\nlost        1.50 % of the updates of single parameters, by estimate\n"));

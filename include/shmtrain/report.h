@@ -66,7 +66,8 @@ struct shmtrain_report {
     uint64_t staleness;                  /* UINT64_MAX: no bound */
     uint32_t quorum;                     /* gradients that an update waits for, in workers */
     uint32_t merge_every;                /* clocks between two merges of replicas; 0: one copy */
-    const char *replicas, *merge, *late; /* "one", "node", "worker"; "mean", "sum", "elastic"; "drop", "fold" */
+    const char *replicas, *merge, *late; /* "one", "node", "worker"; "mean", "sum", "elastic", with one copy ""; "drop", "fold",
+                                            without a quorum "" */
     uint32_t n_replicas;                 /* copies that are trained on */
     uint32_t reserved;
     const char *slow; /* which workers are slowed down on purpose, as option `slow` has it; "": none */
@@ -98,6 +99,7 @@ struct shmtrain_report {
                                    asked for (option count-lost) */
     uint32_t with_accuracy, with_auc; /* 1: the model classifies; two classes */
     uint32_t guests;                  /* places for workers that join by name */
+    uint32_t cores;                   /* that the run may use; 0: another program knows */
     uint32_t numa_nodes;              /* that the run's memory is spread over; 1: no policy was needed */
     const char *numa;                 /* the policy: "off", "interleave", "bind" */
     uint64_t page_bytes;              /* of the store's memory */

@@ -53,7 +53,7 @@ struct sums {
     uint64_t *waited_all; /* likewise: for whom the run's own workers have waited, in all */
     struct shmt_delay_sum delay;
     uint64_t examples, updates, dropped, folded, merges;
-    uint64_t waited_ns, waited_epoch_ns, merged_ns; /* of the run's own seats: guests are not there all the time */
+    uint64_t worked_ns, waited_ns, waited_epoch_ns, merged_ns; /* of the run's own seats: guests are not there all the time */
 };
 
 /* relaxed, here and below: the workers have ended and been waited for, or it is for display */
@@ -109,6 +109,7 @@ static void add_seat(const struct shmt_counters *c, bool own, struct sums *s, st
     s->updates += load_relaxed(&c->updates);
     s->merges += load_relaxed(&c->merges);
     if (!own) return;
+    s->worked_ns += shmt_meter_read(&c->busy_ns, s->now_ns);
     s->waited_ns += shmt_meter_read(&c->wait_clock_ns, s->now_ns);
     s->waited_epoch_ns += shmt_meter_read(&c->wait_epoch_ns, s->now_ns);
     s->merged_ns += shmt_meter_read(&c->merge_ns, s->now_ns);
@@ -172,17 +173,17 @@ static uint32_t waits_mostly_for(const struct sums *s, double wait_fraction) {
 }
 
 static void take_totals(struct shmtrain_store *store, const struct sums *s) {
-    const struct shmt_spec *spec = &store->spec;
     struct shmtrain_report *r = &store->report;
-    const double all = r->train_seconds * (double)(spec->n_seats - spec->n_guests);
+    /* Of what they know of themselves, as in each worker's row: who begins an epoch later than the chief is not there before. */
+    const double all = (double)(s->worked_ns + s->waited_ns + s->waited_epoch_ns + s->merged_ns);
     r->updates = s->updates;
     r->dropped = s->dropped;
     r->folded = s->folded;
     r->merges = s->merges;
-    r->wait_fraction = all > 0 ? fmin(1, (double)s->waited_ns * 1e-9 / all) : 0;
+    r->wait_fraction = all > 0 ? (double)s->waited_ns / all : 0;
     r->waits_mostly_for = waits_mostly_for(s, r->wait_fraction);
-    r->wait_epoch_fraction = all > 0 ? fmin(1 - r->wait_fraction, (double)s->waited_epoch_ns * 1e-9 / all) : 0;
-    r->merge_fraction = all > 0 ? fmin(1, (double)s->merged_ns * 1e-9 / all) : 0;
+    r->wait_epoch_fraction = all > 0 ? (double)s->waited_epoch_ns / all : 0;
+    r->merge_fraction = all > 0 ? (double)s->merged_ns / all : 0;
 }
 
 void shmt_costs_take(struct shmtrain_store *store, uint64_t now_ns) {

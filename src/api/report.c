@@ -41,9 +41,9 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->mode = store->mode;
     r->mode_reason = store->mode_reason ? store->mode_reason : "";
     r->write = shmt_write_name(policy->write);
-    r->late = shmt_late_name(policy->late);
+    r->late = policy->quorum != SHMT_QUORUM_ALL ? shmt_late_name(policy->late) : "";
     r->replicas = shmt_replicas_name(policy->replicas);
-    r->merge = shmt_merge_name(policy->merge);
+    r->merge = shmt_policy_has_replicas(policy) ? shmt_merge_name(policy->merge) : "";
     r->merge_every = policy->merge_every;
     r->n_replicas = (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec));
     r->slow = store->job.slow ? store->slow_text : "";
@@ -75,6 +75,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
 void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew) {
     struct shmtrain_report *r = &store->report;
     shmt_report_describe(store, crew->n_threads);
+    r->cores = shmt_topo_cores(crew->topo);
     r->load_seconds = seconds_since(store->began_ns);
     shmt_metrics_begin(store);
     if (store->listener.begin) store->listener.begin(store->listener.arg, r);

@@ -84,6 +84,8 @@ static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r
     if (r->threads > 1) shmt_add(out, bytes, " of %u threads", r->threads);
     if (r->guests > 0) shmt_add(out, bytes, ", places for %u more by name", r->guests);
     shmt_add(out, bytes, ", %s backend\n", r->backend);
+    if (r->cores > 0 && r->workers * (uint64_t)r->threads > r->cores)
+        shmt_add(out, bytes, "            more than there are cores (%u): they also wait for these\n", r->cores);
     if (r->numa_nodes > 1)
         shmt_add(out, bytes, "memory      %s over %u NUMA nodes, pages of %s\n", r->numa, r->numa_nodes,
                  r->page_bytes > 4096 ? "2 MiB" : "4 KiB");
