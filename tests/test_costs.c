@@ -28,6 +28,20 @@ static json_t *json_of(struct shmtrain_store *store) {
     return o;
 }
 
+/* What is said of all together is what is said of each. */
+static void check_shares(const struct shmtrain_report *r) {
+    double waited = 0, at_ends = 0, all = 0;
+    for (uint32_t i = 0; i < r->n_workers; i++) {
+        const struct shmtrain_worker_report *w = &r->worker[i];
+        waited += w->wait_seconds;
+        at_ends += w->wait_epoch_seconds;
+        all += w->compute_seconds + w->merge_seconds + w->wait_seconds + w->wait_epoch_seconds;
+    }
+    assert_true(all > 0);
+    assert_true(fabs(r->wait_fraction - waited / all) < 1e-9);
+    assert_true(fabs(r->wait_epoch_fraction - at_ends / all) < 1e-9);
+}
+
 /* ---- waiting ---- */
 
 /* Who has rank SLOW takes its time for each item: far more than anything else that may happen to the others. */
@@ -59,6 +73,7 @@ static void the_slow_worker_is_whom_the_others_wait_for(void **state) {
             assert_in_range(worker->n_waited_for, 1, SHMTRAIN_WAITED_FOR);
             assert_int_equal(worker->waited_for[0].worker, SLOW);
         }
+        check_shares(r);
         char text[4096];
         shmtrain_report_summary(r, text, sizeof text);
         if (!strstr(text, "% of the workers' time, mostly for worker 1")) fail_msg("%s", text);
