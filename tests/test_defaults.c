@@ -115,6 +115,23 @@ static void numbers_of_a_mode_come_from_it_or_from_options(void **state) {
     }
 }
 
+static void what_has_no_meaning_in_a_run_has_no_name_in_its_report(void **state) {
+    static const char *const OPTIONS[][5] = {{"mode", "async"},
+                                             {"mode", "sync"},
+                                             {"mode", "backup:2", "workers", "2"}, /* all of them */
+                                             {"mode", "backup:1", "workers", "2"},
+                                             {"mode", "local"}};
+    static const char *const LATE[] = {"", "", "", "drop", ""}, *const MERGE[] = {"", "", "", "", "mean"};
+    struct shmtrain_store *store;
+    (void)state;
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
+        if (train(&store, SPARSE, OPTIONS[i]) < 0) fail_msg("%s", shmtrain_store_message(store));
+        assert_string_equal(shmtrain_store_report(store)->late, LATE[i]);
+        assert_string_equal(shmtrain_store_report(store)->merge, MERGE[i]);
+        shmtrain_store_destroy(store);
+    }
+}
+
 /* ---- schedules ---- */
 
 /* Noisy gradients of single examples want rates that fall further (2) than means over many (0.5). */
@@ -217,6 +234,7 @@ int main(void) {
         TEST(worker_functions_have_their_usual_mode),
         TEST(axes_that_are_named_choose_the_mode),
         TEST(numbers_of_a_mode_come_from_it_or_from_options),
+        TEST(what_has_no_meaning_in_a_run_has_no_name_in_its_report),
         TEST(schedules_follow_what_an_update_is_made_of),
         TEST(copies_whose_mean_is_taken_have_smaller_items_each),
         TEST(rounds_have_the_schedule_of_batches),
