@@ -263,6 +263,31 @@ static void places_where_no_file_can_be_are_named(void **state) {
     assert_int_equal(files_here(), 0);
 }
 
+static void names_stand_in_sentences_on_one_line_and_of_bounded_length(void **state) {
+    char deep[1000];
+    struct shmt_error e = {0};
+    (void)state;
+    assert_int_equal(save("no\nsuch\033[31m/model", &e), SHMTRAIN_E_SYSTEM);
+    assert_string_equal(e.text, "cannot write the model to no?such?[31m/model: No such file or directory");
+    shmt_error_clear(&e);
+    assert_int_equal(mkdir("fol\nder", 0777), 0);
+    assert_int_equal(save("fol\nder", &e), SHMTRAIN_E_SYSTEM);
+    assert_string_equal(e.text, "cannot write the model to fol?der: it is a folder, name a file in it");
+    assert_int_equal(rmdir("fol\nder"), 0);
+    shmt_error_clear(&e);
+    g_system.rename_code = EXDEV;
+    assert_int_equal(save("mo\rdel", &e), SHMTRAIN_E_SYSTEM);
+    assert_non_null(strstr(e.text, "cannot write the model to mo?del: "));
+    well_again();
+    shmt_error_clear(&e);
+    for (size_t i = 0; i < sizeof deep - 1; i++) deep[i] = i % 100 == 99 ? '/' : 'x';
+    memcpy(deep + sizeof deep - sizeof "/model", "/model", sizeof "/model");
+    assert_int_equal(save(deep, &e), SHMTRAIN_E_SYSTEM);
+    assert_non_null(strstr(e.text, "xxx/model: No such file or directory"));
+    assert_true(strlen(e.text) < 300);
+    assert_int_equal(files_here(), 0);
+}
+
 /* ---- what is kept ---- */
 
 static void a_leftover_of_the_same_name_is_not_touched(void **state) {
@@ -376,6 +401,7 @@ int main(void) {
         TEST(a_full_disk_leaves_the_old_file_whole),
         TEST(a_failing_sync_rename_or_close_leaves_the_old_file_whole),
         TEST(places_where_no_file_can_be_are_named),
+        TEST(names_stand_in_sentences_on_one_line_and_of_bounded_length),
         TEST(a_leftover_of_the_same_name_is_not_touched),
         TEST(permissions_stay_or_follow_the_umask),
         TEST(a_symbolic_link_stays_one),

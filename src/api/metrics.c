@@ -12,7 +12,7 @@
 #include "api/output.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
-#include "data/show.h"
+#include "base/show.h"
 #include "report/metrics_json.h"
 
 #define ONLY_OWNER_WRITES 0644

@@ -8,7 +8,7 @@
 
 #include "api/split.h"
 #include "api/store_priv.h"
-#include "data/show.h"
+#include "base/show.h"
 #include "data/source.h"
 
 /* What cannot be opened is not read either: the run will say why. Without labels it may be read, too: by predicting. */

@@ -14,7 +14,6 @@
 #include "api/store_priv.h"
 #include "base/clock.h"
 #include "base/replace.h"
-#include "data/show.h"
 #include "report/trace_json.h"
 
 #define FIRST_WORKER 1000 /* numbers of processes and of further threads, apart enough to be told from one another by eye */
@@ -245,7 +244,7 @@ static int put_file(struct writing *w, int fd) {
 static int write_file(struct writing *w, struct shmt_error *e) {
     struct shmt_replacement file;
     w->event = malloc(((size_t)w->store->spec.trace_events + 1) * sizeof *w->event);
-    if (!w->event) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the trace to %s", w->store->config.trace);
+    if (!w->event) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the trace");
     int rc = shmt_replace_open(&file, w->store->config.trace, "the trace", e);
     if (rc == 0) rc = shmt_replace_close(&file, put_file(w, file.fd), e);
     free(w->event);

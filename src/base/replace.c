@@ -10,11 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/show.h"
+
 #define MOST_LINKS 40 /* that lead to one another: as many as the system follows */
 
-static int cannot(const char *path, const char *what, struct shmt_error *e) {
-    return shmt_fail_errno(e, "cannot write %s to %s", what, path);
+/* For the reason in errno; `more` is a part of the sentence. */
+static int cannot_there(const char *path, const char *what, const char *more, struct shmt_error *e) {
+    const int code = errno;
+    char shown[SHMT_NAME_SHOWN];
+    shmt_show_name(path, shown);
+    errno = code;
+    return shmt_fail_errno(e, "cannot write %s to %s%s", what, shown, more);
 }
+
+static int cannot(const char *path, const char *what, struct shmt_error *e) { return cannot_there(path, what, "", e); }
 
 /* The rename itself must survive a crash of the machine, too. A folder that cannot be synced (some file systems) is no
  * failure. */
@@ -87,10 +96,12 @@ static int resolve(const char *path, char out[PATH_MAX]) {
 
 /* 1: a pipe or a device stands there, 0: a file or nothing; or a status. */
 static int look(const char *path, const char *what, struct shmt_error *e) {
+    char shown[SHMT_NAME_SHOWN];
     struct stat there;
     if (stat(path, &there) != 0) return 0;
+    shmt_show_name(path, shown);
     if (S_ISDIR(there.st_mode))
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: it is a folder, name a file in it", what, path);
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: it is a folder, name a file in it", what, shown);
     return !S_ISREG(there.st_mode);
 }
 
@@ -132,8 +143,7 @@ static int close_special(const struct shmt_replacement *r, int written, struct s
 int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_error *e) {
     int rc = 0;
     if (r->special) return close_special(r, written, e);
-    if (written < 0 || fsync(r->fd) < 0)
-        rc = shmt_fail_errno(e, "cannot write %s to %s (what was there before is untouched)", r->what, r->real);
+    if (written < 0 || fsync(r->fd) < 0) rc = cannot_there(r->real, r->what, " (what was there before is untouched)", e);
     if (close(r->fd) < 0 && rc == 0) rc = cannot(r->real, r->what, e);
     if (rc == 0 && rename(r->temporary, r->real) < 0) rc = cannot(r->real, r->what, e);
     if (rc < 0)

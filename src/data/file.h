@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "data/show.h"
+#include "base/show.h"
 
 struct shmt_file {
     int fd;

@@ -5,6 +5,7 @@
 #include "data/file.h"
 #include "data/lines.h"
 #include "data/number.h"
+#include "data/show.h"
 
 #include <locale.h>
 #include <math.h>

@@ -66,7 +66,7 @@ int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, ui
                           uint32_t n_notes, struct shmt_error *e) {
     struct shmt_replacement file;
     char *header = make_header(tensor, n_tensors, note, n_notes);
-    if (!header) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the model to %s", path);
+    if (!header) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the model");
     int rc = shmt_replace_open(&file, path, "the model", e);
     if (rc == 0) rc = shmt_replace_close(&file, write_contents(file.fd, header, tensor, n_tensors), e);
     free(header);

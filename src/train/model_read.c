@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/show.h"
 
 #define MOST_HEADER (1 << 20) /* bytes: our own take less than 20 KiB, and what is parsed takes many times as much memory */
 
@@ -22,7 +23,7 @@ struct entry {
 };
 
 struct shmt_model_in {
-    const char *path; /* a copy */
+    char name[SHMT_NAME_SHOWN]; /* for sentences */
     int fd;
     uint64_t bytes, data_off; /* of the file; where the header ends */
     json_t *root;             /* owns all names and notes */
@@ -45,10 +46,10 @@ static int read_at(const struct shmt_model_in *in, void *to, uint64_t bytes, uin
     while (bytes > 0) {
         const ssize_t n = pread(in->fd, at, bytes < (1u << 30) ? bytes : 1u << 30, (off_t)off);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return shmt_fail_errno(e, "cannot read the model %s", in->path);
+        if (n < 0) return shmt_fail_errno(e, "cannot read the model %s", in->name);
         if (n == 0)
             return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file ends at byte %llu; it became shorter while it was read",
-                             in->path, (unsigned long long)off);
+                             in->name, (unsigned long long)off);
         at += n;
         off += (uint64_t)n;
         bytes -= (uint64_t)n;
@@ -57,12 +58,12 @@ static int read_at(const struct shmt_model_in *in, void *to, uint64_t bytes, uin
 }
 
 /* O_NONBLOCK: a pipe that nobody writes to is refused, too, and not waited for. */
-static int open_file(struct shmt_model_in *in, struct shmt_error *e) {
+static int open_file(struct shmt_model_in *in, const char *path, struct shmt_error *e) {
     struct stat st;
-    in->fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (in->fd < 0 || fstat(in->fd, &st) < 0) return shmt_fail_errno(e, "cannot open the model %s", in->path);
-    if (S_ISDIR(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is a folder: name a model file", in->path);
-    if (!S_ISREG(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is no regular file: name a model file", in->path);
+    in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (in->fd < 0 || fstat(in->fd, &st) < 0) return shmt_fail_errno(e, "cannot open the model %s", in->name);
+    if (S_ISDIR(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is a folder: name a model file", in->name);
+    if (!S_ISREG(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is no regular file: name a model file", in->name);
     in->bytes = (uint64_t)st.st_size;
     return 0;
 }
@@ -73,10 +74,10 @@ static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct
     json_error_t error;
     const int rc = read_at(in, text, n, 8, e);
     if (rc < 0) return rc;
-    if (text[0] != '{') return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte 8: no model file (safetensors): no \"{\"", in->path);
+    if (text[0] != '{') return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte 8: no model file (safetensors): no \"{\"", in->name);
     in->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!in->root)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte %llu: no model file, or a damaged one: the header is no JSON", in->path,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte %llu: no model file, or a damaged one: the header is no JSON", in->name,
                          8 + (unsigned long long)(error.position > 0 ? error.position : 0));
     return 0;
 }
@@ -84,16 +85,16 @@ static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct
 static int read_header(struct shmt_model_in *in, struct shmt_error *e) {
     uint64_t n; /* little-endian, as this machine is (model_file.c) */
     if (in->bytes < sizeof n + 2)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu bytes: no model file (safetensors)", in->path,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu bytes: no model file (safetensors)", in->name,
                          (unsigned long long)in->bytes);
     const int rc = read_at(in, &n, sizeof n, 0, e);
     if (rc < 0) return rc;
     if (n < 2 || n > MOST_HEADER || n > in->bytes - sizeof n)
         return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s: byte 0: no model file, or one cut short: a header of %llu bytes in a file of %llu", in->path,
+                         "%s: byte 0: no model file, or one cut short: a header of %llu bytes in a file of %llu", in->name,
                          (unsigned long long)n, (unsigned long long)in->bytes);
     char *text = malloc(n);
-    if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the header of %s", in->path);
+    if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the header of %s", in->name);
     in->data_off = sizeof n + n;
     const int parsed = parse_header(in, text, n, e);
     free(text);
@@ -104,7 +105,7 @@ static int read_header(struct shmt_model_in *in, struct shmt_error *e) {
 
 static int refuse(const struct shmt_model_in *in, const char *key, const char *why, struct shmt_error *e) {
     char shown[48];
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: key \"%s\": %s", in->path, shmt_model_show(key, shown), why);
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: key \"%s\": %s", in->name, shmt_model_show(key, shown), why);
 }
 
 static int take_notes(struct shmt_model_in *in, json_t *notes, struct shmt_error *e) {
@@ -180,7 +181,7 @@ static int check_cover(const struct shmt_model_in *in, struct shmt_error *e) {
         }
     }
     if (sum == data) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file has %llu bytes of data, its tensors %llu", in->path,
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file has %llu bytes of data, its tensors %llu", in->name,
                      (unsigned long long)data, (unsigned long long)sum);
 }
 
@@ -196,10 +197,10 @@ static int take_entries(struct shmt_model_in *in, struct shmt_error *e) {
 
 int shmt_model_open(const char *path, struct shmt_model_in **out, struct shmt_error *e) {
     struct shmt_model_in *in = calloc(1, sizeof *in);
-    if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", path);
+    if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read a model");
     in->fd = -1;
-    in->path = strdup(path);
-    int rc = in->path ? open_file(in, e) : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", path);
+    shmt_show_name(path, in->name);
+    int rc = open_file(in, path, e);
     if (rc == 0) rc = read_header(in, e);
     if (rc == 0) rc = take_entries(in, e);
     if (rc < 0)
@@ -213,7 +214,6 @@ void shmt_model_close(struct shmt_model_in *in) {
     if (!in) return;
     json_decref(in->root);
     if (in->fd >= 0) close(in->fd);
-    free((void *)in->path);
     free(in);
 }
 
