@@ -47,7 +47,7 @@ enum shmt_merge {
 
 struct shmt_policy {
     enum shmt_write write;
-    uint64_t staleness; /* clocks (with replicas: merges) that a worker may be ahead of the slowest, or SHMT_STALENESS_INF */
+    uint64_t staleness; /* clocks (replicas: stretches of H) that a worker may be ahead of the slowest, or SHMT_STALENESS_INF */
     uint32_t quorum;    /* aggregate: workers whose gradients an update waits for, or SHMT_QUORUM_ALL */
     enum shmt_late late;
     enum shmt_replicas replicas;

@@ -3,11 +3,17 @@
  *
  * With staleness 0 all meet to merge: everybody comes after so many clocks, or when it has no work, and then to every merge
  * until nobody has. Two meetings each time: "all are here" and "all slices are merged"; whether anybody still works is read
- * between them, where nobody changes it, so all decide alike. With staleness above 0 a seat merges its replica by itself;
- * gate.clock counts merges then, and the bound is on these: before it merges for the k-th time it waits until all who have
- * work have merged k - s times, so that what it finds in the master is no older. Seats that share a replica take turns, and
- * merge all of it: so nothing of it waits for one that is slow, or has no work left. When an epoch is over, all
- * meet for a last merge, so that the master has everything, and replicas equal it (elastic: keep what is theirs).
+ * between them, where nobody changes it, so all decide alike.
+ *
+ * With staleness above 0 a seat merges its replica by itself, and gate.clock counts stretches of merge_every clocks. Seats that
+ * share a replica take turns at the ends of theirs, and merge all of it: so nothing of it waits for one that is slow, or has
+ * no work left. The bound is on stretches, which are as much work for every seat, however many share its replica: before a
+ * seat ends its k-th one, and merges if it is its turn, it waits until all who have work have ended k - s. The master has
+ * k - s stretches then of a seat with a replica to itself, and of one of n that share theirs, which merges at every n-th end,
+ * k - s - n + 1 at least.
+ *
+ * When an epoch is over, all meet for a last merge, so that the master has everything, and replicas equal it (elastic: keep
+ * what is theirs).
  *
  * Replicas are made of the master before the first piece is dealt; a guest's when it is let in, by the chief, while the master
  * rests. A guest that dies ends the run, as in `aggregate`: its slices of the next merge would stay undone. */
@@ -142,11 +148,15 @@ static int wait_for_slowest(struct shmt_shm_seat *p) {
     return 0;
 }
 
-static int merge_by_myself(struct shmt_shm_seat *p) {
+/* I have completed another merge_every clocks. */
+static int end_stretch(struct shmt_shm_seat *p) {
+    const struct shmt_shm_merging *m = p->merging;
     const int rc = wait_for_slowest(p);
     if (rc < 0) return rc;
-    note_merge(p);
-    shmt_shm_merge_alone(p);
+    if (shmt_replicas_turn(&p->store->spec.policy, m->clocks, m->index, m->n_sharers)) {
+        note_merge(p);
+        shmt_shm_merge_alone(p);
+    }
     p->clock++;
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
     return 0;
@@ -184,9 +194,8 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     m->clocks++;
     m->completed++;
     *out = (struct shmtrain_fate){.clock = m->completed, .applied = (uint32_t)p->work.n};
-    if (!shmt_policy_merges_together(policy))
-        return shmt_replicas_turn(policy, m->clocks, m->index, m->n_sharers) ? merge_by_myself(p) : 0;
-    const int rc = shmt_policy_merge_due(policy, m->clocks) ? meet_to_merge(p) : 0;
+    if (!shmt_policy_merge_due(policy, m->clocks)) return 0;
+    const int rc = shmt_policy_merges_together(policy) ? meet_to_merge(p) : end_stretch(p);
     return rc < 0 ? rc : 0;
 }
 
