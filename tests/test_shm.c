@@ -143,6 +143,13 @@ static void a_layout_beyond_all_arithmetic_is_refused(void **state) {
     spec.table[0].rows = (uint64_t)1 << 57;
     assert_int_equal(SHMT_BACKEND_SHM.plan(&spec, &need, &e), SHMTRAIN_E_MEMORY);
     assert_non_null(strstr(e.text, "larger than any memory"));
+    /* 65 buffers of a seat are 2^64 bytes and a few more */
+    spec.policy.staleness = SHMT_MAX_AGGREGATE_STALENESS;
+    spec.n_tables = 1;
+    spec.table[0].rows = UINT64_MAX / ((SHMT_MAX_AGGREGATE_STALENESS + 1) * sizeof(float)) + 1;
+    e = (struct shmt_error){0};
+    assert_int_equal(SHMT_BACKEND_SHM.plan(&spec, &need, &e), SHMTRAIN_E_MEMORY);
+    assert_non_null(strstr(e.text, "larger than any memory"));
 }
 
 /* ---- the ledger ---- */

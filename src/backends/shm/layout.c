@@ -80,10 +80,24 @@ static uint32_t n_slices(const struct shmt_spec *spec, uint64_t floats) {
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(most, floats / SLICE_FLOATS));
 }
 
+/* a * b; 0, and the plan has failed, when that is beyond all arithmetic. */
+static uint64_t product(struct shmt_layout *plan, uint64_t a, uint64_t b) {
+    uint64_t out = 0;
+    if (!shmt_mul_u64(a, b, &out)) plan->failed = 1;
+    return out;
+}
+
+/* a * b in whole pages. */
+static uint64_t pages(struct shmt_layout *plan, uint64_t a, uint64_t b, uint64_t page) {
+    uint64_t out = 0;
+    if (!shmt_round_up_u64(product(plan, a, b), page, &out)) plan->failed = 1;
+    return out;
+}
+
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e) {
     struct shmt_layout plan = {0};
     shmt_flat_plan(spec, &out->flat);
-    const uint64_t floats = out->flat.n, table_bytes = floats * sizeof(float), locks = n_locks(spec),
+    const uint64_t floats = out->flat.n, table_bytes = product(&plan, floats, sizeof(float)), locks = n_locks(spec),
                    merge_locks = n_merge_locks(spec, floats);
     const uint64_t page = spec->placement.page_bytes ? spec->placement.page_bytes : 4096;
     out->page_bytes = page;
@@ -92,14 +106,14 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->merge_mask = (uint32_t)(merge_locks - 1);
     out->n_replicas = shmt_replicas_count(spec);
     out->base = shmt_replicas_keep_base(&spec->policy);
-    out->replica_bytes = out->n_replicas ? shmt_ceil_div(table_bytes * (1 + out->planes) * (1 + out->base), page) * page : 0;
+    out->replica_bytes = out->n_replicas ? pages(&plan, table_bytes, (UINT64_C(1) + out->planes) * (1 + out->base), page) : 0;
     out->stack = stack_height(spec);
     out->n_slices = n_slices(spec, floats);
     out->touched = out->stack > 0 && floats >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? floats / SHMT_TOUCH_FLOATS : 0;
-    out->seat_grad_bytes = shmt_ceil_div(table_bytes * out->stack, page) * page;
-    out->seat_map_bytes = shmt_ceil_div(out->map_bytes * out->stack, 4096) * 4096;
-    out->seat_trace_bytes = shmt_ceil_div(shmt_ring_bytes(spec->trace_events), 4096) * 4096;
+    out->seat_grad_bytes = pages(&plan, table_bytes, out->stack, page);
+    out->seat_map_bytes = pages(&plan, out->map_bytes, out->stack, 4096);
+    out->seat_trace_bytes = pages(&plan, shmt_ring_bytes(spec->trace_events), 1, 4096);
     out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
     out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));

@@ -21,11 +21,13 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     int rc = shmt_spec_check(spec, e);
     if (rc == 0) rc = shmt_shm_layout_plan(spec, &layout, e);
     if (rc != 0) return rc;
+    /* Of what follows, all is in the layout, whose size has been checked. */
+    if (!shmt_add_u64(layout.bytes, SHMT_SEGMENT_HEADER_BYTES, &out->total_bytes))
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
     const uint64_t copies = 1 + layout.n_replicas * (layout.base ? UINT64_C(2) : 1), array = layout.flat.n * sizeof(float);
     out->parameter_bytes = array * (copies + spec->l2_shares);
     out->state_bytes = array * (copies * layout.planes + spec->count_lost);
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
-    out->total_bytes = layout.bytes + SHMT_SEGMENT_HEADER_BYTES;
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
     return 0;
 }
