@@ -1,0 +1,106 @@
+/* What tests of gates share: groups on memory that may be shared, and the system's part, faked where a test asks for it. To be
+ * linked with --wrap=shmt_futex_wait and --wrap=sched_yield. */
+#ifndef SHMT_TESTS_SYNC_HELP_H
+#define SHMT_TESTS_SYNC_HELP_H
+
+#include "sync/gate.h"
+
+#include "base/random.h"
+#include "sync/futex.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define N_MAX   16
+#define STRIDE  2 /* words per member, so that the stride is not 1 */
+#define LONG_NS 4000000000u
+
+/* A group on memory that may be shared: all that its members touch. */
+struct group {
+    struct shmt_gate gate[N_MAX];
+    _Atomic uint32_t abort;
+    _Atomic uint32_t member[N_MAX * STRIDE];
+    uint64_t written[N_MAX]; /* plain: only the gates order it */
+    _Atomic uint32_t early;  /* how often somebody passed too early */
+    _Atomic uint64_t closed; /* what somebody has told the others */
+    _Atomic uint32_t done[N_MAX];
+};
+
+struct member_arg {
+    struct group *group;
+    uint32_t n, self, spin_ns;
+    uint64_t phases, target, waited_ns;
+    uint32_t for_whom;
+    int result;
+};
+
+/* The system's part, faked where a test asks for it. Whoever sleeps without end hangs when its wake-up is lost; otherwise
+ * that would only cost 100 ms, and no test could tell. */
+static struct {
+    _Atomic uint32_t naps; /* sleeps so far */
+    _Atomic uint32_t longest_ms;
+    _Atomic uint32_t endless; /* sleep until woken */
+    _Atomic uint32_t jitter;  /* sched_yield takes a random time instead, so that all interleavings are met */
+} fake;
+
+void __real_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
+void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns) {
+    atomic_fetch_add(&fake.naps, 1);
+    if (at_most_ns > load_relaxed(&fake.longest_ms) * UINT64_C(1000000))
+        store_relaxed(&fake.longest_ms, (uint32_t)(at_most_ns / 1000000));
+    __real_shmt_futex_wait(word, expected, load_relaxed(&fake.endless) ? UINT64_C(3600000000000) : at_most_ns);
+}
+
+int __wrap_sched_yield(void) {
+    static _Thread_local uint64_t calls;
+    if (!load_relaxed(&fake.jitter)) return __real_sched_yield();
+    const uint64_t turns = shmt_below(shmt_hash64((uint64_t)(uintptr_t)&calls, calls++, 0, 0), 400);
+    for (volatile uint64_t k = 0; k < turns; k++) continue;
+    return 0;
+}
+
+static inline void fakes_off(void) {
+    store_relaxed(&fake.naps, 0);
+    store_relaxed(&fake.longest_ms, 0);
+    store_relaxed(&fake.endless, 0);
+    store_relaxed(&fake.jitter, 0);
+}
+
+static inline struct shmt_gates gates_of(struct group *group, uint32_t n, uint32_t self, uint32_t spin_ns) {
+    return (struct shmt_gates){.gate = group->gate,
+                               .stride_bytes = sizeof group->gate[0],
+                               .n = n,
+                               .self = self,
+                               .watch = {&group->abort, group->member, STRIDE, spin_ns}};
+}
+
+static inline struct group *group_create(uint32_t n) {
+    struct group *group = mmap(NULL, sizeof *group, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(group != MAP_FAILED);
+    for (uint32_t i = 0; i < n; i++) group->member[i * STRIDE] = 1;
+    return group;
+}
+
+static inline void group_destroy(struct group *group) { munmap(group, sizeof *group); }
+
+static inline void sleep_ms(long ms) {
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+/* Until member i sleeps in a futex (or is just about to). */
+static inline void until_asleep(struct group *group, uint32_t i) {
+    while (load_seq_cst(&group->gate[i].asleep) == 0) sleep_ms(1);
+    sleep_ms(10);
+}
+
+#endif
