@@ -15,8 +15,29 @@ _Static_assert(sizeof(struct shmt_spec) == 5072,
                "its new words belong into the manifest, too: here, in manifest.h and manifest_check.c");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
 
+static void put_placement(const struct shmt_placement *p, struct shmt_manifest *out) {
+    out->place_policy = p->policy;
+    out->place_private_local = p->private_local;
+    out->place_strategy = p->strategy;
+    out->place_parts = p->parts;
+    out->place_n_nodes = p->n_nodes;
+    out->place_page_bytes = p->page_bytes;
+    out->place_transparent = p->transparent;
+    memcpy(out->place_node, p->node, sizeof out->place_node);
+    memcpy(out->place_seat_node, p->seat_node, sizeof out->place_seat_node);
+}
+
+static void put_tables(const struct shmt_spec *spec, struct shmt_manifest *out) {
+    for (uint32_t t = 0; t < spec->n_tables; t++) {
+        struct shmt_manifest_table *table = &out->table[t];
+        memcpy(table->name, spec->table[t].name, sizeof table->name);
+        table->rows = spec->table[t].rows;
+        table->width = spec->table[t].width;
+        table->l2_rows = spec->l2_rows[t];
+    }
+}
+
 void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *out) {
-    const struct shmt_placement *p = &spec->placement;
     *out = (struct shmt_manifest){
         .n_seats = spec->n_seats,
         .n_guests = spec->n_guests,
@@ -58,24 +79,10 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .rate_warmup = spec->rate.warmup,
         .rate_epochs = spec->rate.epochs,
         .board_bytes = spec->board_bytes,
-        .place_policy = p->policy,
-        .place_private_local = p->private_local,
-        .place_strategy = p->strategy,
-        .place_parts = p->parts,
-        .place_n_nodes = p->n_nodes,
-        .place_page_bytes = p->page_bytes,
-        .place_transparent = p->transparent,
         .n_tables = spec->n_tables,
     };
-    memcpy(out->place_node, p->node, sizeof out->place_node);
-    memcpy(out->place_seat_node, p->seat_node, sizeof out->place_seat_node);
-    for (uint32_t t = 0; t < spec->n_tables; t++) {
-        struct shmt_manifest_table *table = &out->table[t];
-        memcpy(table->name, spec->table[t].name, sizeof table->name);
-        table->rows = spec->table[t].rows;
-        table->width = spec->table[t].width;
-        table->l2_rows = spec->l2_rows[t];
-    }
+    put_placement(&spec->placement, out);
+    put_tables(spec, out);
 }
 
 uint64_t shmt_manifest_sum(const struct shmt_manifest *manifest) {
