@@ -101,8 +101,8 @@ static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     *out = (struct shmtrain_fate){.clock = p->clock, .applied = (uint32_t)p->work.n};
     const uint64_t target = shmt_policy_wait_for(&store->spec.policy, p->clock);
     p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
-    shmt_shm_apply_share(p, p->slowest);
-    const int rc = wait_for_slowest(p, target);
+    int rc = shmt_shm_apply_share(p, p->slowest);
+    if (rc == 0) rc = wait_for_slowest(p, target);
     return rc < 0 ? rc : shmt_shm_apply_until(p, target);
 }
 

@@ -63,17 +63,18 @@ static inline bool shmt_shm_has_quorum(const struct shmt_store *store) { return 
 /* rounds.c */
 
 /* Finds what update `u` is made of: p->rounds->recipe. The caller has seen that it is fixed. False: all slices have had it by
- * now. */
+ * now, or the store is damaged. */
 bool shmt_shm_find_recipe(struct shmt_shm_seat *p, uint64_t u);
 
 /* slices.c */
 
 /* Returns when all slices have had the updates below `need`, which are fixed; applies what is missing where nobody else is at
- * it, and waits for those who are. 0 or _STOPPED. */
+ * it, and waits for those who are. 0; _STOPPED; _USAGE with a sentence in the seat: the store is damaged. */
 int shmt_shm_apply_until(struct shmt_shm_seat *p, uint64_t need);
 
-/* Brings my share of the slices to `most`, the number of updates that are fixed, where nobody is at them. Waits for nobody. */
-void shmt_shm_apply_share(struct shmt_shm_seat *p, uint64_t most);
+/* Brings my share of the slices to `most`, the number of updates that are fixed, where nobody is at them. Waits for nobody.
+ * Returns as shmt_shm_apply_until. */
+int shmt_shm_apply_share(struct shmt_shm_seat *p, uint64_t most);
 
 /* Updates that the first slice has had. */
 uint64_t shmt_shm_updates(const struct shmt_store *store);

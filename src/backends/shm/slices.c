@@ -37,6 +37,7 @@ static const float *sum_of_recipe(const struct shmt_shm_seat *p, uint64_t at, ui
 struct walk {
     struct shmt_shm_seat *p;
     uint64_t most;    /* so many updates each is to have had */
+    uint64_t to;      /* at the moment I bring them to this */
     uint32_t first;   /* the slice at which I begin */
     uint32_t n;       /* how many I look at */
     uint32_t missing; /* how many have not had them */
@@ -61,30 +62,69 @@ static void apply_one(struct walk *walk, uint32_t i) {
     if (i == 0) bump_relaxed(&p->slot->counters.updates, 1);
 }
 
-/* Applies to slice i what it has not had. False: it is somebody else's at the moment, who may leave it behind `most`. */
-static bool bring(struct walk *walk, uint32_t i) {
+/* What update u is made of cannot be told any more: by who has seen that all slices have had it. Else somebody has written
+ * into the store who should not. acquire: as below, behind that of the round, whose closer has seen them. */
+static int check_had(struct shmt_shm_seat *p, uint32_t i, uint64_t u) {
+    const uint64_t closed = shmt_shm_rounds_closed(p->store);
+    if (updates_of(load_acquire(&p->store->slice[i].word)) > u) return 0;
+    return shmt_fail(&p->seat.error, SHMTRAIN_E_USAGE,
+                     "the store is damaged: %llu updates are decided on, but part %u of the parameters has had only %llu",
+                     (unsigned long long)closed, i, (unsigned long long)u);
+}
+
+/* Applies to slice i what it has not had. 1; 0: it is somebody else's at the moment, who may leave it behind; _USAGE: the store
+ * is damaged. */
+static int bring(struct walk *walk, uint32_t i) {
     _Atomic uint64_t *lock = &walk->p->store->slice[i].word;
     /* acquire: the weights, and that who was at them has read the gradients; pairs with the release below */
-    for (uint64_t word = load_acquire(lock); updates_of(word) < walk->most; word = load_acquire(lock)) {
+    for (uint64_t word = load_acquire(lock); updates_of(word) < walk->to; word = load_acquire(lock)) {
         const uint64_t u = updates_of(word);
-        if (holder_of(word) != 0) return false;
-        if (!shmt_shm_find_recipe(walk->p, u)) continue;
-        if (!lock_acquire(lock, &word, word | (walk->p->seat.rank + 1))) continue;
+        if (holder_of(word) != 0) return 0;
+        const bool found = shmt_shm_find_recipe(walk->p, u);
+        const int rc = found ? 0 : check_had(walk->p, i, u);
+        if (rc < 0) return rc;
+        if (!found || !lock_acquire(lock, &word, word | (walk->p->seat.rank + 1))) continue;
         apply_one(walk, i);
         store_release(lock, (u + 1) << RANK_BITS);
     }
-    return true;
+    return 1;
 }
 
-static void go_over(struct walk *walk) {
+/* All slices of the walk to one update. A trace tells updates apart. */
+static int go_over_for_one(struct walk *walk) {
+    int rc = 1;
+    /* relaxed: a flag that carries nothing but itself. Looked at here, because in a damaged store there may be no end. */
+    if (load_relaxed(&walk->p->store->control->abort)) return SHMTRAIN_E_STOPPED;
     walk->missing = 0;
-    for (uint32_t k = 0; k < walk->n; k++)
-        if (!bring(walk, (walk->first + k) % walk->p->store->layout.n_slices)) walk->missing++;
-    if (!walk->applied) return;
-    shmt_shm_apply_ends(walk->p, &walk->times);
     walk->applied = false;
+    for (uint32_t k = 0; k < walk->n && rc >= 0; k++) {
+        rc = bring(walk, (walk->first + k) % walk->p->store->layout.n_slices);
+        walk->missing += rc == 0;
+    }
+    if (!walk->applied) return rc < 0 ? rc : 0;
+    shmt_shm_apply_ends(walk->p, &walk->times);
     walk->times = (struct shmt_shm_times){0};
     shmt_gates_nudge(&walk->p->clocks); /* those who waited for what I was at */
+    return rc < 0 ? rc : 0;
+}
+
+/* So many updates the slices of the walk have had at least. */
+static uint64_t least_of(const struct walk *walk) {
+    const struct shmt_store *store = walk->p->store;
+    uint64_t least = walk->most;
+    for (uint32_t k = 0; k < walk->n; k++) { /* acquire: as in `bring`, which is not called when nothing is missing */
+        const uint64_t word = load_acquire(&store->slice[(walk->first + k) % store->layout.n_slices].word);
+        least = shmt_min_u64(least, updates_of(word));
+    }
+    return least;
+}
+
+/* Update by update, so that each is looked up once. 0; _STOPPED; _USAGE. */
+static int go_over(struct walk *walk) {
+    int rc = 0;
+    walk->missing = 0;
+    for (walk->to = least_of(walk) + 1; walk->to <= walk->most && rc == 0; walk->to++) rc = go_over_for_one(walk);
+    return rc;
 }
 
 /* For shmt_gates_wait_until: there is a slice that I can take, or none is missing. acquire: as in `bring`. */
@@ -105,17 +145,18 @@ static int is_worth_a_walk(void *arg, uint32_t *for_whom_out) {
 int shmt_shm_apply_until(struct shmt_shm_seat *p, uint64_t need) {
     struct walk walk = walk_of(p, need);
     if (need <= p->rounds->applied) return 0;
-    for (go_over(&walk); walk.missing > 0; go_over(&walk)) {
+    int rc;
+    while ((rc = go_over(&walk)) == 0 && walk.missing > 0) {
         p->wait_ns = &p->slot->counters.wait_clock_ns;
         if (shmt_gates_wait_until(&p->clocks, is_worth_a_walk, &walk)) return SHMTRAIN_E_STOPPED;
     }
-    p->rounds->applied = need;
-    return 0;
+    if (rc == 0) p->rounds->applied = need;
+    return rc;
 }
 
-void shmt_shm_apply_share(struct shmt_shm_seat *p, uint64_t most) {
+int shmt_shm_apply_share(struct shmt_shm_seat *p, uint64_t most) {
     struct walk walk = walk_of(p, most);
     const uint64_t next = (uint64_t)walk.n * (p->seat.index + 1) / p->seat.n_present;
     walk.n = (uint32_t)next - walk.first;
-    if (most > p->rounds->applied) go_over(&walk);
+    return most > p->rounds->applied ? go_over(&walk) : 0;
 }
