@@ -209,10 +209,33 @@ static void a_run_that_was_stopped_is_marked(void **state) {
     destroy_comparison(c);
 }
 
+/* However many modes there are, and however long their names: no sentence ends in the middle of one. */
+static void sentences_of_many_long_names_are_whole(void **state) {
+    (void)state;
+    static const struct made FAR = {"far", {0.9, 0.8, 0.7, 0.6}, 1, 0, 0, NAN};
+    static char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
+    unsigned said = 0;
+    struct comparison *c = make_comparison();
+    while (c->n < COMPARE_MOST) {
+        add_made(c, &FAR);
+        memset(c->run[c->n - 1].name, 'x', 47);
+        snprintf(c->run[c->n - 1].name + 45, 3, "%02u", c->n);
+    }
+    compare_letter(c);
+    compare_work_out(c);
+    const unsigned n = compare_sentences(c, sentence);
+    for (unsigned i = 0; i < n; i++) {
+        assert_int_equal(sentence[i][strlen(sentence[i]) - 1], '.');
+        said += strstr(sentence[i], "Not reached by: ") && strstr(sentence[i], "xxx16.");
+    }
+    assert_int_equal(said, 1);
+    destroy_comparison(c);
+}
+
 /* Nothing is said that the figures do not say. */
 static void sentences_are_left_out_where_there_is_nothing_to_say(void **state) {
     (void)state;
-    char sentence[COMPARE_SENTENCES][400];
+    char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
     struct comparison *c = make_comparison();
     assert_int_equal(compare_sentences(c, sentence), 4);
     c->run[2].kept->report.dropped = 0;
@@ -268,6 +291,7 @@ int main(void) {
         cmocka_unit_test(no_line_of_the_table_is_longer_than_80_columns),
         cmocka_unit_test(who_does_not_come_to_the_target_has_a_dash),
         cmocka_unit_test(a_run_that_was_stopped_is_marked),
+        cmocka_unit_test(sentences_of_many_long_names_are_whole),
         cmocka_unit_test(sentences_are_left_out_where_there_is_nothing_to_say),
         cmocka_unit_test(json_has_each_report_and_when_it_came_to_the_target),
     };

@@ -93,7 +93,8 @@ const char *compare_why(const struct compare_run *run, char *out, size_t bytes);
 /* What the figures say, as sentences: what the target is, who was first, who waited, what was dropped. Returns how many; the
  * first one is about the target. */
 #define COMPARE_SENTENCES 4
-unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][400]);
+#define COMPARE_WORDS     4096 /* bytes of a sentence; as many as the names of all modes need, with as much beside each */
+unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][COMPARE_WORDS]);
 
 /* "validation loss", "train loss". */
 const char *compare_loss_name(const struct comparison *c);

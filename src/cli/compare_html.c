@@ -43,7 +43,7 @@ static void put_word(FILE *out, const char *word) {
 }
 
 static void put_top(const struct comparison *c, FILE *out) {
-    char sentence[COMPARE_SENTENCES][400];
+    char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
     const unsigned n = compare_sentences(c, sentence);
     fprintf(out, "<header>\n<h1>Consistency modes compared</h1>\n<p class=\"sub\">");
     for (unsigned i = 0; i < c->n; i++) {
@@ -113,7 +113,7 @@ static void put_row(const struct comparison *c, unsigned i, struct chart *chart)
 
 static void put_table(const struct comparison *c, struct chart *chart) {
     FILE *out = chart->out;
-    char sentence[COMPARE_SENTENCES][400];
+    char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
     const unsigned n = compare_sentences(c, sentence);
     fprintf(out, "<section>\n<h2>What each mode cost and gave</h2>\n<table class=\"wide\">\n<caption>");
     if (n > 0) markup_text(out, sentence[0]);

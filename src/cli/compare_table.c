@@ -184,7 +184,7 @@ static void say_drops(const struct comparison *c, char *out, size_t bytes) {
         100 * run->kept->report.wait_fraction, 100 * compare_dropped(&run->kept->report));
 }
 
-unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][400]) {
+unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][COMPARE_WORDS]) {
     static void (*const SAY[])(const struct comparison *c, char *out, size_t bytes) = {say_target, say_fastest, say_waits,
                                                                                        say_drops};
     unsigned n = 0;
@@ -256,7 +256,7 @@ static bool any_stopped(const struct comparison *c) {
 }
 
 void compare_put_table(const struct comparison *c, FILE *out) {
-    char sentence[COMPARE_SENTENCES][400];
+    char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
     const unsigned n = compare_sentences(c, sentence);
     const int names = width_of_names(c);
     put_heading(c, names, out);
