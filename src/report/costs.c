@@ -41,7 +41,7 @@ static void add_waiting(char *out, size_t bytes, const struct shmtrain_report *r
     add_share(out, bytes, "waiting", r->wait_fraction);
     shmt_add(out, bytes, "the workers' time");
     if (named) shmt_add(out, bytes, ", mostly for worker %" PRIu32, r->waits_mostly_for);
-    if (r->wait_epoch_fraction > 0)
+    if (r->wait_epoch_fraction >= 0.0005) /* else it would be 0.0 % */
         shmt_add(out, bytes, "%s and %.1f %% at the ends of epochs", named ? ",\n           " : ",",
                  100 * r->wait_epoch_fraction);
     shmt_add(out, bytes, "\n");
