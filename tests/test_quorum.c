@@ -1,5 +1,5 @@
-/* A quorum in the shm backend: how many gradients an update waits for, who is late, and what becomes of it. That nothing is lost
- * or doubled whoever is late is in test_rounds.c. */
+/* A quorum in the shm backend: how many gradients an update waits for, who is late, and what becomes of it. That nothing is
+ * lost or doubled whoever is late is in test_rounds.c. */
 #include "rounds_help.h"
 
 /* So many gradients are enough, whoever has none left: each seat gets its share of the items one by one, so that in the end

@@ -48,9 +48,9 @@ struct shmtrain_work {
 
 /* What became of what I pushed in the clock that shmtrain_clock has just ended. */
 struct shmtrain_fate {
-    /* A number that never falls. `sync`: batches that are applied. With replicas: clocks that I have completed. Other live modes,
-     * and `aggregate` with staleness: the same, but when an epoch ends everybody's becomes the largest of all. With a quorum:
-     * updates that are decided on, whoever's gradients they consist of. */
+    /* A number that never falls. `sync`: batches that are applied. With replicas: clocks that I have completed. Other live
+     * modes, and `aggregate` with staleness: the same, but when an epoch ends everybody's becomes the largest of all. With a
+     * quorum: updates that are decided on, whoever's gradients they consist of. */
     uint64_t clock;
     uint32_t applied, dropped, folded; /* examples: in time; too late, thrown away; too late, in a later update */
 };

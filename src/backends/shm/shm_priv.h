@@ -43,9 +43,9 @@ struct shmt_shm_memory {
     uint8_t *touched; /* the map of a gradient buffer; NULL: none is kept */
 };
 
-/* What one family of policies does where they differ: dealing work, taking pushes, bringing them to the parameters. One constant
- * table for each, at the end of the file that is named after it. Entries may be NULL where nothing is to be done, but for claim,
- * publish and memory. All are called by the seat's owner; "may wait" as in ps/backend_ops.h. */
+/* What one family of policies does where they differ: dealing work, taking pushes, bringing them to the parameters. One
+ * constant table for each, at the end of the file that is named after it. Entries may be NULL where nothing is to be done, but
+ * for claim, publish and memory. All are called by the seat's owner; "may wait" as in ps/backend_ops.h. */
 struct shmt_shm_engine {
     int (*enter)(struct shmt_shm_seat *p); /* sentence in the seat */
     void (*leave)(struct shmt_shm_seat *p);
@@ -103,15 +103,15 @@ struct shmt_shm_seat {
 static inline struct shmt_shm_seat *shmt_shm_seat_of(struct shmt_seat *seat) { return (struct shmt_shm_seat *)(void *)seat; }
 static inline bool shmt_shm_is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
 
-/* What the seat's word says at the moment. It changes between two epochs; in the live modes with one copy also when a guest dies,
- * anywhere else a guest's death ends the run. acquire: what a guest's owner or the chief wrote before it was counted in is
- * there; pairs with their releases. */
+/* What the seat's word says at the moment. It changes between two epochs; in the live modes with one copy also when a guest
+ * dies, anywhere else a guest's death ends the run. acquire: what a guest's owner or the chief wrote before it was counted in
+ * is there; pairs with their releases. */
 static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t seat) {
     return load_acquire(&store->slot[seat].alive) != 0;
 }
 
-/* Takes part in this epoch, as I found when it began: whatever becomes of the words of the store, all that I count and divide by
- * is of one look. */
+/* Takes part in this epoch, as I found when it began: whatever becomes of the words of the store, all that I count and divide
+ * by is of one look. */
 static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t seat) {
     return p->present[seat / 64] >> seat % 64 & 1;
 }
