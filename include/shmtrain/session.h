@@ -38,8 +38,7 @@ typedef struct shmtrain_session shmtrain_session;
  * use places as example numbers; shmtrain_order gives the shuffled example at each place. */
 struct shmtrain_work {
     uint64_t first, n;
-    uint64_t
-        step; /* number of this step: of the batch in `sync`, else of the item; from 0, over all epochs */
+    uint64_t step;  /* number of this step: of the batch in `sync`, else of the item; from 0, over all epochs */
     uint32_t chunk; /* which part of the batch (`sync`), else 0 */
     uint32_t epoch; /* from 0 */
     uint32_t life;  /* how often this worker had to be started again */
