@@ -129,7 +129,6 @@ static void a_stopped_run_still_reports_in_json(void **state) {
     json_decref(o);
 }
 
-/* In sync mode all wait for the worker that is held, so the first signal cannot end the run. */
 /* Whenever it comes: killed by it, before the program answers signals, or ended well. A signal that is lost lets it run on,
  * beyond the time that a test has. */
 static void a_signal_is_not_lost_at_any_moment_of_the_start(void **state) {
@@ -144,17 +143,50 @@ static void a_signal_is_not_lost_at_any_moment_of_the_start(void **state) {
     }
 }
 
+/* In sync mode all wait for the worker that is held, so the first signal cannot end the run. */
 static void a_second_signal_ends_it_at_once(void **state) {
     (void)state;
     struct program *p = start_training("sync", "second.model");
     send_to(program_worker(p, 1), SIGSTOP);
     send_to(p->pid, SIGINT);
     program_wait_for(p, ERR, "once more stops at once");
+    usleep(1000000); /* a user's impatience */
     send_to(p->pid, SIGINT);
     program_assert_gone_within(p, MOST_SECONDS);
     assert_int_equal(p->status, 130);
     assert_null(strstr(p->text[OUT], "stopped: "));
     assert_int_not_equal(access("second.model", F_OK), 0);
+    assert_non_null(strstr(p->text[ERR], "\nshmtrain: stopped at once: second.model is not saved\n"));
+}
+
+static void a_hard_stop_names_all_files_that_are_not_saved(void **state) {
+    (void)state;
+    struct program *p =
+        START("-w", "2", "--mode", "sync", ENDLESS, "-o", "hard.model", "--trace", "hard.json", "--slow", "1:+1ms", DATA);
+    program_wait_for_epoch(p);
+    send_to(program_worker(p, 1), SIGSTOP);
+    send_to(p->pid, SIGTERM);
+    program_wait_for(p, ERR, "once more stops at once");
+    usleep(1000000);
+    send_to(p->pid, SIGTERM);
+    program_assert_gone_within(p, MOST_SECONDS);
+    assert_int_equal(p->status, 143);
+    assert_non_null(strstr(p->text[ERR], "\nshmtrain: stopped at once: hard.model and hard.json are not saved\n"));
+}
+
+/* As timeout(1) does: the child, then its group. A worker that is held for so long makes sure that the run is not over before
+ * the second one comes. */
+static void two_signals_right_after_another_are_one(void **state) {
+    (void)state;
+    struct program *p = start_training("sync", "twice.model");
+    const pid_t held = program_worker(p, 1);
+    send_to(held, SIGSTOP);
+    send_to(p->pid, SIGINT);
+    usleep(10000);
+    send_to(-p->pid, SIGINT);
+    program_wait_for(p, ERR, "once more stops at once");
+    send_to(held, SIGCONT);
+    assert_ended_well(p, 130, "twice.model");
 }
 
 /* Loading has several passes, with workers of their own, and the short ones may end before they are held. A worker that is held
@@ -382,6 +414,8 @@ int main(void) {
         PROGRAM_TEST(a_stopped_run_still_reports_in_json),
         PROGRAM_TEST(a_signal_is_not_lost_at_any_moment_of_the_start),
         PROGRAM_TEST(a_second_signal_ends_it_at_once),
+        PROGRAM_TEST(a_hard_stop_names_all_files_that_are_not_saved),
+        PROGRAM_TEST(two_signals_right_after_another_are_one),
         PROGRAM_TEST(a_signal_during_loading_ends_it_with_nothing_saved),
         PROGRAM_TEST(a_killed_worker_ends_the_run_in_each_mode_and_is_named),
         PROGRAM_TEST(a_killed_worker_with_threads_ends_the_run),

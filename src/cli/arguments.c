@@ -289,3 +289,13 @@ int arguments_configure(const struct arguments *a, struct shmtrain_store *store)
     for (int i = 0; i < a->n_options && rc == 0; i++) rc = shmtrain_store_set(store, a->option[i].name, a->option[i].value);
     return rc;
 }
+
+const char *arguments_value(const struct arguments *a, const char *name) {
+    const struct shmtrain_option *o;
+    const char *value = NULL;
+    for (size_t i = 0; (o = shmtrain_option_at(i)); i++)
+        if (strcmp(o->name, name) == 0) value = getenv(o->environment);
+    for (int i = 0; i < a->n_options; i++)
+        if (strcmp(a->option[i].name, name) == 0) value = a->option[i].value;
+    return value && value[0] != '\0' ? value : NULL;
+}

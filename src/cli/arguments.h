@@ -36,6 +36,9 @@ int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct 
  * shmtrain_store_set. */
 int arguments_configure(const struct arguments *a, struct shmtrain_store *store);
 
+/* What the run's option `name` was given, by the command line or else its variable; NULL: nothing. */
+const char *arguments_value(const struct arguments *a, const char *name);
+
 /* The program's own option number i, NULL behind the last. */
 const struct shmtrain_option *arguments_option_at(size_t i);
 

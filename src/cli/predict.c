@@ -71,6 +71,7 @@ static int write_line(void *arg, uint64_t example, float label, const float *out
 static int close_lines(struct lines *lines) {
     if (!lines->path) return talk_close_output();
     if (output_close(&lines->out, lines->why == 0) < 0 && lines->why == 0) lines->why = errno;
+    talk_will_save(NULL, NULL);
     if (lines->why == 0) return 0;
     fprintf(stderr, "shmtrain: cannot write the predictions to %s: %s\n", lines->path, strerror(lines->why));
     return 1;
@@ -80,6 +81,7 @@ int predict_run(struct shmtrain_store *store, const struct arguments *a) {
     struct lines lines = {.path = a->output, .outputs = a->scores || a->probabilities};
     if (a->scores && a->probabilities) return talk_refuse("take --scores or --probabilities, not both");
     int status = output_check(store, "--output", a->output, a->operand[0], a->operand[1]);
+    talk_will_save(a->output, NULL);
     if (status == 0) status = load(store, a);
     if (status != 0) return status;
     const int rc = shmtrain_store_predict(store, a->operand[1], a->probabilities, write_line, &lines);

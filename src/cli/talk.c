@@ -3,27 +3,59 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/display.h"
 #include "cli/output.h"
 
+#define SAME_NS 500000000 /* signals within this time say one thing: timeout(1) tells its child, and then the child's group */
+
 static struct shmtrain_store *volatile running;
 static volatile sig_atomic_t caught;
+static int64_t caught_ns; /* the handler's own */
+
+/* What a program that stops at once says of files; the handler reads it where there are bytes. */
+static char lost[640];
+static volatile sig_atomic_t lost_bytes;
+
+void talk_will_save(const char *file, const char *other) {
+    const bool both = file && other;
+    lost_bytes = 0;
+    if (!file && !other) return;
+    const int n = snprintf(lost, sizeof lost, "shmtrain: stopped at once: %.256s%s%.256s %s not saved\n", file ? file : "",
+                           both ? " and " : "", other ? other : "", both ? "are" : "is");
+    lost_bytes = n < (int)sizeof lost ? n : (int)sizeof lost - 1;
+}
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void say_in_handler(const char *line, size_t bytes) {
+    if (write(STDERR_FILENO, line, bytes) < 0) return; /* nobody to tell */
+}
 
 static void on_signal(int number) {
-    static const char LINE[] = "shmtrain: stopping; once more stops at once\n";
-    display_clear_in_handler();
+    static const char LINE[] = "shmtrain: stopping; once more stops at once\n", LOST[] = "shmtrain: stopped at once\n";
     if (caught && number == SIGHUP) return; /* a closed terminal and its shell may both say it: nobody is impatient */
+    if (caught && now_ns() - caught_ns < SAME_NS) return;
+    display_clear_in_handler();
     if (caught) {
         output_discard_in_handler();
+        say_in_handler(lost_bytes > 0 ? lost : LOST, lost_bytes > 0 ? (size_t)lost_bytes : sizeof LOST - 1);
         _exit(128 + number);
     }
+    caught_ns = now_ns();
     caught = number;
     if (!running) return;
     shmtrain_store_stop(running);
-    if (write(STDERR_FILENO, LINE, sizeof LINE - 1) < 0) return; /* nobody to tell */
+    say_in_handler(LINE, sizeof LINE - 1);
 }
 
 void talk_catch_signals(struct shmtrain_store *store) {
@@ -31,6 +63,9 @@ void talk_catch_signals(struct shmtrain_store *store) {
     struct sigaction before;
     running = store;
     sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT); /* one at a time */
+    sigaddset(&action.sa_mask, SIGTERM);
+    sigaddset(&action.sa_mask, SIGHUP);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup wants it */

@@ -17,9 +17,13 @@ void talk_note(void *arg, const char *line);
 int talk_close_output(void);
 
 /* From now on the first SIGINT, SIGTERM or SIGHUP (a closed terminal; not where it is ignored, as under nohup) stops the store
- * at a consistent point, a further SIGINT or SIGTERM ends the program at once. NULL: there is nothing to stop, talk_caught says
- * it. */
+ * at a consistent point, a further SIGINT or SIGTERM ends the program at once; but what comes within half a second of the first
+ * is the same one, said twice. NULL: there is nothing to stop, talk_caught says it. */
 void talk_catch_signals(struct shmtrain_store *store);
+
+/* Files that are still to be written: a program that is ended at once names them. NULL: none. */
+void talk_will_save(const char *file, const char *other);
+
 int talk_caught(void); /* the signal that came; 0: none */
 
 /* The exit status of a command that would end with `status`: a signal that came counts more. */
