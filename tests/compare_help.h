@@ -28,7 +28,10 @@ struct made {
 
 static inline struct shmtrain_report made_report(const struct made *m, struct shmtrain_epoch *epoch,
                                                  struct shmtrain_worker_report *worker, struct shmtrain_delays *bucket) {
-    struct shmtrain_report r = {.mode = m->name,
+    static char mode[48]; /* the report has it without its number */
+    snprintf(mode, sizeof mode, "%.*s", (int)strcspn(m->name, ":"), m->name);
+    const unsigned long number = strchr(m->name, ':') ? strtoul(strchr(m->name, ':') + 1, NULL, 10) : MADE_WORKERS;
+    struct shmtrain_report r = {.mode = mode,
                                 .write = "racy",
                                 .backend = "shm",
                                 .model = "logistic",
@@ -41,8 +44,8 @@ static inline struct shmtrain_report made_report(const struct made *m, struct sh
                                 .slow = "3:5x",
                                 .numa = "off",
                                 .blas = "",
-                                .staleness = UINT64_MAX,
-                                .quorum = MADE_WORKERS,
+                                .staleness = strcmp(mode, "ssp") == 0 ? number : UINT64_MAX,
+                                .quorum = strcmp(mode, "backup") == 0 ? (uint32_t)number : MADE_WORKERS,
                                 .n_replicas = 1,
                                 .workers = MADE_WORKERS,
                                 .threads = 1,
@@ -101,7 +104,8 @@ static inline void add_made(struct comparison *c, const struct made *m) {
     struct shmtrain_delays bucket[2];
     const struct shmtrain_report r = made_report(m, epoch, worker, bucket);
     struct compare_run *run = &c->run[c->n++];
-    snprintf(run->name, sizeof run->name, "%s", m->name);
+    snprintf(run->mode, sizeof run->mode, "%s", m->name);
+    compare_name(c);
     run->tried = true;
     run->kept = kept_create(&r); /* a copy: the arrays go */
     assert_non_null(run->kept);
@@ -109,7 +113,8 @@ static inline void add_made(struct comparison *c, const struct made *m) {
 
 static inline void add_refused(struct comparison *c, const char *name, int status, const char *why) {
     struct compare_run *run = &c->run[c->n++];
-    snprintf(run->name, sizeof run->name, "%s", name);
+    snprintf(run->mode, sizeof run->mode, "%s", name);
+    compare_name(c);
     snprintf(run->why, sizeof run->why, "%s", why);
     run->status = status;
     run->tried = why[0] != '\0';

@@ -13,7 +13,7 @@ static void assert_says(const char *text, const char *words) {
 
 /* ---- figures ---- */
 
-static void the_target_is_one_percent_above_the_lowest_final_loss(void **state) {
+static void the_target_is_one_percent_above_the_lowest_loss(void **state) {
     (void)state;
     struct comparison *c = make_comparison();
     NEAR(c->target, 0.32 * 1.01);
@@ -25,6 +25,88 @@ static void the_target_is_one_percent_above_the_lowest_final_loss(void **state) 
     c->target = 0.4;
     compare_work_out(c);
     NEAR(c->target, 0.4);
+    destroy_comparison(c);
+}
+
+/* Nobody would train for the loss at its end, which each run has passed long before. */
+static void of_runs_that_overfit_the_best_epoch_counts(void **state) {
+    (void)state;
+    static const struct made OVERFIT = {"local:4", {0.40, 0.30, 0.35, 0.5}, 1, 0, 0, 0};
+    struct comparison *c = make_comparison();
+    add_made(c, &OVERFIT);
+    c->run[4].kept->report.merge_every = 4;
+    compare_letter(c);
+    compare_work_out(c);
+    NEAR(c->target, 0.30 * 1.01);
+    assert_int_equal(c->best, 4);
+    NEAR(c->run[4].final_loss, 0.5);
+    NEAR(c->run[4].lowest_loss, 0.30);
+    NEAR(c->run[4].lowest_at, 2);
+    NEAR(c->run[4].to_target_epochs, 1 + 0.097 / 0.1);
+    assert_true(compare_got_worse(&c->run[4]));
+    assert_false(compare_got_worse(&c->run[1]));
+    char *text = text_of(compare_put_table, c);
+    assert_says(text, "1 % above the lowest of any epoch (local:4)");
+    assert_says(text, "\nThe final loss is over 1 % above the best of the same run: local:4 (0.30000,\nepoch 2).\n");
+    assert_says(text, "0.50000\n");
+    free(text);
+    destroy_comparison(c);
+}
+
+static void a_mode_that_is_asked_for_again_has_a_name_of_its_own(void **state) {
+    (void)state;
+    struct comparison *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    add_refused(c, "async", 0, "");
+    add_refused(c, "sync", 0, "");
+    add_refused(c, "async", 0, "");
+    add_refused(c, "async", 0, "");
+    assert_string_equal(c->run[0].name, "async");
+    assert_string_equal(c->run[1].name, "sync");
+    assert_string_equal(c->run[2].name, "async (2)");
+    assert_string_equal(c->run[3].name, "async (3)");
+    assert_string_equal(c->run[3].mode, "async");
+    free(c);
+}
+
+static void what_ran_in_place_of_a_mode_is_said(void **state) {
+    (void)state;
+    char instead[96];
+    struct comparison *c = make_comparison();
+    for (unsigned i = 0; i < c->n; i++) assert_string_equal(compare_instead(&c->run[i], instead), "");
+    c->run[1].kept->report.mode = "locked, staleness 0";
+    c->run[2].kept->report.quorum = 2;
+    snprintf(c->replacing, sizeof c->replacing, "--write locked");
+    char *text = text_of(compare_put_table, c);
+    assert_says(text,
+                "\nHere \"sync\" is locked, staleness 0; \"backup:3\" is backup:2: an option counts\n"
+                "more than what a mode says (--write locked).\n");
+    free(text);
+    destroy_comparison(c);
+}
+
+static void waits_and_drops_of_one_run_are_one_sentence(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    c->run[2].kept->report.wait_fraction = 0.82;
+    c->run[2].kept->report.waits_mostly_for = 3;
+    char *text = text_of(compare_put_table, c);
+    assert_says(text, "reached by: async, backup:3.\nbackup:3 waited 82 % of the time, mostly for worker 3, and dropped");
+    free(text);
+    destroy_comparison(c);
+}
+
+static void times_that_are_mostly_noise_are_called_so(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    c->run[0].kept->report.train_seconds = 0.0234;
+    char *text = text_of(compare_put_table, c);
+    assert_says(text, "\nasync trained for 0.023 s in all: times so short are mostly noise; ");
+    free(text);
+    c->run[0].kept->report.train_seconds = 0.2;
+    text = text_of(compare_put_table, c);
+    assert_null(strstr(text, "noise"));
+    free(text);
     destroy_comparison(c);
 }
 
@@ -109,10 +191,10 @@ static void the_table_is_as_it_should_be(void **state) {
                         "            which have no bound when they are of different moments; take --write\n"
                         "            racy or locked\n"
                         "\n"
-                        "Target: validation loss 0.32320, 1 % above the lowest final one (sync); linear\n"
-                        "between two epochs, not before the first. Seconds are of training, without\n"
-                        "loading and evaluation. Delay: mean, in clocks (updates of one work item).\n"
-                        "Waiting: within epochs; at their ends all meet in every mode.\n"
+                        "Target: validation loss 0.32320, 1 % above the lowest of any epoch (sync);\n"
+                        "linear between two epochs, not before the first. Seconds are of training,\n"
+                        "without loading and evaluation. Delay: mean, in clocks (updates of one work\n"
+                        "item). Waiting: within epochs; at their ends all meet in every mode.\n"
                         "Fastest to 0.32320: sync, in 5.360 s, and with the fewest epochs (2.68). Not\n"
                         "reached by: async, backup:3.\n"
                         "sync waited 58 % of the time, mostly for worker 3.\n"
@@ -148,7 +230,13 @@ static void small_numbers_are_shown(void **state) {
     compare_work_out(c);
     assert_string_equal(compare_cell(c, &c->run[0], 7, cell), "1.000e-09");
     assert_string_equal(compare_cell(c, &c->run[0], 1, cell), "4e-06");
-    assert_string_equal(compare_cell(c, &c->run[0], 4, cell), "0.001");
+    assert_string_equal(compare_cell(c, &c->run[0], 4, cell), "<0.1");
+    c->run[0].kept->report.delay.clocks = 2e-5;
+    assert_string_equal(compare_cell(c, &c->run[0], 4, cell), "<0.1");
+    c->run[0].kept->report.delay.clocks = 0;
+    assert_string_equal(compare_cell(c, &c->run[0], 4, cell), "0.0");
+    c->run[0].kept->report.delay.clocks = 137.44;
+    assert_string_equal(compare_cell(c, &c->run[0], 4, cell), "137.4");
     destroy_comparison(c);
 }
 
@@ -280,7 +368,12 @@ static void json_has_each_report_and_when_it_came_to_the_target(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_target_is_one_percent_above_the_lowest_final_loss),
+        cmocka_unit_test(the_target_is_one_percent_above_the_lowest_loss),
+        cmocka_unit_test(of_runs_that_overfit_the_best_epoch_counts),
+        cmocka_unit_test(a_mode_that_is_asked_for_again_has_a_name_of_its_own),
+        cmocka_unit_test(what_ran_in_place_of_a_mode_is_said),
+        cmocka_unit_test(waits_and_drops_of_one_run_are_one_sentence),
+        cmocka_unit_test(times_that_are_mostly_noise_are_called_so),
         cmocka_unit_test(when_a_run_comes_to_the_target_is_interpolated),
         cmocka_unit_test(without_validation_the_training_losses_count),
         cmocka_unit_test(an_epoch_that_was_stopped_counts_as_far_as_it_came),

@@ -151,7 +151,7 @@ static void the_page_has_what_the_reports_say(void **state) {
         }
     }
     assert_says(page, "refused: adam cannot be written atomically");
-    assert_says(page, "1 % above the lowest final one (sync)");
+    assert_says(page, "1 % above the lowest of any epoch (sync)");
     assert_says(page, "sync waited 58 % of the time, mostly for worker 3.");
     assert_says(page, "Slowed down</dt><dd>3:5x");
     assert_says(page, "a9a: 1000 examples, 123 features, 9000 nonzeros");

@@ -105,6 +105,48 @@ static void the_environment_counts_as_in_training_but_for_the_mode(void **state)
     program_assert_status(p, 2);
 }
 
+static int limit_steps(void) { return setenv("SHMTRAIN_STEPS", "9", 1); }
+
+static void a_limit_of_steps_would_give_modes_different_budgets(void **state) {
+    (void)state;
+    struct program *p = RUN_IN(limit_steps, "compare", "-w", "1", "--modes", "async", DATA);
+    program_assert_refused(p, 2, "SHMTRAIN_STEPS=9: compare does not use it: a step is a work item in one mode");
+    p = RUN("help", "compare");
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[OUT], "--steps"));
+}
+
+static int bound_staleness(void) { return setenv("SHMTRAIN_STALENESS", "3", 1); }
+
+/* The name of a row is what was asked for; what an axis made of it is another thing. */
+static void a_mode_that_an_option_has_changed_is_not_passed_off_as_itself(void **state) {
+    (void)state;
+#define SHORT "compare", "-w", "2", "-e", "1"
+    struct program *p = RUN(SHORT, "--modes", "async,sync", "--write", "locked", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "\"sync\" is locked, staleness 0");
+    assert_says(p->text[OUT], "(--write locked).");
+    p = RUN_IN(bound_staleness, SHORT, "--modes", "sync,ssp:4", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "Here \"sync\" is ");
+    assert_says(p->text[OUT], "\"ssp:4\" is ssp:3");
+    p = RUN(SHORT, "--modes", "local:4", "--replicas", "one", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "Here \"local:4\" is ");
+    p = RUN(SHORT, "--modes", "async,sync,ssp:4,backup:1,backup,local:4,local,node", DATA);
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[OUT], "Here \""));
+}
+
+static void the_same_mode_twice_has_two_names(void **state) {
+    (void)state;
+    struct program *p = RUN(SHORT, "--modes", "sync,sync", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "\ns sync ");
+    assert_says(p->text[OUT], "\ny sync (2) ");
+    assert_says(p->text[ERR], "2 of 2, sync (2): 1 epoch in ");
+}
+
 /* ---- the page ---- */
 
 static char *contents_of(const char *name) {
@@ -158,10 +200,13 @@ static void bad_lists_and_targets_are_answered_in_one_line(void **state) {
         {2, "--modes async,: there is no mode \"\"", {"compare", "--modes", "async,"}},
         {2, "--modes ssp:x: mode ssp:x: the number is a staleness bound", {"compare", "--modes", "ssp:x"}},
         {2, "--modes \"\": expected LIST", {"compare", "--modes", ""}},
-        {2, "--target low: expected a loss, as in 0.35, or auto", {"compare", "--target", "low"}},
+        {2, "--target low: expected a loss above 0, as in 0.35", {"compare", "--target", "low"}},
         {2, "--target 0.3x: expected a loss", {"compare", "--target", "0.3x"}},
+        {2, "--target -1: expected a loss above 0", {"compare", "--target", "-1"}},
+        {2, "--target 0: expected a loss above 0", {"compare", "--target", "0"}},
         {2, "--progress loudly: expected one of auto|bar|plain|none", {"compare", "--progress", "loudly"}},
-        {2, "compare does not use --mode: shmtrain help compare", {"compare", "--mode", "sync"}},
+        {2, "compare does not use --mode: name modes by --modes, as in --modes async,sync", {"compare", "--mode", "sync"}},
+        {2, "compare does not use --steps: a step is a work item in one mode and a batch", {"compare", "--steps", "9"}},
         {2, "compare does not use --name", {"compare", "--name", "x"}},
         {2, "compare does not use --trace", {"compare", "--trace", "x"}},
         {2, "compare does not use --output", {"compare", "-o", "x"}},
@@ -202,11 +247,7 @@ static void what_no_mode_can_do_is_said_once(void **state) {
 
 static void a_signal_ends_the_mode_and_what_there_is_is_printed(void **state) {
     (void)state;
-    struct program *p = START("compare", "-w", "2", "-e", "1000000", "--modes", "sync,async,ssp:4", "--steps", "200", DATA);
-    program_finish(p); /* a limit of steps is no signal: all of them run */
-    program_assert_status(p, 0);
-    assert_int_equal(count(p->text[OUT], " *\n"), 3);
-    p = START("compare", "-w", "2", "-e", "1000000", "--modes", "async,sync", "--progress", "plain", DATA);
+    struct program *p = START("compare", "-w", "2", "-e", "1000000", "--modes", "async,sync", "--progress", "plain", DATA);
     (void)program_worker(p, 0);
     usleep(500000);
     kill(p->pid, SIGINT);
@@ -286,6 +327,9 @@ int main(void) {
         PROGRAM_TEST(in_a_utf8_locale_the_axes_are_drawn_as_lines),
         PROGRAM_TEST(json_has_the_runs_as_train_gives_them),
         PROGRAM_TEST(the_environment_counts_as_in_training_but_for_the_mode),
+        PROGRAM_TEST(a_limit_of_steps_would_give_modes_different_budgets),
+        PROGRAM_TEST(a_mode_that_an_option_has_changed_is_not_passed_off_as_itself),
+        PROGRAM_TEST(the_same_mode_twice_has_two_names),
         PROGRAM_TEST(html_writes_a_page_and_replaces_it_as_a_whole),
         PROGRAM_TEST(a_page_that_cannot_be_written_is_refused_before_anything_runs),
         PROGRAM_TEST(bad_lists_and_targets_are_answered_in_one_line),

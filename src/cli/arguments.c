@@ -27,7 +27,7 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"scores", 0, NULL, "", "", PROGRAM, "predict: the model's outputs, too"},
     {"probabilities", 0, NULL, "", "", PROGRAM, "predict: the labels' probabilities, too"},
     {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare: the modes, with commas between"},
-    {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the best final one"},
+    {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the best of any run"},
     {"html", 0, "FILE", "", "", PROGRAM, "compare: also write a page with table and plots to FILE"},
     {"force", 0, NULL, "", "", PROGRAM, "rm: also a store that is in use"},
     {"help", 'h', NULL, "", "", PROGRAM, "this text, or that of a command"},
@@ -233,7 +233,10 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
         take_own(given->value - OWN, NULL, out);
         return 0;
     }
-    if (!command_takes(out->command, o->name, is_own))
+    const char *instead = command_instead(out->command, o->name);
+    const bool taken_by_it = command_takes(out->command, o->name, is_own);
+    if (!taken_by_it && instead) return talk_refuse("%s does not use --%s: %s", out->command->name, o->name, instead);
+    if (!taken_by_it)
         return talk_refuse("%s does not use --%s: shmtrain help %s lists what it does", out->command->name, o->name,
                            out->command->name);
     if (is_own) {

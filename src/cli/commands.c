@@ -5,8 +5,8 @@
 
 #include "cli/near.h"
 
-#define NOT_COMPARED "-mode -name -guests -metrics -trace "     /* of one run: several would take turns at them */
-#define SCORING      "workers threads seed backend spawn bind " /* what scoring with a model goes by */
+#define NOT_COMPARED "-mode -name -guests -metrics -trace -steps " /* of one run: several would take turns at them */
+#define SCORING      "workers threads seed backend spawn bind "    /* what scoring with a model goes by */
 
 static const struct command COMMANDS[] = {
     {"train", "[DATA]", "train a model (the default: \"train\" may be left out)",
@@ -73,6 +73,18 @@ int command_takes(const struct command *command, const char *option, int is_own)
         at += word;
     }
     return 0;
+}
+
+const char *command_instead(const struct command *command, const char *option) {
+    static const struct {
+        const char *command, *option, *words;
+    } INSTEAD[] = {
+        {"compare", "mode", "name modes by --modes, as in --modes async,sync"},
+        {"compare", "steps", "a step is a work item in one mode and a batch in another; give all the same --epochs"},
+    };
+    for (size_t i = 0; i < sizeof INSTEAD / sizeof *INSTEAD; i++)
+        if (strcmp(INSTEAD[i].command, command->name) == 0 && strcmp(INSTEAD[i].option, option) == 0) return INSTEAD[i].words;
+    return NULL;
 }
 
 const char *command_near(const char *word) {

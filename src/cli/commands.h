@@ -26,6 +26,9 @@ const struct command *command_named(const char *name); /* NULL: there is none */
 /* Whether the command takes this option; is_own: it is one of the program's, not of the library's. */
 int command_takes(const struct command *command, const char *option, int is_own);
 
+/* What to take in place of an option that the command does not take, in words; NULL: there is nothing like it. */
+const char *command_instead(const struct command *command, const char *option);
+
 /* The command that may have been meant by a word; NULL: none comes near. */
 const char *command_near(const char *word);
 

@@ -27,11 +27,11 @@
 static int add_mode(struct comparison *c, struct shmtrain_store *store, const char *list, const char *name, size_t n) {
     struct compare_run *run = &c->run[c->n];
     if (c->n == COMPARE_MOST) return talk_refuse("--modes %s: at most %d modes are compared", list, COMPARE_MOST);
-    if (n >= sizeof run->name) return talk_refuse("--modes %.60s...: a mode's name is shorter", list);
-    snprintf(run->name, sizeof run->name, "%.*s", (int)n, name);
-    if (shmtrain_store_set(store, "mode", run->name) < 0)
+    if (n >= sizeof run->mode) return talk_refuse("--modes %.60s...: a mode's name is shorter", list);
+    snprintf(run->mode, sizeof run->mode, "%.*s", (int)n, name);
+    if (shmtrain_store_set(store, "mode", run->mode) < 0)
         return talk_refuse("--modes %s: %s", list, shmtrain_store_message(store));
-    run->to_target_s = run->to_target_epochs = run->final_loss = NAN;
+    run->to_target_s = run->to_target_epochs = run->final_loss = run->lowest_loss = run->lowest_at = NAN;
     c->n++;
     return 0;
 }
@@ -53,17 +53,38 @@ static int take_target(struct comparison *c, const char *target) {
     if (!target || strcmp(target, "auto") == 0) return 0;
     c->target = strtod(target, &end);
     c->target_is_given = true;
-    if (end != target && *end == '\0' && isfinite(c->target)) return 0;
-    return talk_refuse("--target %s: expected a loss, as in 0.35, or auto", target);
+    if (end != target && *end == '\0' && isfinite(c->target) && c->target > 0) return 0;
+    return talk_refuse("--target %s: expected a loss above 0, as in 0.35, or auto", target);
+}
+
+/* A step is an item in some modes and a batch in others. The command line's is refused before (commands.c). */
+static int refuse_steps(const struct arguments *a) {
+    const char *steps = arguments_value(a, "steps");
+    if (!steps || strcmp(steps, "all") == 0) return 0;
+    return talk_refuse("SHMTRAIN_STEPS=%s: compare does not use it: %s", steps, command_instead(a->command, "steps"));
+}
+
+/* Options that say by themselves what a mode says, too. */
+static void list_replacing(struct comparison *c) {
+    static const char *const AXES[] = {"write", "staleness", "quorum", "late", "replicas", "merge-every", "merge"};
+    for (size_t i = 0; i < sizeof AXES / sizeof *AXES; i++) {
+        const char *value = arguments_value(c->arguments, AXES[i]);
+        const size_t used = strlen(c->replacing);
+        if (value && strcmp(value, "auto") != 0)
+            snprintf(c->replacing + used, sizeof c->replacing - used, "%s--%s %.12s", used > 0 ? ", " : "", AXES[i], value);
+    }
 }
 
 static int prepare(struct comparison *c, struct shmtrain_store *store, const struct arguments *a) {
     c->arguments = a;
     c->data = a->n_operands > 0 ? a->operand[0] : DEFAULT_DATA;
-    int status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);
+    int status = refuse_steps(a);
+    if (status == 0) status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);
     if (status == 0) status = take_target(c, a->target);
     if (status == 0) status = show_check(a);
     if (status == 0) status = output_check(store, "--html", a->html, NULL, c->data);
+    list_replacing(c);
+    compare_name(c);
     compare_letter(c);
     return status;
 }
@@ -80,6 +101,7 @@ static bool all_say_the_same(const struct comparison *c) {
 /* The status of a comparison that may have come to nothing; 0: there is something to show. */
 static int run_all(struct comparison *c) {
     int rc = 0;
+    talk_will_save(c->arguments->html, NULL);
     talk_catch_signals(NULL);
     for (unsigned i = 0; i < c->n && rc == 0 && !talk_caught(); i++) {
         rc = compare_train(c, &c->run[i]);
@@ -162,6 +184,7 @@ static int tell(const struct comparison *c) {
         put_plot(c, true);
     }
     const int status = write_page(c, a->html);
+    talk_will_save(NULL, NULL);
     const int closed = talk_close_output();
     if (status == 0 && a->html && !a->quiet) fprintf(stderr, "saved       %s\n", a->html);
     return status != 0 ? status : closed;

@@ -17,13 +17,16 @@
 
 /* One mode. Numbers that there are not are NaN. */
 struct compare_run {
-    char name[48];      /* as it was asked for: "ssp:4" */
+    char mode[48];      /* as it was asked for: "ssp:4" */
+    char name[56];      /* the same, which no other run has: "ssp:4 (2)" where it was asked for again */
     char mark;          /* its letter, which no other run has */
     bool tried;         /* false: a signal came before its turn */
     struct kept *kept;  /* what it did; NULL: nothing */
     int status;         /* of the library, of a run that did nothing */
     char why[512];      /* its sentence */
     double final_loss;  /* of its last epoch */
+    double lowest_loss; /* of any epoch */
+    double lowest_at;   /* how many epochs were done then */
     double to_target_s; /* seconds of training until the target */
     double to_target_epochs;
 };
@@ -38,7 +41,8 @@ struct comparison {
     bool target_is_given;
     char note[COMPARE_NOTES][256]; /* (n_notes) lines that were shown already */
     unsigned n_notes;
-    unsigned best; /* the run with the lowest final loss, where there is a target */
+    unsigned best;       /* the run with the lowest loss of any epoch, where there is a target */
+    char replacing[200]; /* the options that replace what modes say, as "--write locked"; "": none was given */
 };
 
 /* The report of a run, or NULL. */
@@ -48,13 +52,14 @@ static inline const struct shmtrain_report *compare_report(const struct compare_
 
 /* ---- compare_train.c ---- */
 
-/* Trains in run->name's mode, and keeps what came out. What is seen meanwhile goes to stderr. 0, or a negative status that
+/* Trains in run->mode, and keeps what came out. What is seen meanwhile goes to stderr. 0, or a negative status that
  * would be the same in all modes. */
 int compare_train(struct comparison *c, struct compare_run *run);
 
 /* ---- compare_figures.c ---- */
 
-/* Gives each run a letter of its name, if one is free. */
+/* Gives each run a name, and a letter of it, if one is free. */
+void compare_name(struct comparison *c);
 void compare_letter(struct comparison *c);
 
 /* The losses of a run, by epochs or (`by_time`) by seconds of training: (n), into a new array, which is the caller's. 0 points:
@@ -66,6 +71,13 @@ void compare_work_out(struct comparison *c);
 
 /* Whether anything was trained at all. */
 bool compare_has_runs(const struct comparison *c);
+
+/* Whether a run ended well above its own lowest loss: it overfits, or its rate is too high. */
+bool compare_got_worse(const struct compare_run *run);
+
+/* What a run was, where that is not the mode that was asked for: "locked, staleness 0", "ssp:3". Returns `out`, "" where it
+ * is. */
+const char *compare_instead(const struct compare_run *run, char out[96]);
 
 /* Gradients that came too late, as a share of all that were computed. */
 double compare_dropped(const struct shmtrain_report *r);
@@ -90,9 +102,9 @@ const char *compare_cell(const struct comparison *c, const struct compare_run *r
 /* Why a run has no figures: "refused: ...", "failed: ...", "not run". Returns `out`. */
 const char *compare_why(const struct compare_run *run, char *out, size_t bytes);
 
-/* What the figures say, as sentences: what the target is, who was first, who waited, what was dropped. Returns how many; the
- * first one is about the target. */
-#define COMPARE_SENTENCES 4
+/* What the figures say, as sentences: what the target is, what ran under another name, who was first, who got worse, who waited,
+ * what was dropped. Returns how many; the first one is about the target. */
+#define COMPARE_SENTENCES 7
 #define COMPARE_WORDS     4096 /* bytes of a sentence; as many as the names of all modes need, with as much beside each */
 unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][COMPARE_WORDS]);
 

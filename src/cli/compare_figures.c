@@ -5,9 +5,21 @@
 
 #include "cli/compare.h"
 
-#define ABOVE_BEST 0.01 /* the target is so much above the lowest final loss */
+#define ABOVE_BEST 0.01 /* the target is so much above the lowest loss */
 
-/* ---- letters ---- */
+/* ---- names and letters ---- */
+
+/* A mode that was asked for before has its number behind it. */
+static void name_run(struct comparison *c, unsigned i) {
+    struct compare_run *run = &c->run[i];
+    unsigned n = 1;
+    for (unsigned j = 0; j < i; j++) n += strcmp(c->run[j].mode, run->mode) == 0;
+    snprintf(run->name, sizeof run->name, n > 1 ? "%s (%u)" : "%s", run->mode, n);
+}
+
+void compare_name(struct comparison *c) {
+    for (unsigned i = 0; i < c->n; i++) name_run(c, i);
+}
 
 static bool is_free(const struct comparison *c, unsigned n, char letter) {
     for (unsigned i = 0; i < n; i++)
@@ -59,21 +71,29 @@ struct plot_point *compare_points(const struct comparison *c, const struct compa
 
 /* ---- the target ---- */
 
-static void find_final_loss(const struct comparison *c, struct compare_run *run) {
+static void find_losses(const struct comparison *c, struct compare_run *run) {
     size_t n;
     struct plot_point *point = compare_points(c, run, false, &n);
     run->final_loss = n > 0 ? point[n - 1].y : NAN;
+    run->lowest_loss = run->lowest_at = NAN;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && !(point[i].y < run->lowest_loss)) continue;
+        run->lowest_loss = point[i].y;
+        run->lowest_at = point[i].x;
+    }
     free(point);
 }
+
+static double a_bit_above(double loss) { return loss + ABOVE_BEST * fabs(loss); }
 
 static void choose_target(struct comparison *c) {
     double lowest = INFINITY;
     for (unsigned i = 0; i < c->n; i++) {
-        if (!(c->run[i].final_loss < lowest)) continue;
-        lowest = c->run[i].final_loss;
+        if (!(c->run[i].lowest_loss < lowest)) continue;
+        lowest = c->run[i].lowest_loss;
         c->best = i;
     }
-    if (!c->target_is_given) c->target = isfinite(lowest) ? lowest + ABOVE_BEST * fabs(lowest) : NAN;
+    if (!c->target_is_given) c->target = isfinite(lowest) ? a_bit_above(lowest) : NAN;
 }
 
 /* Where the curve first comes to the target: on the straight line between two points, at the first point if that is below it
@@ -95,7 +115,7 @@ void compare_work_out(struct comparison *c) {
         const struct shmtrain_report *r = compare_report(&c->run[i]);
         if (r && r->valid.name[0] != '\0') c->validates = true;
     }
-    for (unsigned i = 0; i < c->n; i++) find_final_loss(c, &c->run[i]);
+    for (unsigned i = 0; i < c->n; i++) find_losses(c, &c->run[i]);
     choose_target(c);
     for (unsigned i = 0; i < c->n; i++) {
         c->run[i].to_target_s = reach(c, &c->run[i], true);
@@ -107,6 +127,39 @@ bool compare_has_runs(const struct comparison *c) {
     for (unsigned i = 0; i < c->n; i++)
         if (c->run[i].kept) return true;
     return false;
+}
+
+bool compare_got_worse(const struct compare_run *run) { return run->final_loss > a_bit_above(run->lowest_loss); }
+
+/* ---- what ran ---- */
+
+static const struct shmtrain_mode *mode_called(const char *name, size_t bytes) {
+    const struct shmtrain_mode *m;
+    for (size_t i = 0; (m = shmtrain_mode_at(i)); i++)
+        if (strlen(m->name) == bytes && memcmp(m->name, name, bytes) == 0) return m;
+    return NULL;
+}
+
+/* What a run had as the number that its mode takes. */
+static uint64_t number_of(const struct shmtrain_report *r, const struct shmtrain_mode *mode) {
+    if (strcmp(mode->number, "staleness") == 0) return r->staleness;
+    return strcmp(mode->number, "quorum") == 0 ? r->quorum : r->merge_every;
+}
+
+const char *compare_instead(const struct compare_run *run, char out[96]) {
+    const struct shmtrain_report *r = compare_report(run);
+    const size_t bytes = strcspn(run->mode, ":");
+    out[0] = '\0';
+    if (!r) return out;
+    if (strlen(r->mode) != bytes || memcmp(r->mode, run->mode, bytes) != 0) {
+        snprintf(out, 96, "%.90s", r->mode);
+        return out;
+    }
+    const struct shmtrain_mode *mode = mode_called(run->mode, bytes);
+    if (!mode || mode->number[0] == '\0' || run->mode[bytes] != ':') return out;
+    const uint64_t is = number_of(r, mode);
+    if (strtoull(run->mode + bytes + 1, NULL, 10) != is) snprintf(out, 96, "%s:%llu", mode->name, (unsigned long long)is);
+    return out;
 }
 
 /* ---- what a mode cost ---- */

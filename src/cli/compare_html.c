@@ -69,17 +69,21 @@ static void put_top(const struct comparison *c, FILE *out) {
 
 /* ---- the table ---- */
 
-static double least(const struct comparison *c, bool by_time) {
+/* What is best when it is least: columns 1, 2 and the last. */
+static double figure_of(const struct compare_run *run, unsigned column) {
+    return column == 1 ? run->to_target_s : column == 2 ? run->to_target_epochs : run->final_loss;
+}
+
+static double least(const struct comparison *c, unsigned column) {
     double best = INFINITY;
-    for (unsigned i = 0; i < c->n; i++) best = fmin(best, by_time ? c->run[i].to_target_s : c->run[i].to_target_epochs);
+    for (unsigned i = 0; i < c->n; i++) best = fmin(best, figure_of(&c->run[i], column));
     return best;
 }
 
 /* The best time, the fewest epochs, the lowest loss. */
 static bool is_best(const struct comparison *c, const struct compare_run *run, unsigned column) {
-    if (column == 1) return run->to_target_s == least(c, true);
-    if (column == 2) return run->to_target_epochs == least(c, false);
-    return column + 1 == COMPARE_COLUMNS && isfinite(c->target) && run->final_loss == c->run[c->best].final_loss;
+    const bool has_best = column == 1 || column == 2 || column + 1 == COMPARE_COLUMNS;
+    return has_best && figure_of(run, column) == least(c, column);
 }
 
 static void put_figures(const struct comparison *c, const struct compare_run *run, FILE *out) {

@@ -16,10 +16,11 @@ static json_t *text(const char *words) {
 static json_t *run_of(const struct compare_run *run) {
     json_t *o = run->kept ? json_loads(run->kept->json, 0, NULL) : json_object();
     if (!o) return NULL;
-    json_object_set_new(o, "asked_for", text(run->name));
+    json_object_set_new(o, "asked_for", text(run->mode));
     json_object_set_new(o, "time_to_target", number(run->to_target_s));
     json_object_set_new(o, "epochs_to_target", number(run->to_target_epochs));
     json_object_set_new(o, "final_loss", number(run->final_loss));
+    json_object_set_new(o, "lowest_loss", number(run->lowest_loss));
     if (run->kept) return o;
     json_object_set_new(o, "status", run->tried ? json_string(shmtrain_status_name(run->status)) : json_null());
     json_object_set_new(o, run->status == SHMTRAIN_E_USAGE ? "refused" : "failed", text(run->tried ? run->why : "not run"));

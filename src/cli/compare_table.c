@@ -11,6 +11,7 @@
 #define MOST_NAME  13 /* columns of a mode's name */
 #define MUCH_WAIT  0.05
 #define MUCH_DROPS 0.001
+#define TOO_SHORT  0.1 /* seconds */
 
 const struct compare_column COMPARE_TABLE[COMPARE_COLUMNS] = {
     {"mode", "and its letter in the plots", 0},
@@ -44,17 +45,29 @@ static void put_number(double x, int digits, char out[32]) {
     snprintf(out, 32, fabs(x) < 1e7 ? "%.*f" : "%.*e", fabs(x) < 1e7 ? digits : 2, x);
 }
 
+static void put_short(double x, char out[32]) {
+    char text[16];
+    const char *at = pen_short(x, text);
+    snprintf(out, 32, "%s", at + strspn(at, " "));
+}
+
+/* One decimal. What is more than nothing is seen to be, but not how much. */
+static void put_delay(double clocks, char out[32]) {
+    if (!isfinite(clocks))
+        snprintf(out, 32, "-");
+    else if (clocks > 0 && clocks < 0.1)
+        snprintf(out, 32, "<0.1");
+    else if (clocks < 99999)
+        snprintf(out, 32, "%.1f", clocks);
+    else
+        put_short(clocks, out);
+}
+
 static void put_percent(double share, char out[32]) {
     if (isfinite(share))
         snprintf(out, 32, "%.1f %%", 100 * share);
     else
         snprintf(out, 32, "-");
-}
-
-static void put_short(double x, char out[32]) {
-    char text[16];
-    const char *at = pen_short(x, text);
-    snprintf(out, 32, "%s", at + strspn(at, " "));
 }
 
 static void put_loss(double x, char out[32]) {
@@ -81,7 +94,7 @@ const char *compare_cell(const struct comparison *c, const struct compare_run *r
             put_short(r->examples_per_second, out);
             break;
         case DELAY:
-            put_number(r->delay.samples > 0 ? r->delay.clocks : NAN, 1, out);
+            put_delay(r->delay.samples > 0 ? r->delay.clocks : NAN, out);
             break;
         case WAITING:
             put_percent(r->wait_fraction, out);
@@ -124,6 +137,7 @@ static const struct compare_run *least(const struct comparison *c, double (*of)(
 
 static double seconds_of(const struct compare_run *run) { return run->to_target_s; }
 static double epochs_of(const struct compare_run *run) { return run->to_target_epochs; }
+static double train_seconds_of(const struct compare_run *run) { return run->kept ? run->kept->report.train_seconds : NAN; }
 static double lack_of_waits(const struct compare_run *run) { return run->kept ? -run->kept->report.wait_fraction : NAN; }
 static double lack_of_drops(const struct compare_run *run) { return run->kept ? -compare_dropped(&run->kept->report) : NAN; }
 
@@ -133,11 +147,23 @@ static void say_target(const struct comparison *c, char *out, size_t bytes) {
     if (c->target_is_given)
         add(out, bytes, "Target: %s %s, as asked for", compare_loss_name(c), loss);
     else
-        add(out, bytes, "Target: %s %s, 1 %% above the lowest final one (%s)", compare_loss_name(c), loss,
+        add(out, bytes, "Target: %s %s, 1 %% above the lowest of any epoch (%s)", compare_loss_name(c), loss,
             c->run[c->best].name);
     add(out, bytes,
         "; linear between two epochs, not before the first. Seconds are of training, without loading and evaluation. Delay: "
         "mean, in clocks (updates of one work item). Waiting: within epochs; at their ends all meet in every mode.");
+}
+
+/* A row has the name that was asked for, whatever an option made of it. */
+static void say_what_ran(const struct comparison *c, char *out, size_t bytes) {
+    char instead[96];
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        if (compare_instead(&c->run[i], instead)[0] == '\0') continue;
+        add(out, bytes, n++ > 0 ? "; \"%s\" is %s" : "Here \"%s\" is %s", c->run[i].name, instead);
+    }
+    if (n > 0 && c->replacing[0] != '\0') add(out, bytes, ": an option counts more than what a mode says (%s)", c->replacing);
+    if (n > 0) add(out, bytes, "%s", ".");
 }
 
 static void say_who_missed(const struct comparison *c, char *out, size_t bytes) {
@@ -156,6 +182,7 @@ static void say_fastest(const struct comparison *c, char *out, size_t bytes) {
         add(out, bytes, "No mode came to the target.");
         return;
     }
+    if (time->to_target_epochs <= epochs->to_target_epochs) epochs = time; /* of several that need as many */
     put_loss(c->target, loss);
     put_number(time->to_target_s, 3, seconds);
     put_number(time->to_target_epochs, 2, of_time);
@@ -168,28 +195,59 @@ static void say_fastest(const struct comparison *c, char *out, size_t bytes) {
     say_who_missed(c, out, bytes);
 }
 
-static void say_waits(const struct comparison *c, char *out, size_t bytes) {
-    const struct compare_run *run = least(c, lack_of_waits);
-    if (!run || run->kept->report.wait_fraction < MUCH_WAIT) return;
-    const uint32_t who = run->kept->report.waits_mostly_for;
-    add(out, bytes, "%s waited %.0f %% of the time", run->name, 100 * run->kept->report.wait_fraction);
-    if (who != UINT32_MAX) add(out, bytes, ", mostly for worker %" PRIu32, who);
+/* Times so short are mostly those of starting and of whatever else the machine did. */
+static void say_noise(const struct comparison *c, char *out, size_t bytes) {
+    const struct compare_run *run = least(c, train_seconds_of);
+    char seconds[32];
+    if (!run || run->kept->report.train_seconds >= TOO_SHORT) return;
+    put_number(run->kept->report.train_seconds, 3, seconds);
+    add(out, bytes, "%s trained for %s s in all: times so short are mostly noise; more epochs (-e) make longer ones.",
+        run->name, seconds);
+}
+
+static void say_who_got_worse(const struct comparison *c, char *out, size_t bytes) {
+    char loss[32], epochs[32];
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct compare_run *run = &c->run[i];
+        if (!compare_got_worse(run)) continue;
+        put_loss(run->lowest_loss, loss);
+        put_number(run->lowest_at, run->lowest_at == floor(run->lowest_at) ? 0 : 2, epochs);
+        add(out, bytes,
+            n++ > 0 ? ", %s (%s, epoch %s)" : "The final loss is over 1 %% above the best of the same run: %s (%s, epoch %s)",
+            run->name, loss, epochs);
+    }
+    if (n > 0) add(out, bytes, "%s", ".");
+}
+
+static bool waited_much(const struct compare_run *run) { return run && run->kept->report.wait_fraction >= MUCH_WAIT; }
+static bool dropped_much(const struct compare_run *run) { return run && compare_dropped(&run->kept->report) >= MUCH_DROPS; }
+
+/* What one run waited, and dropped if it did, in one sentence. */
+static void say_cost(const struct compare_run *run, char *out, size_t bytes) {
+    const struct shmtrain_report *r = &run->kept->report;
+    add(out, bytes, "%s waited %.0f %% of the time", run->name, 100 * r->wait_fraction);
+    if (r->waits_mostly_for != UINT32_MAX) add(out, bytes, ", mostly for worker %" PRIu32, r->waits_mostly_for);
+    if (dropped_much(run)) add(out, bytes, ", and dropped %.1f %% of the gradients", 100 * compare_dropped(r));
     add(out, bytes, "%s", ".");
 }
 
+static void say_waits(const struct comparison *c, char *out, size_t bytes) {
+    const struct compare_run *run = least(c, lack_of_waits);
+    if (waited_much(run)) say_cost(run, out, bytes);
+}
+
 static void say_drops(const struct comparison *c, char *out, size_t bytes) {
-    const struct compare_run *run = least(c, lack_of_drops);
-    if (!run || compare_dropped(&run->kept->report) < MUCH_DROPS) return;
-    add(out, bytes, "%s waited %.0f %% of the time, and dropped %.1f %% of the gradients.", run->name,
-        100 * run->kept->report.wait_fraction, 100 * compare_dropped(&run->kept->report));
+    const struct compare_run *run = least(c, lack_of_drops), *waiter = least(c, lack_of_waits);
+    if (dropped_much(run) && !(run == waiter && waited_much(run))) say_cost(run, out, bytes);
 }
 
 unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][COMPARE_WORDS]) {
-    static void (*const SAY[])(const struct comparison *c, char *out, size_t bytes) = {say_target, say_fastest, say_waits,
-                                                                                       say_drops};
+    static void (*const SAY[COMPARE_SENTENCES])(const struct comparison *c, char *out, size_t bytes) = {
+        say_target, say_what_ran, say_fastest, say_noise, say_who_got_worse, say_waits, say_drops};
     unsigned n = 0;
     if (!isfinite(c->target)) return 0;
-    for (size_t i = 0; i < sizeof SAY / sizeof *SAY; i++) {
+    for (size_t i = 0; i < COMPARE_SENTENCES; i++) {
         out[n][0] = '\0';
         SAY[i](c, out[n], sizeof out[n]);
         if (out[n][0] != '\0') n++;

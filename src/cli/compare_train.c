@@ -71,7 +71,7 @@ static int configure(const struct comparison *c, const struct compare_run *run, 
     static const char *const OFF[] = {"name", "metrics", "trace"};
     int rc = arguments_configure(c->arguments, store);
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i], "");
-    return rc == 0 ? shmtrain_store_set(store, "mode", run->name) : rc;
+    return rc == 0 ? shmtrain_store_set(store, "mode", run->mode) : rc;
 }
 
 /* What failed for a reason that has to do with the mode, or may have, is a row of the table. */
