@@ -10,7 +10,7 @@
 #include "ps/meter.h"
 
 #define WORTH_A_WORD 0.01 /* of the workers' time: a share of waiting that is less is about nobody */
-#define MOSTLY       0.6 /* of the waiting; more than half of it, and a seat's sums may be too large by an eighth (ps/waits.h) */
+#define MOSTLY       0.6  /* of the waiting: more than half, for a seat's sums may be too large by an eighth (ps/waits.h) */
 
 _Static_assert(SHMTRAIN_WAITED_FOR <= SHMT_WAITED_FOR, "a worker knows at least as many as are reported");
 
