@@ -183,6 +183,8 @@ MODES
 "--guests is the number of places that are kept free for workers that join. They\n"
 "begin with the next epoch, and leave at the end of one (Ctrl-C). The result of\n"
 "a sync run has the same bits with and without them. Who watches is not noticed.\n"
+"A guest that dies ends the run, for what it had in hand is missing; only async\n"
+"and ssp, with one copy of the parameters, go on without it.\n"
 "Ctrl-Z in a join stops its workers only, and the whole run waits until fg.\n"
 "A name has letters, digits, '.', '_' and '-', at most 63 of them, and does not\n"
 "begin with '.' or '-'.\n"},
