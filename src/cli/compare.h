@@ -102,8 +102,8 @@ const char *compare_cell(const struct comparison *c, const struct compare_run *r
 /* Why a run has no figures: "refused: ...", "failed: ...", "not run". Returns `out`. */
 const char *compare_why(const struct compare_run *run, char *out, size_t bytes);
 
-/* What the figures say, as sentences: what the target is, what ran under another name, who was first, who got worse, who waited,
- * what was dropped. Returns how many; the first one is about the target. */
+/* What the figures say, as sentences: what the target is, what ran under another name, who was first, whether that is noise,
+ * who got worse, who waited, what was dropped. Returns how many; the first one is about the target. */
 #define COMPARE_SENTENCES 7
 #define COMPARE_WORDS     4096 /* bytes of a sentence; as many as the names of all modes need, with as much beside each */
 unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][COMPARE_WORDS]);
