@@ -78,8 +78,9 @@ static void all_that_is_written_is_read_back(void **state) {
 
 static void what_is_no_plan_is_refused_in_one_line_with_its_entry(void **state) {
     (void)state;
-#define WHO "expected WORKER:HOW or random:SHARE:HOW, as in 3:5x, 3:+2ms or random:0.1:10x"
-#define HOW "expected a factor from 1x to 1000000x, or a time up to an hour for each work item, as in +2ms (us, ms or s)"
+#define WHO   "expected WORKER:HOW or random:SHARE:HOW, as in 3:5x, 3:+2ms or random:0.1:10x"
+#define SHARE "expected random:SHARE:HOW with a share from 0 to 1, as in random:0.1:10x"
+#define HOW   "expected a factor from 1x to 1000000x, or a time up to an hour for each work item, as in +2ms (us, ms or s)"
     static const char *const REFUSED[][2] = {
         {"3", "--slow 3: " WHO},
         {"x", "--slow x: " WHO},
@@ -93,10 +94,12 @@ static void what_is_no_plan_is_refused_in_one_line_with_its_entry(void **state) 
         {" 1:2x", "--slow  1:2x: " WHO},
         {":2x", "--slow :2x: " WHO},
         {"random", "--slow random: " WHO},
-        {"random:2x", "--slow random:2x: " WHO},
-        {"random:1.1:2x", "--slow random:1.1:2x: " WHO},
-        {"random:-0.1:2x", "--slow random:-0.1:2x: " WHO},
-        {"random:0.1,1:2x", "--slow random:0.1: " WHO},
+        {"random:2x", "--slow random:2x: " SHARE},
+        {"random:2:10x", "--slow random:2:10x: " SHARE},
+        {"random:nan:2x", "--slow random:nan:2x: " SHARE},
+        {"random:1.1:2x", "--slow random:1.1:2x: " SHARE},
+        {"random:-0.1:2x", "--slow random:-0.1:2x: " SHARE},
+        {"random:0.1,1:2x", "--slow random:0.1: " SHARE},
         {"3:", "--slow 3:: " HOW},
         {"3:x", "--slow 3:x: " HOW},
         {"3:5", "--slow 3:5: " HOW},
@@ -260,18 +263,36 @@ static int real_time(void **state) {
     return 0;
 }
 
-/* n items of `item_ns` each by worker 3. */
-static void work(const struct shmt_slow_plan *plan, uint64_t n, uint64_t item_ns) {
-    struct shmt_slow slow = {.plan = plan, .worker = 3, .abort = &g_abort, .stop = &g_stop};
+/* A worker's, as its seat's meter has it: growing since now, or at rest. */
+static _Atomic uint64_t g_busy_ns;
+static void turn_busy(bool grows) {
+    const uint64_t word = load_relaxed(&g_busy_ns);
+    store_relaxed(&g_busy_ns, grows ? word - g_now_ns : word + g_now_ns);
+}
+
+static struct shmt_slow slow_by(const struct shmt_slow_plan *plan) {
+    store_relaxed(&g_busy_ns, 0 - g_now_ns);
+    return (struct shmt_slow){
+        .plan = plan, .worker = 3, .abort = &g_abort, .stop = &g_stop, .busy_ns = &g_busy_ns, .factor = 1};
+}
+
+/* n items of `item_ns` each by worker 3, and an update of `update_ns` behind each. */
+static void work_and_update(const struct shmt_slow_plan *plan, uint64_t n, uint64_t item_ns, uint64_t update_ns) {
+    struct shmt_slow slow = slow_by(plan);
     for (uint64_t i = 0; i < n; i++) {
         shmt_slow_begin(&slow, &(struct shmtrain_work){.first = i});
         g_now_ns += item_ns / 2;
         if (i % 2) shmt_slow_pay(&slow); /* before a push: however often, the sum is the same */
         g_now_ns += item_ns - item_ns / 2;
         shmt_slow_pay(&slow);
-        g_now_ns += 1000; /* between items nothing is lost */
+        turn_busy(false);
+        g_now_ns += 5 * MS; /* waiting costs nothing */
+        turn_busy(true);
+        g_now_ns += update_ns;
     }
 }
+
+static void work(const struct shmt_slow_plan *plan, uint64_t n, uint64_t item_ns) { work_and_update(plan, n, item_ns, 0); }
 
 static void assert_near(uint64_t is_ns, uint64_t expected_ns, uint64_t within_ns) {
     if (is_ns + within_ns < expected_ns || is_ns > expected_ns + within_ns)
@@ -302,6 +323,37 @@ static void time_is_lost_exactly_however_short_items_are(void **state) {
     assert_int_equal(g_sleeps, 0); /* what no sleep can measure waits for more */
 }
 
+/* The last update of all has no item behind it that would pay for it. */
+static void what_a_worker_does_between_items_is_slow_too(void **state) {
+    (void)state;
+    const struct shmt_slow_plan five = plan_of("3:5x"), other = plan_of("2:5x"), more = plan_of("3:+2ms");
+    work_and_update(&five, 100, 1 * MS, 3 * MS);
+    assert_near(g_slept_ns, 4 * (100 + 99 * 3) * MS, 60000);
+    fake_time(state);
+    work_and_update(&five, 100000, 100, 300);
+    assert_near(g_slept_ns, 4 * 100000 * 400, 60000 + 1200);
+    fake_time(state);
+    work_and_update(&other, 100, 1 * MS, 3 * MS);
+    assert_int_equal(g_sleeps, 0);
+    work_and_update(&more, 100, 1 * MS, 3 * MS);
+    assert_near(g_slept_ns, 200 * MS, 60000);
+}
+
+/* Chance: an update belongs to the item before it, and takes its factor. */
+static void an_update_is_as_slow_as_its_item(void **state) {
+    (void)state;
+    const struct shmt_slow_plan plan = plan_of("random:0.5:3x");
+    uint64_t expected_ns = 0;
+    for (uint64_t i = 0; i < 200; i++) {
+        double factor;
+        uint64_t more_ns;
+        shmt_slow_of_item(&plan, 3, &(struct shmtrain_work){.first = i}, &factor, &more_ns);
+        if (factor > 1) expected_ns += 2 * (1 * MS + (i < 199 ? 3 * MS : 0));
+    }
+    work_and_update(&plan, 200, 1 * MS, 3 * MS);
+    assert_near(g_slept_ns, expected_ns, 60000);
+}
+
 static void a_stop_or_an_abort_ends_a_sleep_within_a_slice(void **state) {
     (void)state;
     const struct shmt_slow_plan hour = plan_of("3:+3600s");
@@ -322,7 +374,7 @@ static void a_long_interruption_is_no_credit(void **state) {
     const struct shmt_slow_plan plan = plan_of("3:+1ms");
     g_late_ns = 60000 * MS;
     work(&plan, 1, 0);
-    struct shmt_slow slow = {.plan = &plan, .worker = 3, .abort = &g_abort, .stop = &g_stop};
+    struct shmt_slow slow = slow_by(&plan);
     shmt_slow_begin(&slow, &(struct shmtrain_work){.first = 0});
     shmt_slow_pay(&slow);
     assert_true(slow.debt_ns >= -50.0 * (double)MS);
@@ -450,6 +502,8 @@ int main(void) {
         TEST(factors_multiply_and_times_add_up),
         TEST(chance_is_a_function_of_seed_epoch_and_item),
         FAKE_TEST(time_is_lost_exactly_however_short_items_are),
+        FAKE_TEST(what_a_worker_does_between_items_is_slow_too),
+        FAKE_TEST(an_update_is_as_slow_as_its_item),
         FAKE_TEST(a_stop_or_an_abort_ends_a_sleep_within_a_slice),
         FAKE_TEST(a_long_interruption_is_no_credit),
         TEST(a_slow_worker_does_far_fewer_items),

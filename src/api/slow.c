@@ -50,10 +50,12 @@ static bool parse_how(const char *how, const char *end, struct shmt_slow_entry *
     return false;
 }
 
+static const char CHANCE[] = "random:";
+static bool is_by_chance(const char *entry) { return strncmp(entry, CHANCE, sizeof CHANCE - 1) == 0; }
+
 /* The worker, or the share that chance has; returns how it is slowed down, behind the colon. NULL: neither. */
 static const char *parse_who(const char *entry, const char *end, struct shmt_slow_entry *out) {
-    static const char CHANCE[] = "random:";
-    const bool by_chance = strncmp(entry, CHANCE, sizeof CHANCE - 1) == 0;
+    const bool by_chance = is_by_chance(entry);
     const char *who = by_chance ? entry + sizeof CHANCE - 1 : entry, *colon = strchr(who, ':');
     double x;
     if (!colon || colon >= end || !parse_number(who, colon, &x)) return NULL;
@@ -71,6 +73,8 @@ static int refuse(const char *given_as, const char *entry, const char *end, cons
 static int parse_entry(const char *given_as, const char *entry, const char *end, struct shmt_slow_entry *out,
                        struct shmt_error *e) {
     const char *how = parse_who(entry, end, out);
+    if (!how && is_by_chance(entry))
+        return refuse(given_as, entry, end, "random:SHARE:HOW with a share from 0 to 1, as in random:0.1:10x", e);
     if (!how) return refuse(given_as, entry, end, "WORKER:HOW or random:SHARE:HOW, as in 3:5x, 3:+2ms or random:0.1:10x", e);
     if (!parse_how(how, end, out))
         return refuse(given_as, entry, end,

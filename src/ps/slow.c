@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "ps/meter.h"
 
 #define PURPOSE      0x736c6f77 /* "slow" */
 #define SHORTEST_NS  60000      /* a sleep takes about as much longer than it was told to (timer slack) */
@@ -35,9 +36,16 @@ void shmt_slow_of_item(const struct shmt_slow_plan *plan, uint32_t worker, const
     }
 }
 
+/* What the work until now_ns costs. */
+static void ask_for(struct shmt_slow *slow, uint64_t now_ns) {
+    const uint64_t busy_ns = shmt_meter_read(slow->busy_ns, now_ns);
+    slow->debt_ns += (double)(busy_ns - slow->since_ns) * (slow->factor - 1);
+    slow->since_ns = busy_ns;
+}
+
 void shmt_slow_begin(struct shmt_slow *slow, const struct shmtrain_work *work) {
+    ask_for(slow, shmt_now_ns());
     shmt_slow_of_item(slow->plan, slow->worker, work, &slow->factor, &slow->more_ns);
-    slow->since_ns = shmt_now_ns();
 }
 
 /* relaxed: flags that carry nothing but themselves; whoever sees them late loses a slice more */
@@ -60,8 +68,9 @@ static uint64_t sleep_off(struct shmt_slow *slow, uint64_t from_ns) {
 
 void shmt_slow_pay(struct shmt_slow *slow) {
     const uint64_t now_ns = shmt_now_ns();
-    slow->debt_ns += (double)(now_ns - slow->since_ns) * (slow->factor - 1) + (double)slow->more_ns;
-    slow->debt_ns = fmin(slow->debt_ns, MOST_DEBT_NS);
+    ask_for(slow, now_ns);
+    slow->debt_ns = fmin(slow->debt_ns + (double)slow->more_ns, MOST_DEBT_NS);
     slow->more_ns = 0;
-    slow->since_ns = slow->debt_ns > SHORTEST_NS ? sleep_off(slow, now_ns) : now_ns;
+    /* The meter has counted the sleep as work, for all who look at it; it is none that costs anything here. */
+    if (slow->debt_ns > SHORTEST_NS) slow->since_ns = shmt_meter_read(slow->busy_ns, sleep_off(slow, now_ns));
 }

@@ -1,6 +1,7 @@
 /* Workers that are slowed down on purpose, to see what stragglers do to a run: by a factor, by so much for each work item,
- * or by chance. They wait for real: what an item has taken is made longer by sleeping, which takes no processor from
- * anybody.
+ * or by chance. They wait for real: what their work has taken is made longer by sleeping, which takes no processor from
+ * anybody. Work is what the seat's meter says (ps/meter.h): computing, pushing, folding and updating; not waiting, merging or
+ * evaluating, and not what was slept here.
  *
  * The plan is one for all, made before workers exist (api/slow.c); whoever enters a session gives it a struct shmt_slow of
  * its own (train/job.c), and the session pays the time before what it pushes counts: before dense pushes, and at the clock. */
@@ -42,16 +43,18 @@ struct shmt_slow {
     const struct shmt_slow_plan *plan;
     const _Atomic uint32_t *abort, *stop; /* nonzero: no time is to be lost any more */
     uint32_t worker;
-    double factor;     /* of the item in hand */
-    uint64_t more_ns;  /* of it, not asked for yet */
-    uint64_t since_ns; /* until then the item's time has been paid for */
-    double debt_ns;    /* time to be lost; below 0: more was lost than should have been, because sleeps end late */
+    const _Atomic uint64_t *busy_ns; /* the counter of the seat's meter that work goes to */
+    double factor;                   /* of the item in hand, or between two of the last one; at first 1 */
+    uint64_t more_ns;                /* of it, not asked for yet */
+    uint64_t since_ns;               /* so much of busy_ns has been asked for, or was slept */
+    double debt_ns; /* time to be lost; below 0: more was lost than should have been, because sleeps end late */
 };
 
-/* An item was handed out. */
+/* An item was handed out. What was done since the last call, folding and updating, belongs to the item before; it is paid with
+ * this one. */
 void shmt_slow_begin(struct shmt_slow *slow, const struct shmtrain_work *work);
 
-/* Loses as much time as the item in hand has cost since it began, or since the last call. May sleep; ends soon when the
+/* Loses as much time as the work since the last call costs by the item's factor, and the item's time. May sleep; ends soon when the
  * abort or stop word is set. Less than what a sleep can measure is kept for later, so that it adds up. */
 void shmt_slow_pay(struct shmt_slow *slow);
 

@@ -98,6 +98,8 @@ static void begin_slow(struct body *body, uint32_t rank) {
     if (!job->slow || !shmt_slow_concerns(job->slow, worker)) return;
     body->slow = (struct shmt_slow){.plan = job->slow,
                                     .worker = worker,
+                                    .busy_ns = &body->session.seat->counters->busy_ns,
+                                    .factor = 1,
                                     .stop = job->ops->stop_word(job->store),
                                     .abort = job->ops->abort_word(job->store)};
     body->session.slow = &body->slow;
