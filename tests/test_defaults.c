@@ -196,6 +196,37 @@ static void a_batch_of_rounds_is_made_of_equal_items(void **state) {
     shmtrain_store_destroy(store);
 }
 
+/* ---- copies that are added up ---- */
+
+struct merged {
+    double rate, loss;
+    uint32_t item;
+};
+
+static struct merged merged_by(const char *merge, const char *mode) {
+    struct shmtrain_store *store;
+    const char *const options[] = {"mode", mode, "merge", merge, "epochs", "3", NULL};
+    if (train(&store, "builtin:sparse:examples=20000,valid=2000,features=200,nonzeros=8", options) != 0)
+        fail_msg("%s", shmtrain_store_message(store));
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    const struct merged m = {r->rate, r->epoch[2].valid_loss, r->item};
+    shmtrain_store_destroy(store);
+    return m;
+}
+
+/* Four copies that go the same way come four times as far: at the rate of one of them, and after 8,000 examples alone, the sum
+ * is a loss above 3. */
+static void a_sum_of_copies_learns_with_the_defaults(void **state) {
+    (void)state;
+    static const char *const MODES[] = {"local:1", "local:8"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct merged mean = merged_by("mean", MODES[i]), sum = merged_by("sum", MODES[i]);
+        assert_float_equal(sum.rate, mean.rate / 4, 1e-6);
+        assert_int_equal(sum.item, i == 0 ? 128 : 16);
+        if (!(sum.loss < mean.loss + 0.1)) fail_msg("%s: sum ends at %g, mean at %g", MODES[i], sum.loss, mean.loss);
+    }
+}
+
 /* ---- what cannot be ---- */
 
 static void check_refused(const char *words, const char *const *option) {
@@ -214,11 +245,12 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     REFUSED("at most 64 are possible", "write", "aggregate", "staleness", "65");
     REFUSED("replicas node need a write mode that updates at once", "mode", "sync", "replicas", "node");
     REFUSED("replicas worker need a write mode that updates at once", "write", "aggregate", "replicas", "worker");
-    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4", "mode", "backup:5");
-    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4", "quorum", "5");
+    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4, or -w 5 or more", "mode", "backup:5");
+    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4, or -w 5 or more", "quorum", "5");
     REFUSED("it needs --write aggregate", "quorum", "2", "write", "racy");
     REFUSED("it needs --write aggregate", "quorum", "2", "mode", "async");
-    REFUSED("a quorum of 2 of 4 workers needs --staleness 0", "quorum", "2", "staleness", "3");
+    REFUSED("a quorum of 2 of 4 workers needs --staleness 0: behind a staleness bound each update waits for", "quorum", "2",
+            "staleness", "3");
     REFUSED("adam cannot be written atomically", "mode", "ssp:4", "optimizer", "adam");
     REFUSED("ftrl cannot be written atomically", "mode", "ssp:4", "optimizer", "ftrl");
     REFUSED("ftrl cannot be merged elastically", "mode", "local", "merge", "elastic", "optimizer", "ftrl");
@@ -239,6 +271,7 @@ int main(void) {
         TEST(copies_whose_mean_is_taken_have_smaller_items_each),
         TEST(rounds_have_the_schedule_of_batches),
         TEST(a_batch_of_rounds_is_made_of_equal_items),
+        TEST(a_sum_of_copies_learns_with_the_defaults),
         TEST(points_that_there_cannot_be_are_refused_in_one_line),
     };
     return cmocka_run_group_tests_name("defaults", tests, NULL, NULL);

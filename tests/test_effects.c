@@ -91,6 +91,17 @@ static void options_that_do_something_or_are_not_set_are_not(void **state) {
     assert_string_equal(SAID_WITH("chunks", "2", "chunks", "auto"), ""); /* taken back */
 }
 
+static void a_quorum_of_all_and_another_batch_are_said(void **state) {
+    (void)state;
+    const char *none = "a quorum of all 2 workers is none: an update waits for all gradients, as in sync\n";
+    assert_string_equal(SAID_WITH("workers", "2", "mode", "backup:2"), none);
+    assert_string_equal(SAID_WITH("workers", "2", "quorum", "2"), none);
+    assert_string_equal(SAID_WITH("workers", "2", "mode", "sync"), "");
+    assert_string_equal(SAID_WITH("workers", "3", "mode", "backup", "batch", "64"),
+                        "a batch of 64 for 3 workers is rounded up to 66\n");
+    assert_string_equal(SAID_WITH("workers", "2", "mode", "backup", "batch", "64"), "");
+}
+
 static void the_environment_sets_them_too(void **state) {
     (void)state;
     struct shmtrain_store *store = make_store();
@@ -123,6 +134,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(options_that_do_nothing_are_said),
         TEST(options_that_do_something_or_are_not_set_are_not),
+        TEST(a_quorum_of_all_and_another_batch_are_said),
         TEST(the_environment_sets_them_too),
         TEST(what_is_refused_is_not_given),
     };

@@ -40,6 +40,17 @@ static void note_idle_workers(const struct shmtrain_store *store) {
              spec->batch, spec->n_chunks, n_seats);
 }
 
+/* Whoever asked for another quorum or batch should know. */
+static void note_rounds(const struct shmtrain_store *store) {
+    const struct shmt_spec *spec = &store->spec;
+    if (store->quorum_of_all)
+        shmt_log(&store->log, "a quorum of all %u worker%s is none: an update waits for all gradients, as in sync",
+                 spec->n_workers, spec->n_workers == 1 ? "" : "s");
+    if (shmt_policy_has_rounds(&spec->policy) && spec->batch != store->config.batch)
+        shmt_log(&store->log, "a batch of %llu for %u workers is rounded up to %u", (unsigned long long)store->config.batch,
+                 spec->n_workers, spec->batch);
+}
+
 /* ---- a run ---- */
 
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
@@ -78,6 +89,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, con
     int rc = make_backend(store, crew, l2_shares);
     if (rc < 0) return rc;
     note_idle_workers(store);
+    note_rounds(store);
     shmt_note_effects(store);
     shmt_report_begin(store, crew);
     shmt_lease_publish(store, crew->n_threads);

@@ -72,18 +72,27 @@ static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_
     store->mode_taken = mode_of_config(store, model);
     int rc = shmt_mode_parse(store->mode_taken, out, &store->error);
     if (rc == 0) rc = axes_of_config(store, out);
-    return rc == 0 ? shmt_policy_settle(out, n_workers, &store->error) : rc;
+    const bool quorum = out->quorum != SHMT_QUORUM_ALL;
+    if (rc == 0) rc = shmt_policy_settle(out, n_workers, &store->error);
+    store->quorum_of_all = rc == 0 && quorum && out->quorum == SHMT_QUORUM_ALL;
+    return rc;
 }
 
-#define ITEM 1024 /* examples of a work item, unless the options say so */
+#define ITEM   1024 /* examples of a work item, unless the options say so */
+#define SUMMED 128  /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
+
+static uint32_t usual_item(const struct shmt_policy *policy, const struct shmtrain_model *model) {
+    const bool sums = shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
+    return sums && model && !model->dense ? (uint32_t)shmt_max_u64(1, SUMMED / policy->merge_every) : ITEM;
+}
 
 /* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker gets
  * some of it. */
-static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_policy *policy, uint64_t n_examples,
-                               uint32_t n_seats) {
+static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_policy *policy,
+                               const struct shmtrain_model *model, uint64_t n_examples, uint32_t n_seats) {
     if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, n_seats);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)n_seats);
-    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : ITEM, fair));
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : usual_item(policy, model), fair));
 }
 
 /* So in rounds a batch is a whole number of items. */
@@ -187,7 +196,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .batch = batch_of_config(c, &policy, crew->n_seats),
                               .n_chunks = chunks_of_config(c),
                               .policy = policy,
-                              .item = item_of_config(c, &policy, n_examples, crew->n_seats),
+                              .item = item_of_config(c, &policy, model, n_examples, crew->n_seats),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .count_lost = c->count_lost != 0,
                               .unmeasured = c->measure == 0,

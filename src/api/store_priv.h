@@ -84,6 +84,7 @@ struct shmtrain_store {
     uint64_t began_ns;
     char mode[64];           /* the policy's name */
     const char *mode_taken;  /* the mode that it began with, as the options or we named it */
+    bool quorum_of_all;      /* a quorum was asked for, and is of all workers: none */
     const char *mode_reason; /* why it was chosen; "": somebody named it */
     char blas[64];           /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;

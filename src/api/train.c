@@ -218,7 +218,7 @@ static int settle_rate(struct session *s) {
                                         .mean_weight = shmt_weights_mean(&s->train.data, &trained),
                                         .live = shmt_policy_is_live(&spec->policy)};
     if (!isnan(s->store->config.rate)) return 0;
-    spec->rate.base = shmt_auto_rate(&wish);
+    spec->rate.base = shmt_auto_rate(&wish) / (float)shmt_replicas_summed(spec);
     const int misfit = shmt_auto_rate_misfit(&wish);
     if (misfit < 0)
         shmt_log(&s->store->log,

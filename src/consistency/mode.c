@@ -26,9 +26,9 @@ static int refuse_name(const char *text, struct shmt_error *e) {
     char names[128] = "";
     for (size_t i = 0; i < N_MODES; i++) {
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < N_MODES ? ", " : " or ", MODES[i]->name);
+        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < N_MODES ? ", " : " and ", MODES[i]->name);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no mode \"%.60s\": take %s", text, names);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "mode \"%.60s\" is not one of %s", text, names);
 }
 
 /* ---- the number behind the colon ---- */

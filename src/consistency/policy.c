@@ -79,12 +79,16 @@ static int check_aggregate(const struct shmt_policy *p, struct shmt_error *e) {
 static int check_quorum(const struct shmt_policy *p, uint32_t n_workers, struct shmt_error *e) {
     if (p->quorum == SHMT_QUORUM_ALL) return 0;
     if (p->quorum > n_workers)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "an update cannot wait for %u of %u workers: take a --quorum of at most %u",
-                         p->quorum, n_workers, n_workers);
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "an update cannot wait for %u of %u workers: take a --quorum of at most %u, or -w %u or more",
+                         p->quorum, n_workers, n_workers, p->quorum);
     if (p->write != SHMT_WRITE_AGGREGATE)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a quorum is of gradients that an update waits for: it needs --write aggregate");
     if (p->staleness != 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a quorum of %u of %u workers needs --staleness 0", p->quorum, n_workers);
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "a quorum of %u of %u workers needs --staleness 0: behind a staleness bound each update waits for the "
+                         "gradients of all, only later",
+                         p->quorum, n_workers);
     return 0;
 }
 

@@ -27,9 +27,19 @@ uint32_t shmt_replicas_count(const struct shmt_spec *spec) {
     }
 }
 
+/* Of the run's own workers. */
+static uint32_t count_own(const struct shmt_spec *spec) {
+    return spec->policy.replicas == SHMT_REPLICAS_WORKER ? spec->n_workers : shmt_replicas_count(spec);
+}
+
 uint32_t shmt_replicas_averaged(const struct shmt_spec *spec) {
     if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge == SHMT_MERGE_SUM) return 1;
-    return spec->policy.replicas == SHMT_REPLICAS_WORKER ? spec->n_workers : shmt_replicas_count(spec);
+    return count_own(spec);
+}
+
+uint32_t shmt_replicas_summed(const struct shmt_spec *spec) {
+    if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge != SHMT_MERGE_SUM) return 1;
+    return count_own(spec);
 }
 
 uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat) {

@@ -17,6 +17,9 @@ uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat);
 /* How many copies of the run's own workers a merge takes the mean of; 1 where it takes none. */
 uint32_t shmt_replicas_averaged(const struct shmt_spec *spec);
 
+/* The steps of how many such copies a merge adds up; 1 where it does not. */
+uint32_t shmt_replicas_summed(const struct shmt_spec *spec);
+
 /* The node (index into placement.node) whose memory a replica is best in. */
 uint32_t shmt_replicas_node(const struct shmt_spec *spec, uint32_t replica);
 
