@@ -104,7 +104,12 @@ static void each_policy_is_said_by_its_axes_and_in_words(void **state) {
     r.quorum = 6;
     assert_opens(&r,
                  "consistency backup:6: write aggregate, staleness 0, quorum 6 of 8, late drop\n"
-                 "            one update per batch of 256 examples, of the first 6 gradients\n");
+                 "            updates of 192 examples: the first 6 of 8 gradients of 32\n");
+    r.late = "fold";
+    assert_opens(&r,
+                 "            updates of 192 examples: the first 6 of 8 gradients of 32,\n"
+                 "            and those that came late\n");
+    r.late = "drop";
     r.quorum = 8;
     r.staleness = 2;
     assert_opens(&r, "            one update per batch of 256 examples, at most 2 behind\n");

@@ -32,12 +32,23 @@ static void add_axes(char *out, size_t bytes, const struct shmtrain_report *r) {
     shmt_add(out, bytes, "\n");
 }
 
+/* Everybody's gradient is of an equal part of the batch. */
+static void say_quorum(char *out, size_t bytes, const struct shmtrain_report *r) {
+    const uint32_t part = r->batch / r->workers, n = r->quorum * part;
+    shmt_add_item(out, bytes, 1, "updates of %" PRIu32 " example%s: the first %" PRIu32 " of %" PRIu32 " gradients of %" PRIu32,
+                  n, shmt_plural(n), r->quorum, r->workers, part);
+    if (strcmp(r->late, "fold") == 0) shmt_add_item(out, bytes, 0, "and those that came late");
+}
+
 static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (has_quorum(r)) {
+        say_quorum(out, bytes, r);
+        return;
+    }
     shmt_add_item(out, bytes, 1, "one update per batch of %" PRIu32 " example%s", r->batch, shmt_plural(r->batch));
-    if (has_quorum(r)) shmt_add_item(out, bytes, 0, "of the first %" PRIu32 " gradient%s", r->quorum, shmt_plural(r->quorum));
     if (r->staleness > 0)
         shmt_add_item(out, bytes, 0, "at most %" PRIu64 " behind", r->staleness);
-    else if (!has_quorum(r))
+    else
         shmt_add_item(out, bytes, 0, "all wait for it");
 }
 
