@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare.h"
+#include "cli/compare/compare.h"
 
 #define MADE_EPOCHS  4
 #define MADE_WORKERS 4

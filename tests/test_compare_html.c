@@ -3,8 +3,8 @@
 
 #include <ctype.h>
 
-#include "cli/chart.h"
-#include "cli/markup.h"
+#include "cli/compare/chart.h"
+#include "cli/compare/markup.h"
 
 /* ---- a small checker of XML ---- */
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/plot.h"
-#include "cli/plot_range.h"
-#include "cli/scale.h"
+#include "cli/compare/plot.h"
+#include "cli/compare/plot_range.h"
+#include "cli/compare/scale.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 

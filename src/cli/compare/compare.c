@@ -1,5 +1,5 @@
 /* shmtrain compare: trains in several modes, one after the other, and shows what each costs and gives. See compare.h. */
-#include "cli/compare.h"
+#include "cli/compare/compare.h"
 
 #include <errno.h>
 #include <langinfo.h>

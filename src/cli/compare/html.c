@@ -1,14 +1,14 @@
 /* A comparison as one page of HTML that needs nothing but itself: no script, no font, no image from elsewhere. It is
- * well-formed XML, too. Words of the table are compare_table.c's, figures are chart.h's, the style is compare_style.c's. */
+ * well-formed XML, too. Words of the table are table.c's, figures are chart.h's, the style is style.c's. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/chart.h"
-#include "cli/compare.h"
-#include "cli/compare_style.h"
-#include "cli/markup.h"
+#include "cli/compare/chart.h"
+#include "cli/compare/compare.h"
+#include "cli/compare/style.h"
+#include "cli/compare/markup.h"
 
 #define MOST_BARS 32 /* workers that are drawn */
 

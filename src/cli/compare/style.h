@@ -1,4 +1,4 @@
-/* The style of the page that compare_html.c writes. */
+/* The style of the page that html.c writes. */
 #ifndef SHMTRAIN_CLI_COMPARE_STYLE_H
 #define SHMTRAIN_CLI_COMPARE_STYLE_H
 

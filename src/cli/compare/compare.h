@@ -1,5 +1,5 @@
 /* A comparison: the same training in several modes, one after the other. Made by compare.c (what is compared) and
- * compare_train.c (one run), worked out by compare_figures.c, told by compare_table.c, compare_json.c and compare_html.c. */
+ * runs.c (one run), worked out by figures.c, told by table.c, json.c and html.c. */
 #ifndef SHMTRAIN_CLI_COMPARE_H
 #define SHMTRAIN_CLI_COMPARE_H
 
@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "cli/arguments.h"
-#include "cli/kept.h"
-#include "cli/plot.h"
+#include "cli/compare/kept.h"
+#include "cli/compare/plot.h"
 
 #define COMPARE_MOST  16 /* modes */
 #define COMPARE_NOTES 16
@@ -50,13 +50,13 @@ static inline const struct shmtrain_report *compare_report(const struct compare_
     return run->kept ? &run->kept->report : NULL;
 }
 
-/* ---- compare_train.c ---- */
+/* ---- runs.c ---- */
 
 /* Trains in run->mode, and keeps what came out. What is seen meanwhile goes to stderr. 0, or a negative status that
  * would be the same in all modes. */
 int compare_train(struct comparison *c, struct compare_run *run);
 
-/* ---- compare_figures.c ---- */
+/* ---- figures.c ---- */
 
 /* Gives each run a name, and a letter of it, if one is free. */
 void compare_name(struct comparison *c);
@@ -87,7 +87,7 @@ unsigned compare_curves(const struct comparison *c, bool by_time, struct plot_cu
                         unsigned run_out[COMPARE_MOST]);
 void compare_release_curves(struct plot_curve *curve, unsigned n);
 
-/* ---- compare_table.c ---- */
+/* ---- table.c ---- */
 
 /* The headings of the table's columns, and one cell in words; column 0 is the mode's name. */
 #define COMPARE_COLUMNS 8
@@ -114,7 +114,7 @@ const char *compare_loss_name(const struct comparison *c);
 /* The table and its sentences, at most 80 columns wide. */
 void compare_put_table(const struct comparison *c, FILE *out);
 
-/* ---- compare_json.c, compare_html.c ---- */
+/* ---- json.c, html.c ---- */
 
 /* One JSON object in one line. 0, or -1: no memory. */
 int compare_put_json(const struct comparison *c, FILE *out);

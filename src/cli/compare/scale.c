@@ -1,5 +1,5 @@
 /* Axes: see scale.h. */
-#include "cli/scale.h"
+#include "cli/compare/scale.h"
 
 #include <math.h>
 #include <stdio.h>

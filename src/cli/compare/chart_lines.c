@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/chart_priv.h"
-#include "cli/markup.h"
-#include "cli/plot_range.h"
+#include "cli/compare/chart_priv.h"
+#include "cli/compare/markup.h"
+#include "cli/compare/plot_range.h"
 
 #define WIDTH     440.0
 #define HEIGHT    300.0

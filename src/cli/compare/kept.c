@@ -1,5 +1,5 @@
 /* Copies of reports: see kept.h. */
-#include "cli/kept.h"
+#include "cli/compare/kept.h"
 
 #include <stdlib.h>
 #include <string.h>

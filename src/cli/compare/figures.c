@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare.h"
+#include "cli/compare/compare.h"
 
 #define ABOVE_BEST 0.01 /* the target is so much above the lowest loss */
 

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/compare.h"
+#include "cli/compare/compare.h"
 #include "cli/display.h"
 #include "cli/talk.h"
 

@@ -1,13 +1,13 @@
 /* Figures as SVG inside of a page: lines, bars of workers, histograms of delays. Each is one <svg> element with a view box, as
  * wide as its place, with title and description for those who do not see it. Colours and fonts come from the page's style
- * (compare_html.c): curve i has class c0 ... c7 in turn, and a dash and a marker of its own. Called by compare_html.c. */
+ * (html.c): curve i has class c0 ... c7 in turn, and a dash and a marker of its own. Called by html.c. */
 #ifndef SHMTRAIN_CLI_CHART_H
 #define SHMTRAIN_CLI_CHART_H
 
 #include <shmtrain/report.h>
 #include <stdio.h>
 
-#include "cli/plot.h"
+#include "cli/compare/plot.h"
 
 #define CHART_COLOURS 8
 

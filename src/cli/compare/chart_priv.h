@@ -2,7 +2,7 @@
 #ifndef SHMTRAIN_CLI_CHART_PRIV_H
 #define SHMTRAIN_CLI_CHART_PRIV_H
 
-#include "cli/chart.h"
+#include "cli/compare/chart.h"
 
 /* Begins a figure of this size, in units of its own, with its title; the description may be added to by the caller, who ends it
  * with chart_described. */

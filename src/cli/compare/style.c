@@ -1,6 +1,6 @@
 /* The style of compare's page: one column on phones, two on screens, black on white on paper. Curves have the colours of Okabe
  * and Ito (2008), which people who see few colours tell apart; dashes and markers differ as well (chart_lines.c). */
-#include "cli/compare_style.h"
+#include "cli/compare/style.h"
 
 #define LIGHT                                                                                                  \
     "--page:#fff;--ink:#1b1f24;--soft:#57606a;--rule:#d0d7de;--grid:#e6e9ed;--panel:#f6f8fa;"                  \

@@ -1,12 +1,12 @@
 /* Curves as text: see plot.h. */
-#include "cli/plot.h"
+#include "cli/compare/plot.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/plot_range.h"
+#include "cli/compare/plot_range.h"
 
 #define COLUMNS_A_TICK 12
 #define ROWS_A_TICK    3

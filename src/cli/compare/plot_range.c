@@ -1,5 +1,5 @@
 /* The axes of a plot: see plot_range.h. */
-#include "cli/plot_range.h"
+#include "cli/compare/plot_range.h"
 
 struct bounds {
     double least_x, most_x, least_y, most_y;

@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "cli/compare.h"
+#include "cli/compare/compare.h"
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 

@@ -1,6 +1,6 @@
 /* Parts of figures: see chart_priv.h. */
-#include "cli/chart_priv.h"
-#include "cli/markup.h"
+#include "cli/compare/chart_priv.h"
+#include "cli/compare/markup.h"
 
 void chart_begin(struct chart *chart, double width, double height, const char *title) {
     chart->number++;

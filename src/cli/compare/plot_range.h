@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "cli/plot.h"
-#include "cli/scale.h"
+#include "cli/compare/plot.h"
+#include "cli/compare/scale.h"
 
 #define PLOT_LOG_Y 8.0  /* the largest value over the smallest, from which on an axis is logarithmic */
 #define PLOT_LOG_X 10.0 /* of the last point of the slowest curve over that of the fastest one */

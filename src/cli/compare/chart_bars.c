@@ -1,9 +1,9 @@
 /* Bars of workers, histograms of delays, as SVG: see chart.h. */
 #include <math.h>
 
-#include "cli/chart_priv.h"
-#include "cli/markup.h"
-#include "cli/scale.h"
+#include "cli/compare/chart_priv.h"
+#include "cli/compare/markup.h"
+#include "cli/compare/scale.h"
 
 #define WIDTH 320.0
 #define LEFT  34.0

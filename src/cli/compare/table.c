@@ -1,11 +1,11 @@
 /* A comparison as a table, at most 80 columns wide, and what its figures say in a few sentences. Words are made here once, for
- * the text (compare.c) and the page (compare_html.c). */
+ * the text (compare.c) and the page (html.c). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/compare.h"
+#include "cli/compare/compare.h"
 
 #define WIDTH      80
 #define MOST_NAME  13 /* columns of a mode's name */

@@ -1,5 +1,5 @@
 /* Escaping: see markup.h. */
-#include "cli/markup.h"
+#include "cli/compare/markup.h"
 
 #include <stdarg.h>
 #include <string.h>
