@@ -55,6 +55,20 @@ static void the_cost_of_a_model_decides(void **state) {
     MODE("async", "", DENSE, "model", "softmax", "mode", "async");
 }
 
+/* What the mode is here: with one NUMA node its copy would be the only one. */
+static void a_node_alone_has_no_copy_of_its_own(void **state) {
+    (void)state;
+    static const char *const NODE[] = {"mode", "node", NULL};
+    struct shmtrain_store *store;
+    if (train(&store, SPARSE, NODE) < 0) fail_msg("%s", shmtrain_store_message(store));
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    const bool alone = r->numa_nodes <= 1;
+    assert_string_equal(r->mode, alone ? "async" : "node");
+    assert_string_equal(r->replicas, alone ? "one" : "node");
+    if (alone) assert_true(r->merges == 0 && r->merge_every == 0);
+    shmtrain_store_destroy(store);
+}
+
 static int idle(shmtrain_session *s, void *arg) {
     struct shmtrain_work w;
     int rc;
@@ -83,7 +97,6 @@ static void axes_that_are_named_choose_the_mode(void **state) {
     MODE("racy, staleness 2", "", SPARSE, "staleness", "2");
     MODE("racy, staleness 0", "gradients are sparse", SPARSE, "staleness", "0");
     MODE("local", "", SPARSE, "replicas", "worker");
-    MODE("node", "", SPARSE, "replicas", "node");
     MODE("async", "gradients are sparse", SPARSE, "replicas", "one");
     MODE("backup", "", SPARSE, "quorum", "3");
     MODE("aggregate, staleness 4", "", SPARSE, "write", "aggregate", "staleness", "4");
@@ -265,6 +278,7 @@ int main(void) {
         TEST(the_cost_of_a_model_decides),
         TEST(worker_functions_have_their_usual_mode),
         TEST(axes_that_are_named_choose_the_mode),
+        TEST(a_node_alone_has_no_copy_of_its_own),
         TEST(numbers_of_a_mode_come_from_it_or_from_options),
         TEST(what_has_no_meaning_in_a_run_has_no_name_in_its_report),
         TEST(schedules_follow_what_an_update_is_made_of),

@@ -133,7 +133,7 @@ static void a_mode_that_an_option_has_changed_is_not_passed_off_as_itself(void *
     p = RUN(SHORT, "--modes", "local:4", "--replicas", "one", DATA);
     program_assert_status(p, 0);
     assert_says(p->text[OUT], "Here \"local:4\" is ");
-    p = RUN(SHORT, "--modes", "async,sync,ssp:4,backup:1,backup,local:4,local,node", DATA);
+    p = RUN(SHORT, "--modes", "async,sync,ssp:4,backup:1,backup,local:4,local", DATA);
     program_assert_status(p, 0);
     assert_null(strstr(p->text[OUT], "Here \""));
 }

@@ -64,8 +64,8 @@ static void in_sync_all_wait_for_the_slow_one(void **state) {
 /* While one is at an item, each of the others goes from at most s behind it to at most s + 1 ahead. */
 static void ssp_bounds_the_delay_that_async_does_not(void **state) {
     const double bound = (WORKERS - 1) * (2 * 2 + 2) * ITEM;
-    json_t *ssp = REPORT("--mode", "ssp:2", "-e", "1", "--slow", "3:+10ms");
-    json_t *async = REPORT("--mode", "async", "-e", "1", "--slow", "3:+10ms");
+    json_t *ssp = REPORT("--mode", "ssp:2", "-e", "1", "--slow", "random:1:+1ms,3:+10ms"); /* so that all get items */
+    json_t *async = REPORT("--mode", "async", "-e", "1", "--slow", "random:1:+1ms,3:+10ms");
     (void)state;
     assert_true(delay(ssp, "max") <= bound);
     assert_true(delay(async, "max") > bound);
@@ -75,7 +75,7 @@ static void ssp_bounds_the_delay_that_async_does_not(void **state) {
 }
 
 static void backup_drops_what_a_slow_worker_brings_too_late(void **state) {
-    json_t *r = REPORT("--mode", "backup:6", "-e", "2", "--slow", "3:+10ms");
+    json_t *r = REPORT("--mode", "backup:6", "-e", "2", "--slow", "random:1:+1ms,3:+10ms");
     double dropped = 0;
     (void)state;
     for (size_t i = 0; i < WORKERS; i++) dropped += number(worker(r, i), "dropped");
@@ -87,7 +87,7 @@ static void backup_drops_what_a_slow_worker_brings_too_late(void **state) {
 }
 
 static void late_gradients_may_be_folded_into_a_later_update(void **state) {
-    json_t *r = REPORT("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "3:+10ms");
+    json_t *r = REPORT("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "random:1:+1ms,3:+10ms");
     (void)state;
     assert_true(number(r, "folded") > 0);
     assert_true(number(r, "dropped") == 0);

@@ -67,13 +67,24 @@ static int axes_of_config(struct shmtrain_store *store, struct shmt_policy *p) {
     return rc;
 }
 
-static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, uint32_t n_workers,
+/* Where all workers are on one node, its copy would be the only one: there is nothing to merge, and nobody to wait for. */
+static void settle_one_node(struct shmtrain_store *store, uint32_t n_nodes, struct shmt_policy *p) {
+    if (p->replicas != SHMT_REPLICAS_NODE || n_nodes > 1) return;
+    shmt_log(&store->log,
+             "all workers are on one NUMA node: its copy of the parameters is the only one, and nothing is merged");
+    p->replicas = SHMT_REPLICAS_ONE;
+    p->merge_every = 0;
+    p->staleness = SHMT_STALENESS_INF; /* it was of merges */
+}
+
+static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
                             struct shmt_policy *out) {
     store->mode_taken = mode_of_config(store, model);
     int rc = shmt_mode_parse(store->mode_taken, out, &store->error);
     if (rc == 0) rc = axes_of_config(store, out);
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
-    if (rc == 0) rc = shmt_policy_settle(out, n_workers, &store->error);
+    if (rc == 0) rc = shmt_policy_settle(out, crew->n_workers, &store->error);
+    if (rc == 0) settle_one_node(store, crew->machine.placement.n_nodes, out);
     store->quorum_of_all = rc == 0 && quorum && out->quorum == SHMT_QUORUM_ALL;
     return rc;
 }
@@ -185,7 +196,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
     const struct shmt_config *c = &store->config;
     struct shmt_policy policy;
     int rc = slow_of_config(store, crew->n_workers);
-    if (rc == 0) rc = policy_of_config(store, model, crew->n_workers, &policy);
+    if (rc == 0) rc = policy_of_config(store, model, crew, &policy);
     if (rc != 0) return rc;
     *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
                               .n_guests = crew->n_guests,
