@@ -25,7 +25,7 @@ struct shmt_job {
     shmtrain_worker *worker;
     void *worker_arg;
     const struct shmt_slow_plan *slow; /* who is slowed down; NULL: nobody */
-    bool guest; /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
+    bool guest;                        /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
 
     void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up */
     void *notify_arg;
