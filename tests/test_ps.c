@@ -31,7 +31,7 @@ static struct shmt_spec a_spec(enum shmt_write write) {
                              .n_examples = 10,
                              .epochs = 3,
                              .max_steps = SHMT_NO_LIMIT,
-                             .policy = {write, write == SHMT_WRITE_RACY ? SHMT_STALENESS_INF : 0},
+                             .policy = {.write = write, .staleness = write == SHMT_WRITE_RACY ? SHMT_STALENESS_INF : 0},
                              .batch = 4,
                              .n_chunks = 2,
                              .item = 3,
