@@ -51,7 +51,7 @@ static void spec_of(const struct training *t, struct shmt_spec *spec) {
                                .n_examples = t->data->n_examples,
                                .epochs = t->epochs,
                                .max_steps = SHMT_NO_LIMIT,
-                               .policy = {t->write, t->write == SHMT_WRITE_RACY ? SHMT_STALENESS_INF : 0},
+                               .policy = {.write = t->write, .staleness = t->write == SHMT_WRITE_RACY ? SHMT_STALENESS_INF : 0},
                                .batch = t->batch,
                                .n_chunks = shmt_chunks_of_batch(t->batch),
                                .item = t->batch,

@@ -63,7 +63,7 @@ static struct shmt_spec spec_of(enum shmt_write write) {
                              .n_examples = EXAMPLES,
                              .epochs = EPOCHS,
                              .max_steps = SHMT_NO_LIMIT,
-                             .policy = {write, write == SHMT_WRITE_AGGREGATE ? 0 : SHMT_STALENESS_INF},
+                             .policy = {.write = write, .staleness = write == SHMT_WRITE_AGGREGATE ? 0 : SHMT_STALENESS_INF},
                              .batch = 64,
                              .n_chunks = 8,
                              .item = 10,

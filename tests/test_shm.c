@@ -32,7 +32,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
                              .n_examples = 64 * 12,
                              .epochs = 2,
                              .max_steps = SHMT_NO_LIMIT,
-                             .policy = {write, write == SHMT_WRITE_RACY ? SHMT_STALENESS_INF : 0},
+                             .policy = {.write = write, .staleness = write == SHMT_WRITE_RACY ? SHMT_STALENESS_INF : 0},
                              .batch = 64,
                              .n_chunks = 8,
                              .item = 16,
