@@ -270,6 +270,7 @@ int shmtrain_store_plan(struct shmtrain_store *store, const char *data, const st
         store->error = own->error;
         shmt_store_forget_tables(own);
         free(own->epochs);
+        free(own->slow_text);
         pthread_mutex_destroy(&own->lock);
     }
     free(own);
