@@ -133,8 +133,8 @@ static void threads_of_a_worker_are_added_up(void **state) {
 
 /* ---- delay ---- */
 
-/* Of 8 items, one push each: worker 0 has its only one in hand while worker 1 does five; the last two worker 1 does while worker 0
- * does nothing. */
+/* Of 8 items, one push each: worker 0 has its only one in hand while worker 1 does five; the last two worker 1 does while
+ * worker 0 does nothing. */
 struct scene {
     _Atomic uint32_t done_by_1, held_by_0, done_by_0;
 };

@@ -86,6 +86,20 @@ static void backup_drops_what_a_slow_worker_brings_too_late(void **state) {
     json_decref(r);
 }
 
+/* Where several are missing none of them is to blame more than the others. */
+static void in_backup_equal_workers_are_blamed_alike(void **state) {
+    json_t *r = REPORT("--mode", "backup:4", "-e", "2", "--slow", "random:1:+1ms");
+    size_t blamed[WORKERS] = {0};
+    (void)state;
+    for (size_t i = 0; i < WORKERS; i++) {
+        const json_t *first = json_array_get(json_object_get(worker(r, i), "waited_for"), 0);
+        if (first) blamed[(size_t)number(first, "worker")]++;
+    }
+    for (size_t i = 0; i < WORKERS; i++) assert_true(blamed[i] < WORKERS - 1);
+    assert_true(json_is_null(json_object_get(r, "waits_mostly_for")));
+    json_decref(r);
+}
+
 static void late_gradients_may_be_folded_into_a_later_update(void **state) {
     json_t *r = REPORT("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "random:1:+1ms,3:+10ms");
     (void)state;
@@ -151,6 +165,7 @@ int main(void) {
         PROGRAM_TEST(in_sync_all_wait_for_the_slow_one),
         PROGRAM_TEST(ssp_bounds_the_delay_that_async_does_not),
         PROGRAM_TEST(backup_drops_what_a_slow_worker_brings_too_late),
+        PROGRAM_TEST(in_backup_equal_workers_are_blamed_alike),
         PROGRAM_TEST(late_gradients_may_be_folded_into_a_later_update),
         PROGRAM_TEST(local_hides_what_others_do_until_the_next_merge),
         PROGRAM_TEST(the_cost_of_an_example_chooses_the_mode_that_nobody_names),

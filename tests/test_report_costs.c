@@ -1,5 +1,5 @@
-/* report: the consistency space and what it costs, as lines for people, and the lines of JSON of a run that goes on. The rest of
- * a report: test_report.c. */
+/* report: the consistency space and what it costs, as lines for people, and the lines of JSON of a run that goes on. The
+ * rest of a report: test_report.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

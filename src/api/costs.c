@@ -174,7 +174,8 @@ static uint32_t waits_mostly_for(const struct sums *s, double wait_fraction) {
 
 static void take_totals(struct shmtrain_store *store, const struct sums *s) {
     struct shmtrain_report *r = &store->report;
-    /* Of what they know of themselves, as in each worker's row: who begins an epoch later than the chief is not there before. */
+    /* Of what they know of themselves, as in each worker's row: who begins an epoch later than the chief is not there
+     * before. */
     const double all = (double)(s->worked_ns + s->waited_ns + s->waited_epoch_ns + s->merged_ns);
     r->updates = s->updates;
     r->dropped = s->dropped;

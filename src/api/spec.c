@@ -1,5 +1,5 @@
-/* From options to the spec of a run: the policy, items and batches, the rate and the rule. Called by run.c and train.c, which know
- * the crew and the data. */
+/* From options to the spec of a run: the policy, items and batches, the rate and the rule. Called by run.c and train.c,
+ * which know the crew and the data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +97,8 @@ static uint32_t usual_item(const struct shmt_policy *policy, const struct shmtra
     return sums && model && !model->dense ? (uint32_t)shmt_max_u64(1, SUMMED / policy->merge_every) : ITEM;
 }
 
-/* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker gets
- * some of it. */
+/* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker
+ * gets some of it. */
 static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_policy *policy,
                                const struct shmtrain_model *model, uint64_t n_examples, uint32_t n_seats) {
     if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, n_seats);

@@ -1,5 +1,5 @@
-/* Option `trace`: what each worker did when, as a file for Perfetto, written when the run's workers have ended, however they did. What
- * seats note is in ps/trace.h, the format in report/trace_json.h. */
+/* Option `trace`: what each worker did when, as a file for Perfetto, written when the run's workers have ended, however they
+ * did. What seats note is in ps/trace.h, the format in report/trace_json.h. */
 #ifndef SHMT_API_TRACE_H
 #define SHMT_API_TRACE_H
 
@@ -31,7 +31,8 @@ struct shmt_trace_passes {
  * Errors: _USAGE, _SYSTEM. Without the option: 0. */
 int shmt_trace_check(struct shmtrain_store *store, const char *data);
 
-/* A pass of loading has ended: reader i has read as reading[i] says; (n). Without the option, or without memory, nothing is kept. */
+/* A pass of loading has ended: reader i has read as reading[i] says; (n). Without the option, or without memory, nothing is
+ * kept. */
 void shmt_trace_loaded(struct shmtrain_store *store, const char *name, const char *what, const struct shmt_reading *reading,
                        uint32_t n);
 

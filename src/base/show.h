@@ -1,5 +1,5 @@
-/* Names of files as they stand in sentences: on one line, printable, of bounded length. Called by whoever makes a sentence with a
- * path in it, which may be any bytes. */
+/* Names of files as they stand in sentences: on one line, printable, of bounded length. Called by whoever makes a sentence
+ * with a path in it, which may be any bytes. */
 #ifndef SHMT_BASE_SHOW_H
 #define SHMT_BASE_SHOW_H
 

@@ -1,9 +1,9 @@
 /* Delay: how many updates of others come between a seat's pull and its push.
  *
- * Backends sample it, once for a work item, and count it here by size, in buckets of the seat's own (no shared word is written).
- * Sizes below 16 have a bucket each, larger ones eight for each power of two. A percentile is told as the end of its bucket:
- * never too small, and too large by less than an eighth. Beyond the last bucket's start, above 2^42, nothing is told apart.
- * Reports add the buckets of all seats. */
+ * Backends sample it, once for a work item, and count it here by size, in buckets of the seat's own (no shared word is
+ * written). Sizes below 16 have a bucket each, larger ones eight for each power of two. A percentile is told as the end of
+ * its bucket: never too small, and too large by less than an eighth. Beyond the last bucket's start, above 2^42, nothing is
+ * told apart. Reports add the buckets of all seats. */
 #ifndef SHMT_PS_DELAY_H
 #define SHMT_PS_DELAY_H
 

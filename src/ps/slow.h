@@ -54,8 +54,8 @@ struct shmt_slow {
  * this one. */
 void shmt_slow_begin(struct shmt_slow *slow, const struct shmtrain_work *work);
 
-/* Loses as much time as the work since the last call costs by the item's factor, and the item's time. May sleep; ends soon when the
- * abort or stop word is set. Less than what a sleep can measure is kept for later, so that it adds up. */
+/* Loses as much time as the work since the last call costs by the item's factor, and the item's time. May sleep; ends soon
+ * when the abort or stop word is set. Less than what a sleep can measure is kept for later, so that it adds up. */
 void shmt_slow_pay(struct shmt_slow *slow);
 
 #endif

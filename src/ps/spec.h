@@ -81,8 +81,8 @@ static inline uint64_t shmt_spec_steps(const struct shmt_spec *spec) {
     return shmt_ceil_div(spec->n_examples, shmt_spec_step_examples(spec));
 }
 
-/* What `next` deals: items, or in `sync` chunks of batches. All chunks are counted, also those of a short last batch that have no
- * examples. */
+/* What `next` deals: items, or in `sync` chunks of batches. All chunks are counted, also those of a short last batch that
+ * have no examples. */
 static inline uint64_t shmt_spec_pieces(const struct shmt_spec *spec) {
     return shmt_spec_steps(spec) * (shmt_policy_is_batched(&spec->policy) ? spec->n_chunks : 1);
 }

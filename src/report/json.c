@@ -1,5 +1,5 @@
-/* A report as one JSON object. Fields that nobody computed are null; names are those of <shmtrain/report.h>. What it says of the
- * costs is in costs_json.c; lines about a run that goes on, of the same parts, are in metrics_json.c. */
+/* A report as one JSON object. Fields that nobody computed are null; names are those of <shmtrain/report.h>. What it says of
+ * the costs is in costs_json.c; lines about a run that goes on, of the same parts, are in metrics_json.c. */
 #include <shmtrain/report.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Lines about a run that goes on, one JSON object each: the lines of option `metrics`, and of applications that write their own.
- * Fields that nobody computed are null. */
+/* Lines about a run that goes on, one JSON object each: the lines of option `metrics`, and of applications that write their
+ * own. Fields that nobody computed are null. */
 #include "report/metrics_json.h"
 
 #include "base/plain.h"

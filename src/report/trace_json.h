@@ -1,9 +1,10 @@
-/* A trace in the Trace Event Format of Chrome's tools, which Perfetto (ui.perfetto.dev) and chrome://tracing open: an object with
- * "traceEvents" and, for people, "otherData". Called by whoever has the events (api/trace.c); written as it comes, because there may
- * be millions. Times are nanoseconds here and microseconds, with three places, in the file; no number depends on the locale.
+/* A trace in the Trace Event Format of Chrome's tools, which Perfetto (ui.perfetto.dev) and chrome://tracing open: an object
+ * with "traceEvents" and, for people, "otherData". Called by whoever has the events (api/trace.c); written as it comes,
+ * because there may be millions. Times are nanoseconds here and microseconds, with three places, in the file; no number
+ * depends on the locale.
  *
- * Numbers of processes and threads begin at 1: tools take 0 for a processor that rests. Threads have numbers of their own among
- * all, and the first one of a process has the process's. */
+ * Numbers of processes and threads begin at 1: tools take 0 for a processor that rests. Threads have numbers of their own
+ * among all, and the first one of a process has the process's. */
 #ifndef SHMT_REPORT_TRACE_JSON_H
 #define SHMT_REPORT_TRACE_JSON_H
 

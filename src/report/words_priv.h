@@ -12,8 +12,8 @@
 /* "1234", "12.3 k", "4.56 M": three digits are enough for rates and counts. At most 6 characters for what a run can count. */
 const char *shmt_short_number(double x, char out[16]);
 
-/* "7,031", from 10 million on as shmt_short_number; below 10 with two digits, where it is no whole number. At most 9 characters for
- * what a run can count. */
+/* "7,031", from 10 million on as shmt_short_number; below 10 with two digits, where it is no whole number. At most 9
+ * characters for what a run can count. */
 const char *shmt_grouped_number(double x, char out[16]);
 
 const char *shmt_plural(uint64_t n); /* "", or "s" */

@@ -66,11 +66,12 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
  * waiters spin: for longer than it takes to look a few times), in either case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
 
-/* Waits until `ready` says so. It is asked by the waiter alone, as often as it takes, and has to be quick; it may read what it
- * likes, changes nothing that others see, and while it answers 0 it writes for whom it waits to *for_whom_out (UINT32_MAX:
- * for nobody in particular). 0: it has answered other than 0. 1: the abort word is set; what is ready at once is told even then.
- * Whoever changes an answer to yes calls shmt_gates_nudge behind the change, or shmt_gates_rouse: shmt_gate_reach wakes none
- * of these waiters. Where several may be the last to come, each of them comes first and asks then: one of them gets the yes. */
+/* Waits until `ready` says so. It is asked by the waiter alone, as often as it takes, and has to be quick; it may read what
+ * it likes, changes nothing that others see, and while it answers 0 it writes for whom it waits to *for_whom_out
+ * (UINT32_MAX: for nobody in particular). 0: it has answered other than 0. 1: the abort word is set; what is ready at once
+ * is told even then. Whoever changes an answer to yes calls shmt_gates_nudge behind the change, or shmt_gates_rouse:
+ * shmt_gate_reach wakes none of these waiters. Where several may be the last to come, each of them comes first and asks
+ * then: one of them gets the yes. */
 int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg);
 
 /* Wakes those who sleep in shmt_gates_wait_until, so that they ask again. Never blocks; costs as much as shmt_gate_reach. */

@@ -1,5 +1,5 @@
-/* Dealing the pieces of the ledger, wherever batches are not cut into chunks of their own: claims, and what a seat's clock means to
- * those who wait for it while it has work and when it has none. */
+/* Dealing the pieces of the ledger, wherever batches are not cut into chunks of their own: claims, and what a seat's clock
+ * means to those who wait for it while it has work and when it has none. */
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
 #include "ps/strata.h"
@@ -38,12 +38,21 @@ int shmt_shm_deal(struct shmt_shm_seat *p) {
     return 1;
 }
 
+int shmt_shm_wait_for_slowest(struct shmt_shm_seat *p, uint64_t target) {
+    if (target <= p->slowest) return 0;
+    p->wait_ns = &p->slot->counters.wait_clock_ns;
+    if (shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL)) return SHMTRAIN_E_STOPPED;
+    p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
+    return 0;
+}
+
 void shmt_shm_align_clocks(struct shmt_shm_seat *p) {
     /* All have met, so every clock is at its last value of the epoch, or already at the largest of these. */
     uint64_t largest = p->clock;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
         largest = shmt_max_u64(largest, load_relaxed(&p->store->slot[seat].gate.clock));
     p->clock = largest;
+    p->slowest = 0; /* members change with the epoch: that of the last one says nothing of a guest that has just come */
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
     /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
     store_relaxed(&p->slot->working, 1);

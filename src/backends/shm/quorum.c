@@ -4,15 +4,14 @@
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
 
-#define RANK_BITS 16
-#define WORDS     (SHMT_MAX_SEATS / 64)
+#define WORDS (SHMT_MAX_SEATS / 64)
 
-static uint64_t closed_of(uint64_t word) { return word >> RANK_BITS; }
+static uint64_t closed_of(uint64_t word) { return word >> SHMT_RANK_BITS; }
 
 /* The list of the update that was closed last; NULL: none was. A rank that cannot be (of a damaged store) is taken for
  * another. */
 static struct shmt_shm_list *list_of(const struct shmt_store *store, uint64_t word) {
-    const uint64_t rank = word & ((1u << RANK_BITS) - 1);
+    const uint64_t rank = word & ((1u << SHMT_RANK_BITS) - 1);
     if (rank == 0) return NULL;
     return &store->offer[shmt_min_u64(rank, store->spec.n_seats) - 1].list[(closed_of(word) - 1) % 2];
 }
@@ -39,11 +38,18 @@ static uint32_t needed(const struct shmt_spec *spec, uint32_t n_working) {
     return shmt_policy_needed((uint32_t)shmt_min_u64(spec->policy.quorum * seats, UINT32_MAX), n_working);
 }
 
+/* How far a seat is before mine, around the circle. Of several that are missing each waiter names another one, as in the gates:
+ * else the one with the highest rank would be blamed for all. */
+static uint32_t before_me(const struct shmt_shm_seat *p, uint32_t seat) {
+    return (p->seat.rank + p->store->spec.n_seats - 1 - seat) % p->store->spec.n_seats;
+}
+
 /* True when enough are there. *missing_out: somebody who has work and is not, if there is one. */
 static bool look_around(struct look *look, uint32_t *missing_out) {
     const struct shmt_store *store = look->p->store;
     memset(look->in, 0, n_words(store) * sizeof *look->in);
     look->arrived = look->late = look->working = 0;
+    uint32_t nearest = UINT32_MAX;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         /* acquire: who has no work any more has its last clock; pairs with the release in shmt_shm_stop_counting */
         const bool works = load_acquire(&store->slot[seat].working) != 0;
@@ -54,7 +60,9 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
         look->arrived += arrived && !late;
         look->late += late;
         if (arrived) look->in[seat / 64] |= UINT64_C(1) << seat % 64;
-        if (works && !arrived) *missing_out = seat;
+        if (!works || arrived || before_me(look->p, seat) >= nearest) continue;
+        nearest = before_me(look->p, seat);
+        *missing_out = seat;
     }
     return look->arrived + look->late > 0 && look->arrived >= needed(&store->spec, look->working - look->late);
 }
@@ -89,7 +97,7 @@ static bool close_round(const struct look *look) {
     if (closed_of(word) != look->round) return false;
     write_list(look, word);
     /* release: my list, and the gradients whose arrival I have seen; pairs with the acquire of whoever looks at the word */
-    return lock_release(round, &word, (look->round + 1) << RANK_BITS | (p->seat.rank + 1));
+    return lock_release(round, &word, (look->round + 1) << SHMT_RANK_BITS | (p->seat.rank + 1));
 }
 
 /* For shmt_gates_wait_until: the round is closed, or I can close it. */

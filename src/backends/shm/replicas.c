@@ -138,20 +138,11 @@ static int meet_to_merge(struct shmt_shm_seat *p) {
     return rc < 0 ? rc : more;
 }
 
-/* Waits until all who have work are close enough behind that what I find in the master is as fresh as the policy asks for. */
-static int wait_for_slowest(struct shmt_shm_seat *p) {
-    const uint64_t target = shmt_policy_wait_for(&p->store->spec.policy, p->clock + 1);
-    if (target <= p->slowest) return 0;
-    p->wait_ns = &p->slot->counters.wait_clock_ns;
-    if (shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL)) return SHMTRAIN_E_STOPPED;
-    p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
-    return 0;
-}
-
-/* I have completed another merge_every clocks. */
+/* I have completed another merge_every clocks. All who have work are close enough behind first, so that what I find in the
+ * master is as fresh as the policy asks for. */
 static int end_stretch(struct shmt_shm_seat *p) {
     const struct shmt_shm_merging *m = p->merging;
-    const int rc = wait_for_slowest(p);
+    const int rc = shmt_shm_wait_for_slowest(p, shmt_policy_wait_for(&p->store->spec.policy, p->clock + 1));
     if (rc < 0) return rc;
     if (shmt_replicas_turn(&p->store->spec.policy, m->clocks, m->index, m->n_sharers)) {
         note_merge(p);
@@ -208,12 +199,6 @@ static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
     *out = (struct shmt_shm_memory){.weight = weight, .sink = weight, .state = store->layout.planes ? state : NULL};
 }
 
-/* The members change with the epoch: the slowest of the last one says nothing of a guest that has just come. */
-static void align(struct shmt_shm_seat *p) {
-    shmt_shm_align_clocks(p);
-    p->slowest = 0;
-}
-
 /* ---- delay ---- */
 
 /* Updates of those who share my replica; relaxed, here and below: numbers for a measurement */
@@ -244,7 +229,7 @@ const struct shmt_shm_engine SHMT_SHM_REPLICAS = {.enter = enter,
                                                   .claim = claim,
                                                   .memory = memory,
                                                   .publish = publish,
-                                                  .align = align,
+                                                  .align = shmt_shm_align_clocks,
                                                   .pull = pull,
                                                   .missed = missed,
                                                   .welcome = welcome};

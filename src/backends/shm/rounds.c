@@ -88,12 +88,6 @@ static int finish(struct shmt_shm_seat *p) {
     return rc < 0 ? rc : shmt_shm_apply_until(p, last_clock(p));
 }
 
-static int wait_for_slowest(struct shmt_shm_seat *p, uint64_t target) {
-    if (target <= p->slowest) return 0;
-    p->wait_ns = &p->slot->counters.wait_clock_ns;
-    return shmt_gates_wait(&p->clocks, SHMT_GATE_CLOCK, target, NULL) ? SHMTRAIN_E_STOPPED : 0;
-}
-
 static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     const struct shmt_store *store = p->store;
     store_relaxed(&store->offer[p->seat.rank].examples[slot_of(p)], p->work.n); /* published by the clock */
@@ -102,7 +96,7 @@ static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     const uint64_t target = shmt_policy_wait_for(&store->spec.policy, p->clock);
     p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
     int rc = shmt_shm_apply_share(p, p->slowest);
-    if (rc == 0) rc = wait_for_slowest(p, target);
+    if (rc == 0) rc = shmt_shm_wait_for_slowest(p, target);
     return rc < 0 ? rc : shmt_shm_apply_until(p, target);
 }
 
@@ -203,7 +197,6 @@ static void align(struct shmt_shm_seat *p) {
     if (shmt_shm_has_quorum(p->store)) p->clock = shmt_shm_rounds_closed(p->store);
     store_relaxed(&p->store->offer[p->seat.rank].items, 0); /* published by the meeting that follows */
     shmt_shm_align_clocks(p);
-    p->slowest = 0;
 }
 
 /* What a gradient has not seen of the updates before its own: with staleness that is known when it is begun, though most of

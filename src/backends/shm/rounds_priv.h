@@ -40,6 +40,8 @@
 
 #include "backends/shm/shm_priv.h"
 
+#define SHMT_RANK_BITS 16 /* of lock words that count in the bits above: rank + 1, 0: nobody */
+
 /* What an update is made of, as one seat has found it. */
 struct shmt_shm_recipe {
     uint64_t update; /* UINT64_MAX: none yet */

@@ -155,6 +155,10 @@ int shmt_shm_deal(struct shmt_shm_seat *p);
 /* No more work for me in this epoch: nobody needs to wait for my clock any more. */
 void shmt_shm_stop_counting(struct shmt_shm_seat *p);
 
+/* Waits until everybody who has work has completed `target` clocks. A bound that is kept anyway costs a look at one number:
+ * clocks only grow, so what the slowest had reached at the last look still holds. 0 or _STOPPED. */
+int shmt_shm_wait_for_slowest(struct shmt_shm_seat *p, uint64_t target);
+
 /* At the end of an epoch, all have met: every clock becomes the largest, and everybody counts again. */
 void shmt_shm_align_clocks(struct shmt_shm_seat *p);
 

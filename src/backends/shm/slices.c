@@ -9,10 +9,8 @@
 #include "base/checked.h"
 #include "store/table.h"
 
-#define RANK_BITS 16
-
-static uint64_t updates_of(uint64_t word) { return word >> RANK_BITS; }
-static uint32_t holder_of(uint64_t word) { return (uint32_t)(word & ((1u << RANK_BITS) - 1)); } /* rank + 1; 0: nobody */
+static uint64_t updates_of(uint64_t word) { return word >> SHMT_RANK_BITS; }
+static uint32_t holder_of(uint64_t word) { return (uint32_t)(word & ((1u << SHMT_RANK_BITS) - 1)); } /* rank + 1; 0: nobody */
 
 uint64_t shmt_shm_updates(const struct shmt_store *store) {
     return updates_of(load_relaxed(&store->slice[0].word)); /* relaxed: a number for a measurement */
@@ -85,7 +83,7 @@ static int bring(struct walk *walk, uint32_t i) {
         if (rc < 0) return rc;
         if (!found || !lock_acquire(lock, &word, word | (walk->p->seat.rank + 1))) continue;
         apply_one(walk, i);
-        store_release(lock, (u + 1) << RANK_BITS);
+        store_release(lock, (u + 1) << SHMT_RANK_BITS);
     }
     return 1;
 }
