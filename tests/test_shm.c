@@ -94,7 +94,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0xb0874c48aeef1df9));
+    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0xaf3f43df7ffd5259));
 }
 
 struct range {
@@ -108,6 +108,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             struct shmt_spec spec = spec_of(write ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY, n_seats);
             struct shmt_shm_layout l;
             spec.l2_shares = write == 0;
+            spec.row_places = n_seats % 3 == 0;
             spec.policy.staleness = write == 2 ? 5 : spec.policy.staleness;
             spec.trace_events = n_seats % 2 ? 100 : 0;
             assert_int_equal(shmt_shm_layout_plan(&spec, &l, NULL), 0);
@@ -123,6 +124,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
                 {l.grad_off, l.grad_off + n_seats * l.seat_grad_bytes, 4096},
                 {l.touched_off, l.touched_off + n_seats * l.seat_map_bytes, 4096},
                 {l.trace_off, l.trace_off + n_seats * l.seat_trace_bytes, 4096},
+                {l.row_place_off, l.row_place_off + (spec.row_places ? spec.table[0].rows * sizeof(uint32_t) : 0), 4096},
                 {l.board_off, l.board_off + spec.board_bytes, 4096}};
             for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
                 assert_int_equal(parts[i].from % parts[i].align, 0);
@@ -367,6 +369,7 @@ static void parameters_and_board_are_the_same_memory_for_all(void **state) {
     float read[2];
     (void)state;
     spec.l2_shares = true;
+    spec.row_places = true;
     struct shmt_store *a = create(&spec), *b = attach(&spec, a);
     assert_int_equal(SHMT_BACKEND_SHM.write(a, 1, 2, 1, written), 0);
     assert_int_equal(SHMT_BACKEND_SHM.read(b, 1, 2, 1, read), 0);
@@ -376,6 +379,9 @@ static void parameters_and_board_are_the_same_memory_for_all(void **state) {
     assert_int_equal((uintptr_t)SHMT_BACKEND_SHM.board(b) % 4096, 0);
     SHMT_BACKEND_SHM.l2_share(a, 1)[5] = 3;
     assert_true(SHMT_BACKEND_SHM.l2_share(b, 1)[5] == 3);
+    const uint64_t last = spec.table[0].rows - 1;
+    SHMT_BACKEND_SHM.row_place(a)[last] = 9;
+    assert_true(SHMT_BACKEND_SHM.row_place(b)[last] == 9 && SHMT_BACKEND_SHM.row_place(b)[0] == 0);
     SHMT_BACKEND_SHM.destroy(b);
     SHMT_BACKEND_SHM.destroy(a);
 }

@@ -13,7 +13,7 @@
 #include "base/line.h"
 #include "ps/spec.h"
 
-#define SHMT_MANIFEST_VERSION 3
+#define SHMT_MANIFEST_VERSION 4
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
 
 /* What `state` says. */
@@ -50,7 +50,7 @@ struct shmt_manifest {
     /* the spec */
     uint32_t n_seats, n_guests, n_workers, epochs;
     uint64_t n_examples, max_steps, steps_before, staleness, seed;
-    uint32_t quorum, late, replicas, merge_every, merge, unmeasured, trace_events, reserved3;
+    uint32_t quorum, late, replicas, merge_every, merge, unmeasured, trace_events, row_places;
     uint32_t write, batch, n_chunks, item, shuffle, count_lost, l2_shares, spin_ns, spin_seats, place_transparent;
     uint32_t rule, rate_kind;
     float l1, l2, momentum, beta2, epsilon, beta;

@@ -30,11 +30,12 @@ struct shmt_store {
     struct shmt_spec spec;
     struct shmt_flat flat;
     bool copies;
-    float *weight;     /* (flat.n) */
-    float *grad;       /* aggregate: (n_chunks, flat.n) */
-    float *l2_share;   /* (flat.n), or NULL */
-    float *state;      /* (planes, flat.n), or NULL */
-    uint32_t *counted; /* (flat.n), or NULL */
+    float *weight;       /* (flat.n) */
+    float *grad;         /* aggregate: (n_chunks, flat.n) */
+    float *l2_share;     /* (flat.n), or NULL */
+    float *state;        /* (planes, flat.n), or NULL */
+    uint32_t *counted;   /* (flat.n), or NULL */
+    uint32_t *row_place; /* (rows of table 0), or NULL */
     void *head;
     void *board;
     double *loss;      /* (pieces) of this epoch */
@@ -47,6 +48,10 @@ struct shmt_store {
 
 static struct plain_seat *mine(struct shmt_seat *seat) { return (struct plain_seat *)(void *)seat; }
 static bool is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
+
+static uint64_t row_place_bytes(const struct shmt_spec *spec) {
+    return spec->row_places ? spec->table[0].rows * sizeof(uint32_t) : 0;
+}
 
 static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
     const int rc = shmt_spec_check(spec, e);
@@ -64,6 +69,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     out->state_bytes = table_bytes * (shmt_flat_planes(spec) + spec->count_lost);
     out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * spec->n_chunks;
     out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes + shmt_ring_bytes(spec->trace_events);
+    out->other_bytes += row_place_bytes(spec);
     out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
     return 0;
 }
@@ -81,6 +87,7 @@ static void destroy(struct shmt_store *store) {
     free(store->l2_share);
     free(store->state);
     free(store->counted);
+    free(store->row_place);
     free(store->head);
     free(store->board);
     free(store->loss);
@@ -105,6 +112,7 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     const uint32_t planes = shmt_flat_planes(spec);
     if (planes > 0) store->state = zeros(planes * floats * sizeof(float));
     if (spec->count_lost) store->counted = zeros(floats * sizeof *store->counted);
+    if (spec->row_places) store->row_place = zeros(row_place_bytes(spec));
     store->head = zeros(spec->head_bytes);
     store->board = zeros(spec->board_bytes);
     store->loss = zeros(pieces * sizeof(double));
@@ -112,7 +120,7 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     if (spec->trace_events > 0) store->ring = zeros(shmt_ring_bytes(spec->trace_events));
     if (!store->weight || !store->grad || !store->l2_share || !store->head || !store->board || !store->loss ||
         !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
-        (spec->trace_events > 0 && !store->ring)) {
+        (spec->trace_events > 0 && !store->ring) || (spec->row_places && !store->row_place)) {
         destroy(store);
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store of %llu bytes", (unsigned long long)need.total_bytes);
     }
@@ -342,6 +350,8 @@ static float *l2_share(struct shmt_store *store, int t) {
     return store->spec.l2_shares ? store->l2_share + store->flat.start[t] : NULL;
 }
 
+static uint32_t *row_place(struct shmt_store *store) { return store->row_place; }
+
 static void *board(struct shmt_store *store) { return store->board; }
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
     return rank == 0 ? &store->counters : NULL;
@@ -355,8 +365,9 @@ static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits 
 #define PLAIN_ENTRIES                                                                                                         \
     .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
     .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
-    .weight = weight, .l2_share = l2_share, .state = state, .lost = lost, .head = head, .board = board, .counters = counters, \
-    .ring = ring, .stop = stop, .stop_word = stop_word, .abort_word = abort_word, .rouse = rouse
+    .weight = weight, .l2_share = l2_share, .row_place = row_place, .state = state, .lost = lost, .head = head,               \
+    .board = board, .counters = counters, .ring = ring, .stop = stop, .stop_word = stop_word, .abort_word = abort_word,       \
+    .rouse = rouse
 
 const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
     .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};

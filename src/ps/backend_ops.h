@@ -165,6 +165,8 @@ struct shmt_backend_ops {
     float *(*weight)(struct shmt_store *store, int t);   /* (rows * width) the parameters themselves, while nobody trains; for
                                                             whoever puts them back together with their state */
     float *(*l2_share)(struct shmt_store *store, int t); /* (rows), to be filled before workers enter; NULL: not asked for */
+    uint32_t *(*row_place)(struct shmt_store *store);    /* (rows of table 0) the row of each feature, for whoever looks from
+                                                            outside; to be filled before workers enter; NULL: not asked for */
     float *(*state)(struct shmt_store *store, int t,
                     uint32_t plane);                              /* (rows * width) of the rule's state; NULL: there is none.
                                                                          While nobody trains */

@@ -15,6 +15,8 @@ static int check_tables(const struct shmt_spec *spec, struct shmt_error *e) {
         if (!shmt_add_u64(floats, shmt_table_floats(&spec->table[t]), &floats) || floats > UINT64_MAX / 64)
             return shmt_fail(e, SHMTRAIN_E_USAGE, "the tables are larger than any memory");
     }
+    if (spec->row_places && spec->table[0].rows > UINT32_MAX)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%s\" has too many rows to give each a place", spec->table[0].name);
     return 0;
 }
 

@@ -130,6 +130,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
     out->trace_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_trace_bytes, page);
     out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, page);
+    out->row_place_off = shmt_layout_add_at(&plan, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096);
     out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);
     out->bytes = plan.bytes;
     if (plan.failed) return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");

@@ -51,12 +51,13 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->state = at(store, l->state_off, l->planes * table_bytes);
     store->counted = at(store, l->counted_off, spec->count_lost ? table_bytes : 0);
     store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
+    store->row_place = at(store, l->row_place_off, spec->row_places ? spec->table[0].rows * sizeof *store->row_place : 0);
     store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
     store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
     if (!store->control || !store->slot || !store->offer || !store->slice || !store->ledger || !store->weight ||
         !store->l2_share || !store->board || !store->head || !store->locks || !store->merge_locks || !store->replicas ||
-        !store->state || !store->counted || !store->rings)
+        !store->state || !store->counted || !store->rings || !store->row_place)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
@@ -379,6 +380,8 @@ static float *l2_share(struct shmt_store *store, int t) {
     return store->spec.l2_shares ? store->l2_share + store->layout.flat.start[t] : NULL;
 }
 
+static uint32_t *row_place(struct shmt_store *store) { return store->spec.row_places ? store->row_place : NULL; }
+
 static void *board(struct shmt_store *store) { return store->board; }
 
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
@@ -427,6 +430,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .mourn = shmt_shm_mourn,
     .weight = weight,
     .l2_share = l2_share,
+    .row_place = row_place,
     .state = state,
     .lost = lost,
     .head = head,
