@@ -132,15 +132,17 @@ static void the_cost_of_an_example_chooses_the_mode_that_nobody_names(void **sta
     json_decref(named);
 }
 
-/* After ten epochs sync is at the loss that it can reach, within a percent of which all others must be. */
+/* Within a percent of what sync comes to in ten epochs. How many gradients come late in backup is up to the machine: a quarter where
+ * workers are equal, more where others take processors away. They are dropped, or make an update larger that would have been
+ * two; where updates are delayed, how much is up to the machine, too. So these have half as many epochs again. */
 static void every_mode_learns_as_much_as_sync(void **state) {
     static const char *const MODES[][8] = {{"--mode", "async"},
                                            {"--mode", "ssp:4"},
-                                           {"--mode", "backup:6"},
-                                           {"--mode", "backup:6", "--late", "fold"},
+                                           {"--mode", "backup:6", "-e", "15"},
+                                           {"--mode", "backup:6", "-e", "15", "--late", "fold"},
                                            {"--mode", "local"},
                                            {"--mode", "node"},
-                                           {"--write", "aggregate", "--staleness", "2"},
+                                           {"--write", "aggregate", "--staleness", "2", "-e", "15"},
                                            {"--write", "locked", "--staleness", "0"}};
     json_t *sync = REPORT("--mode", "sync", "-e", "10");
     const double best = final_loss(sync);
