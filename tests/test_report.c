@@ -104,7 +104,8 @@ static struct shmtrain_report ordinary(void) {
 static const char GOLDEN[] =
     "{\"mode\":\"async\",\"mode_reason\":null,\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"late\":null,"
     "\"replicas\":\"one\",\"n_replicas\":1,\"merge\":null,\"merge_every\":0,\"slow\":null,\"backend\":\"shm\","
-    "\"workers\":8,\"threads\":1,\"cores\":null,\"model\":\"logistic\",\"optimizer\":\"sgd\",\"rate\":0.0625,\"schedule\":"
+    "\"workers\":8,\"threads\":1,\"cores\":null,\"model\":\"logistic\",\"columns\":null,\"optimizer\":\"sgd\",\"rate\":0.0625,"
+    "\"schedule\":"
     "\"inverse\","
     "\"l1\":0.0,\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_nodes\":1,"
     "\"page_bytes\":4096,\"blas\":null,"

@@ -52,6 +52,12 @@ struct shmtrain_model {
     enum shmtrain_task task;
     uint32_t dense; /* 1: wants data in the dense layout; 0: in sparse rows */
 
+    /* 1: one column is to it as another, so that they may be numbered by how often they occur, which is faster (option
+     * columns). Then a column is nothing but a row of table 0, which has one for each of them, in their order, and at most
+     * others (a bias) behind; within an example columns do not ascend. `begin`, and whoever reads and writes parameters, see
+     * the numbers of the data. 0: columns are always those of the data. */
+    uint32_t columns_alike;
+
     /* What its loss is called: "log loss", "hinge loss", "squared loss", or another name. "log loss" is -log of the probability
      * of the right label, and is held against that of the model behind generated data; "squared loss" is half the squared
      * error, (prediction - label)^2 / 2. */

@@ -62,6 +62,7 @@ struct shmtrain_worker_report {
 
 struct shmtrain_report {
     const char *mode, *write, *backend, *model, *optimizer, *schedule; /* names; model "" for own worker functions */
+    const char *columns;                 /* rows of parameters: "given" as the data numbers them, or "by frequency" */
     const char *mode_reason;             /* why this mode was chosen where nobody named one; "": somebody did */
     uint64_t staleness;                  /* UINT64_MAX: no bound */
     uint32_t quorum;                     /* gradients that an update waits for, in workers */

@@ -32,6 +32,7 @@ static const struct effect {
     {.option = "chunks", .part = BATCHED},
     {.option = "item", .part = LIVE},
     {.option = "group", .part = LIVE, .of_rows = true},
+    {.option = "columns", .of_rows = true},
     {.option = "guests", .of_names = true},
 };
 

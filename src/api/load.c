@@ -11,11 +11,12 @@
 #include "base/clock.h"
 #include "segment/budget.h"
 
-/* What the workers of one pass share, as of the fork: it fills, or counts, or unpacks. */
+/* What the workers of one pass share, as of the fork: it fills, or counts, or renumbers, or unpacks. */
 struct pass {
     struct shmt_load *load;
     const struct shmt_arrays *into;     /* fill; or NULL */
     const struct shmt_columns *columns; /* count; or NULL */
+    const uint32_t *place;              /* renumber; or NULL */
 };
 
 static size_t shared_bytes(const struct shmt_load *load) {
@@ -36,9 +37,18 @@ int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const c
     return 0;
 }
 
+static void renumber(const struct shmt_load *load, const uint32_t *place, uint32_t rank) {
+    const uint64_t n = load->totals.n_nonzeros;
+    uint32_t *id = shmt_segment_at(&load->segment, load->id_off, n * sizeof *id);
+    const uint64_t from = n * rank / load->n_parts, to = n * (rank + 1) / load->n_parts;
+    for (uint64_t j = from; j < to; j++) id[j] = place[id[j]];
+}
+
 static int read_part(const struct pass *pass, uint32_t rank, struct shmt_error *e) {
     struct shmt_load *load = pass->load;
     if (pass->into) return shmt_source_fill(load->source, rank, load->n_parts, load->part, pass->into, e);
+    if (pass->place) renumber(load, pass->place, rank);
+    if (pass->place) return 0;
     if (!pass->columns) return shmt_source_unpack(load->source, e);
     /* A bad line is no failure of the worker: the first one in the file counts, which another part may have. */
     (void)shmt_source_count(load->source, pass->columns, rank, load->n_parts, &load->part[rank]);
@@ -57,7 +67,7 @@ static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
 
 static int run_pass(struct shmtrain_store *store, const struct shmt_crew *crew, struct pass *pass, uint32_t n) {
     const struct shmt_team_spec spec = {.kind = crew->kind, .n = n, .body = work, .arg = pass, .what = "reading data"};
-    const char *what = pass->into ? "fill" : pass->columns ? "count" : "unpack";
+    const char *what = pass->into ? "fill" : pass->columns ? "count" : pass->place ? "renumber" : "unpack";
     const int rc = shmt_drive(store, &spec, &(struct shmt_driver){0});
     if (rc == 0) shmt_trace_loaded(store, pass->load->name, what, pass->load->reading, n);
     return rc;
@@ -178,6 +188,12 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
     load->data.weight = load->weight;
     load->data.best_loss = shmt_parts_best_loss(load->part, load->n_parts);
     return 0;
+}
+
+int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                       const uint32_t *place) {
+    struct pass pass = {.load = load, .place = place};
+    return run_pass(store, crew, &pass, load->n_parts);
 }
 
 void shmt_load_close(struct shmt_load *load) {

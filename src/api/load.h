@@ -52,6 +52,11 @@ void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns);
 int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
                    const struct shmt_readers *readers);
 
+/* Gives each column of sparse data another number: place[column], (n_features), by all workers. What `data` describes stays as
+ * it is, and so does the order of the elements within an example, which do not ascend any more. */
+int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                       const uint32_t *place);
+
 void shmt_load_close(struct shmt_load *load); /* {0} is fine */
 
 #endif

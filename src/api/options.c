@@ -128,6 +128,8 @@ static const struct shmt_option_row ROWS[] = {
      CHOICE, AT(hugepages), 0, 0, "auto|off|2M"},
     {{"shards", 0, "N", "auto", ENV("SHARDS"), WHERE, "parts of each table; auto: one for each node"},
      COUNT, AT(shards), 1, 4096, "auto"},
+    {{"columns", 0, "HOW", "auto", ENV("COLUMNS"), WHERE, "auto: frequent features side by side; given: by their ids"},
+     CHOICE, AT(columns), 0, 0, "auto|given"},
     {{"placement", 0, "HOW", "round-robin", ENV("PLACEMENT"), WHERE, "shards to nodes: round-robin, or greedy by bytes"},
      CHOICE, AT(placement), 0, 0, "round-robin|greedy"},
     {{"name", 0, "NAME", "", ENV("NAME"), WHERE, "lets others join, by a store in /dev/shm of this name"},

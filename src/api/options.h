@@ -25,6 +25,7 @@ struct shmt_config {
     uint64_t shards; /* of each table; 0: one for each node */
     uint64_t bias, shuffle;
     uint64_t guests;                                   /* places for workers that join; counts with a name only */
+    char *columns;                                     /* "auto": renumbered where that pays; "given" */
     char *name;                                        /* of the store; "": none */
     char *mode;                                        /* "auto": by the model's cost */
     char *write, *staleness, *late, *replicas, *merge; /* "": as the mode says */

@@ -1,5 +1,6 @@
 /* Parameters and the optimizer's state as the application sees them: in the backend of the last run as long as that is there,
- * else in memory of the handle. Between two runs they are taken out of one backend and given to the next.
+ * else in memory of the handle. Between two runs they are taken out of one backend and given to the next. Rows are features
+ * here; in which order a backend has them is the affair of places.h.
  *
  * State is kept with its parameters when the next run's optimizer can go on with it: the same rule with the same words for each
  * parameter (adam has others in the live modes than in `aggregate`); for ftrl, whose weights are a function of its state, also
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/places.h"
 #include "api/store_priv.h"
 #include "ps/flat.h"
 
@@ -48,14 +50,14 @@ static int take_table(struct shmtrain_store *store, struct shmt_store *live, int
     const uint64_t floats = shmt_table_floats(&d->table);
     if (!d->value) d->value = malloc(floats * sizeof *d->value);
     if (!d->value) return refuse_table(store, d);
-    const int rc = store->ops->read(live, t, 0, d->table.rows, d->value);
+    int rc = shmt_places_read(store, live, t, 0, d->table.rows, d->value, &store->error);
     forget_state(d);
     if (rc < 0 || planes == 0) return rc;
     d->state = malloc(planes * floats * sizeof *d->state);
     if (!d->state) return refuse_table(store, d);
-    for (uint32_t p = 0; p < planes; p++)
-        memcpy(d->state + p * floats, store->ops->state(live, t, p), floats * sizeof *d->state);
-    return 0;
+    for (uint32_t p = 0; p < planes && rc == 0; p++)
+        rc = shmt_places_take_state(store, live, t, p, d->state + p * floats, &store->error);
+    return rc;
 }
 
 /* Batches that were applied; in the live modes nobody asks. */
@@ -94,12 +96,11 @@ static int give_table(struct shmtrain_store *store, struct shmt_store *made, int
     const struct shmt_declared *d = &store->table[t];
     const uint64_t floats = shmt_table_floats(&d->table);
     if (!d->value) return 0;
-    if (!with_state || !d->state) return store->ops->write(made, t, 0, d->table.rows, d->value);
-    /* Not by `write`, which would begin a state anew that fits the parameters. */
-    memcpy(store->ops->weight(made, t), d->value, floats * sizeof *d->value);
-    for (uint32_t p = 0; p < store->kept.planes; p++)
-        memcpy(store->ops->state(made, t, p), d->state + p * floats, floats * sizeof *d->state);
-    return 0;
+    with_state = with_state && d->state;
+    int rc = shmt_places_give(store, made, t, d->value, with_state, &store->error);
+    for (uint32_t p = 0; p < store->kept.planes && with_state && rc == 0; p++)
+        rc = shmt_places_give_state(store, made, t, p, d->state + p * floats, &store->error);
+    return rc;
 }
 
 int shmt_store_give_parameters(struct shmtrain_store *store, struct shmt_store *made) {
@@ -137,7 +138,7 @@ static int read_rows(struct shmtrain_store *store, int t, uint64_t row, uint64_t
     const int rc = find_rows(store, t, row, n, &d, e);
     if (rc < 0) return rc;
     struct shmt_store *live = load_relaxed(&store->live); /* the lock has it */
-    if (live) return store->ops->read(live, t, row, n, out);
+    if (live) return shmt_places_read(store, live, t, row, n, out, e);
     const uint64_t width = d->table.width;
     if (d->value)
         memcpy(out, d->value + row * width, n * width * sizeof *out);
@@ -175,7 +176,7 @@ int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint
     if (store->visit.open)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is somebody else's: its parameters can be read, not set",
                          store->visit.name);
-    if (live) return store->ops->write(live, t, row, n, in);
+    if (live) return shmt_places_write(store, live, t, row, n, in, &store->error);
     const uint64_t width = d->table.width;
     if (!d->value) d->value = calloc(d->table.rows * width, sizeof *d->value);
     if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);

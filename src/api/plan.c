@@ -203,7 +203,7 @@ static int plan_memory(struct shmtrain_store *store, struct shmt_plan_kept *kept
     /* What is left over of whole pages, and what belongs to nobody. */
     uint64_t rest = prepared->train->bytes + bytes.gradient_bytes % spec->n_seats;
     for (uint32_t i = 0; i < plan->n_parts; i++) rest -= shmt_min_u64(rest, kept->part[i].bytes);
-    need(kept, &spec->placement, -1, bytes.other_bytes + valid_bytes + rest);
+    need(kept, &spec->placement, -1, plan->other_bytes + valid_bytes + rest);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/places.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
 #include "consistency/mode.h"
@@ -14,6 +15,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .write = "",
                                                .backend = "",
                                                .model = "",
+                                               .columns = "",
                                                .optimizer = "",
                                                .schedule = "",
                                                .replicas = "",
@@ -51,6 +53,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->model = store->job.model ? store->job.model->name : "";
     r->with_accuracy = store->job.model && store->job.model->task != SHMTRAIN_REGRESSION;
     r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
+    r->columns = spec->row_places ? "by frequency" : "given";
     r->optimizer = shmt_rule_name(spec->rule.kind);
     r->schedule = shmt_rate_name(&spec->rate);
     r->staleness = policy->staleness;
@@ -138,7 +141,7 @@ static int hash_parameters(struct shmtrain_store *store, bool *finite_out) {
         if (wide) rows = wide;
         for (uint64_t row = 0; wide && row < table->rows; row += step) {
             const uint64_t n = shmt_min_u64(step, table->rows - row);
-            (void)store->ops->read(store->job.store, (int)t, row, n, rows);
+            (void)shmt_places_read(store, store->job.store, (int)t, row, n, rows, &store->error);
             XXH64_update(state, rows, n * table->width * sizeof *rows);
             *finite_out = *finite_out && shmt_all_finite(rows, n * table->width);
         }

@@ -53,17 +53,30 @@ static void note_rounds(const struct shmtrain_store *store) {
 
 /* ---- a run ---- */
 
-static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
+void shmt_rows_free(struct shmt_rows *rows) {
+    free(rows->place);
+    free(rows->l2_share);
+    *rows = (struct shmt_rows){0};
+}
+
+static void fill_rows(const struct shmtrain_store *store, struct shmt_store *made, const struct shmt_rows *rows) {
+    const uint64_t n = store->n_tables > 0 ? store->table[0].table.rows : 0;
+    if (rows->place && store->spec.row_places) memcpy(store->ops->row_place(made), rows->place, n * sizeof *rows->place);
+    if (rows->l2_share && store->spec.l2_shares)
+        memcpy(store->ops->l2_share(made, 0), rows->l2_share, n * sizeof *rows->l2_share);
+}
+
+static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows) {
     struct shmt_home home = {.topo = crew->topo, .log = &store->log, .page_bytes_out = &store->report.page_bytes};
     struct shmt_store *made = NULL;
     if (shmt_store_has_state_for(store, &store->spec)) store->spec.steps_before = store->kept.steps;
     int rc = shmt_lease_home(store, &home);
     if (rc == 0) rc = store->ops->create(&store->spec, &home, &made, &store->error);
     if (rc < 0 && home.has_fd) close(home.fd);
+    if (rc == 0 && rows) fill_rows(store, made, rows); /* before parameters, which go by the places */
+    if (rows) shmt_rows_free(rows);
     if (rc == 0) rc = shmt_store_give_parameters(store, made);
     if (rc < 0) return rc;
-    if (l2_shares && store->spec.l2_shares)
-        memcpy(store->ops->l2_share(made, 0), l2_shares, store->table[0].table.rows * sizeof *l2_shares);
     store->job.ops = store->ops;
     store->job.store = made;
     store->job.spec = &store->spec;
@@ -85,8 +98,8 @@ static int tick(struct shmtrain_store *store) {
 
 static void stop(struct shmtrain_store *store) { store->ops->stop(store->job.store); }
 
-int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares) {
-    int rc = make_backend(store, crew, l2_shares);
+int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows) {
+    int rc = make_backend(store, crew, rows);
     if (rc < 0) return rc;
     note_idle_workers(store);
     note_rounds(store);

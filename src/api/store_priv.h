@@ -123,9 +123,16 @@ bool shmt_rate_is_named(const struct shmt_config *c);
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, const struct shmtrain_model *model,
                         uint64_t n_examples, struct shmt_spec *out);
 
+/* What a run knows of the rows of table 0, (rows) each; NULL: nothing. To be filled into the backend's store. */
+struct shmt_rows {
+    uint32_t *place; /* by feature (places.h); all else is by place */
+    float *l2_share;
+};
+void shmt_rows_free(struct shmt_rows *rows); /* what it points to; {0} is fine */
+
 /* Makes the backend's store, moves the parameters into it, runs all workers, and completes the report. The job's model, data or
- * worker function are set. `l2_shares` (rows of table 0; NULL: none) belong to the caller. */
-int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, const float *l2_shares);
+ * worker function are set. `rows` is freed as soon as it is in the store; NULL: nothing is known. */
+int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows);
 
 /* Refuses what does not fit into memory: the spec's need beside `data_bytes` that are needed, too. */
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,

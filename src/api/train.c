@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/places.h"
 #include "api/plan.h"
 #include "api/probe.h"
 #include "api/split.h"
@@ -28,7 +29,7 @@ struct session {
     double share;                    /* > 0: validation is this share of the training data */
     struct shmt_split split;         /* of the two, when share > 0 */
     struct shmtrain_data unweighted; /* the training data, as it is validated on when share > 0 */
-    float *l2_shares;
+    struct shmt_rows rows;
 };
 
 static int find_model(struct session *s) {
@@ -247,6 +248,16 @@ static int begin_parameters(struct session *s) {
     return 0;
 }
 
+/* From here on the ids of the data are places (places.h). */
+static int renumber_columns(struct session *s) {
+    struct shmtrain_store *store = s->store;
+    if (!store->spec.row_places) return 0;
+    int rc = shmt_places_make(&s->train.data, store->table[0].table.rows, &s->rows.place, &store->error);
+    if (rc == 0) rc = shmt_load_renumber(&s->train, store, &s->crew, s->rows.place);
+    if (rc == 0 && s->has_valid) rc = shmt_load_renumber(&s->valid, store, &s->crew, s->rows.place);
+    return rc;
+}
+
 /* How many training examples each column occurs in. */
 static void count_columns(const struct session *s, uint32_t *count) {
     const struct shmtrain_data *data = &s->train.data;
@@ -261,14 +272,14 @@ static int make_l2_shares(struct session *s) {
     const uint64_t rows = s->store->table[0].table.rows, ruled = s->store->table[0].l2_rows, n = s->store->spec.n_examples;
     if (!s->store->spec.l2_shares) return 0;
     uint32_t *count = calloc(rows, sizeof *count);
-    s->l2_shares = calloc(rows, sizeof *s->l2_shares);
-    if (!count || !s->l2_shares) {
+    s->rows.l2_share = calloc(rows, sizeof *s->rows.l2_share);
+    if (!count || !s->rows.l2_share) {
         free(count);
         return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for the L2 shares of %llu features",
                          (unsigned long long)rows);
     }
     count_columns(s, count);
-    for (uint64_t row = 0; row < ruled; row++) s->l2_shares[row] = count[row] ? (float)n / (float)count[row] : 0;
+    for (uint64_t row = 0; row < ruled; row++) s->rows.l2_share[row] = count[row] ? (float)n / (float)count[row] : 0;
     free(count);
     return 0;
 }
@@ -286,6 +297,8 @@ static int make_spec(struct session *s) {
     settle_items(s);
     store->spec.l2_shares = shmt_rule_regularises(&store->spec.rule) && store->spec.rule.kind != SHMT_RULE_FTRL &&
                             shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1 && !s->model->dense;
+    store->spec.row_places =
+        strcmp(store->config.columns, "auto") == 0 && shmt_places_pay(s->model, &s->train.data, &store->spec);
     return 0;
 }
 
@@ -345,7 +358,7 @@ static uint64_t work_bytes(const struct session *s) {
     const struct shmtrain_store *store = s->store;
     uint64_t floats = store->spec.l2_shares ? 2 * store->table[0].table.rows : 0; /* counts and shares of columns */
     for (uint32_t t = 0; t < store->n_tables && s->model->begin; t++) floats += shmt_table_floats(&store->table[t].table);
-    return floats * sizeof(float);
+    return floats * sizeof(float) + shmt_places_work_bytes(&s->train.data, &store->spec);
 }
 
 /* What a set will take of the free memory, of which reserved huge pages are no part. */
@@ -363,12 +376,17 @@ static int fill_data(struct session *s) {
     const struct shmt_readers trainers = {placement, &s->store->spec, s->split.train_example}, all = {.placement = placement};
     int rc = shmt_load_fill(&s->train, s->store, &s->crew, &trainers);
     if (rc == 0 && s->has_valid) rc = shmt_load_fill(&s->valid, s->store, &s->crew, &all);
-    shmt_costs_loaded(s->store, s->train.took_ns, s->train.n_parts);
-    if (s->has_valid) shmt_costs_loaded(s->store, s->valid.took_ns, s->valid.n_parts);
     if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &s->store->error);
     if (rc < 0 || !s->train.weighted) return rc;
     const struct shmt_weights_of trained = {s->split.train_example, s->store->spec.n_examples};
     return shmt_weights_fill(&s->store->config, &s->train.data, &trained, s->train.weight, &s->store->error);
+}
+
+/* How long each worker has read. */
+static int note_loading(struct session *s) {
+    shmt_costs_loaded(s->store, s->train.took_ns, s->train.n_parts);
+    if (s->has_valid) shmt_costs_loaded(s->store, s->valid.took_ns, s->valid.n_parts);
+    return 0;
 }
 
 /* All that comes before the workers, or, to plan only, all but what checks memory and fills it; a stop that is asked for
@@ -377,10 +395,10 @@ static int prepare(struct session *s, bool plan_only) {
     static const struct {
         int (*run)(struct session *);
         bool of_plan;
-    } STAGES[] = {{find_libraries, false},   {open_data, true},      {check_guess, false}, {count_data, true},
-                  {check_model, true},       {make_tables, true},    {make_split, true},   {make_spec, true},
-                  {choose_memory, true},     {check_memory, false},  {fill_data, false},   {settle_rate, false},
-                  {begin_parameters, false}, {make_l2_shares, false}};
+    } STAGES[] = {{find_libraries, false},   {open_data, true},         {check_guess, false},  {count_data, true},
+                  {check_model, true},       {make_tables, true},       {make_split, true},    {make_spec, true},
+                  {choose_memory, true},     {check_memory, false},     {fill_data, false},    {settle_rate, false},
+                  {begin_parameters, false}, {renumber_columns, false}, {note_loading, false}, {make_l2_shares, false}};
     s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         if (plan_only && !STAGES[i].of_plan) continue;
@@ -412,7 +430,7 @@ static int train(struct session *s) {
     store->lease.share = s->share;
     store->lease.first_feature = s->train.columns.base;
     store->lease.lacks_ids = !s->train.has_ids;
-    const int rc = shmt_run_job(store, &s->crew, s->l2_shares);
+    const int rc = shmt_run_job(store, &s->crew, &s->rows);
     shmt_trained_make(s->model, &s->train.data, s->train.columns.base, store->job.settings.bias, &store->trained);
     store->trained.lacks_ids = !s->train.has_ids;
     return rc;
@@ -430,7 +448,7 @@ static int begin(struct session *s) {
 }
 
 static void end(struct session *s) {
-    free(s->l2_shares);
+    shmt_rows_free(&s->rows);
     shmt_split_free(&s->split);
     shmt_load_close(&s->valid);
     shmt_load_close(&s->train);

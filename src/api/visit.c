@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/places.h"
 #include "api/store_priv.h"
 #include "backends/shm/shm.h"
 
@@ -47,6 +48,7 @@ static int find(const char *name, bool as_guest, struct found *out, struct shmt_
         if (rc < 0) shmt_fail(e, rc, "store %s is refused: %s", name, why.text);
     }
     close(fd); /* the backend has its own, of the same open file, with its lock */
+    if (rc == 0) rc = shmt_places_check(name, &SHMT_BACKEND_SHM, out->store, &out->spec, e);
     if (rc < 0) return rc;
     out->epochs = calloc(out->spec.epochs, sizeof *out->epochs);
     out->names[0] = strdup(out->manifest->train.name);

@@ -48,6 +48,7 @@ const struct shmtrain_model SHMT_MODEL_LINEAR = {
     .name = "linear",
     .about = "any labels, half the squared error",
     .task = SHMTRAIN_REGRESSION,
+    .columns_alike = 1,
     .loss = "squared loss",
     .curvature = 1.0f,
     .tables = shmt_sparse_tables,

@@ -43,6 +43,7 @@ const struct shmtrain_model SHMT_MODEL_LOGISTIC = {
     .name = "logistic",
     .about = "two classes, logistic loss",
     .task = SHMTRAIN_BINARY,
+    .columns_alike = 1,
     .loss = "log loss",
     .curvature = 0.25f,
     .threshold = 0.0f,

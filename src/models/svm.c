@@ -42,6 +42,7 @@ const struct shmtrain_model SHMT_MODEL_SVM = {
     .name = "svm",
     .about = "two classes, hinge loss",
     .task = SHMTRAIN_BINARY,
+    .columns_alike = 1,
     .loss = "hinge loss",
     .curvature = 1.0f, /* the kink has none: a full step for an example of mean length takes its margin from 0 to 1 */
     .threshold = 0.0f,

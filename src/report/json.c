@@ -63,6 +63,7 @@ void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "threads", shmt_json_whole(r->threads));
     json_object_set_new(o, "cores", r->cores > 0 ? shmt_json_whole(r->cores) : json_null());
     json_object_set_new(o, "model", shmt_json_text(r->model));
+    json_object_set_new(o, "columns", word_or_null(r->columns));
     json_object_set_new(o, "optimizer", json_string(r->optimizer));
     json_object_set_new(o, "rate", shmt_json_number(r->rate));
     json_object_set_new(o, "schedule", json_string(r->schedule));
