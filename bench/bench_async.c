@@ -1,0 +1,292 @@
+/* bench_async: what asynchronous training makes of two workers, against two that share nothing.
+ *
+ * usage: bench_async [rcv1|large|dense] [--quick] [--rounds N]        (without a shape: all three)
+ *
+ * Three shapes: RCV1's (builtin:sparse: 74 of 47,236 features); the same with 2^26 features; and a9a's (14 of 123 features, all
+ * ones, so that everybody writes everything), from a file that is made for it. In each round there are five runs of the
+ * library as the program makes them, one right behind the other: one worker; two workers with one copy of the parameters, which
+ * is plain Hogwild!; two workers as `--mode async` chooses; two workers in `sync`; and two runs of one worker each, at the same
+ * time, on the same cores, that share nothing, each with half of the examples. An epoch's time is the median of those after
+ * the first. Validation losses are compared after each epoch: the largest excess over one worker's counts.
+ *
+ * Beside that stands how long a cache line takes to the other core and back in the same round. */
+#include <math.h>
+#include <shmtrain/shmtrain.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "bench.h"
+
+enum { EPOCHS = 6, NONZEROS = 74, ATTRIBUTES = 14, ATTRIBUTE_VALUES = 123, NAME = 512 };
+
+/* ---- one run ---- */
+
+/* What is trained on, and what came out. In shared memory. */
+struct run {
+    const char *data, *valid, *seed; /* options; valid NULL: what belongs to generated data */
+    uint32_t n_epochs;
+    double epoch_s; /* median, without the first */
+    double valid_loss[EPOCHS];
+};
+
+static void must(const struct shmtrain_store *store, int rc) {
+    if (rc < 0) bench_fail("%s", shmtrain_store_message(store));
+}
+
+static void collect(const struct shmtrain_report *report, struct run *out) {
+    struct bench_figure seconds = {.name = "epochs"};
+    out->n_epochs = report->n_epochs;
+    for (uint32_t e = 0; e < report->n_epochs && e < EPOCHS; e++) {
+        out->valid_loss[e] = report->epoch[e].valid_loss;
+        if (e > 0) bench_add(&seconds, report->epoch[e].seconds);
+    }
+    out->epoch_s = bench_median(&seconds);
+}
+
+/* `options`: pairs of name and value; the last name is NULL. */
+static void train(struct run *run, const char *workers, const char *const *options) {
+    struct shmtrain_store *store;
+    char epochs[16];
+    if (shmtrain_store_create(&store) < 0) bench_fail("no memory for a store");
+    snprintf(epochs, sizeof epochs, "%d", EPOCHS);
+    must(store, shmtrain_store_set(store, "workers", workers));
+    must(store, shmtrain_store_set(store, "epochs", epochs));
+    must(store, shmtrain_store_set(store, "seed", run->seed));
+    if (run->valid) must(store, shmtrain_store_set(store, "valid", run->valid));
+    for (; options[0]; options += 2) must(store, shmtrain_store_set(store, options[0], options[1]));
+    must(store, shmtrain_store_train(store, run->data));
+    collect(shmtrain_store_report(store), run);
+    shmtrain_store_destroy(store);
+}
+
+/* ---- two that share nothing ---- */
+
+struct apart {
+    struct run half[2];
+    const char *const *options;
+};
+
+static void apart_body(void *arg, uint32_t rank) {
+    struct apart *a = arg;
+    train(&a->half[rank], "1", a->options);
+}
+
+/* ---- a cache line ---- */
+
+enum { TRIPS = 20000 };
+
+struct line {
+    _Alignas(128) _Atomic uint32_t ball;
+    _Alignas(128) double ns;
+};
+
+static void line_body(void *arg, uint32_t rank) {
+    struct line *l = arg;
+    uint64_t from = 0;
+    for (uint32_t trip = 0; trip < TRIPS; trip++) {
+        if (trip == TRIPS / 2) from = shmt_now_ns();
+        bench_hit(&l->ball, rank, trip);
+    }
+    if (rank == 0) l->ns = (double)(shmt_now_ns() - from) / (TRIPS - TRIPS / 2);
+}
+
+static double line_ns(struct line *l) {
+    l->ball = 0;
+    bench_run(2, line_body, l);
+    return l->ns;
+}
+
+/* ---- shapes ---- */
+
+struct shape {
+    const char *name, *title;
+    const char *valid;            /* option `valid` */
+    char whole[NAME], half[NAME]; /* data */
+    bool is_file;
+};
+
+/* One attribute after the other has one of its values, as in a9a: the first values of each are the frequent ones. */
+static void write_example(FILE *file, uint64_t i) {
+    double margin = 0;
+    char text[8 * ATTRIBUTES];
+    int at = 0;
+    for (uint32_t a = 0; a < ATTRIBUTES; a++) {
+        const uint32_t first = a * ATTRIBUTE_VALUES / ATTRIBUTES, n = (a + 1) * ATTRIBUTE_VALUES / ATTRIBUTES - first;
+        const double u = (double)(shmt_mix64(i * ATTRIBUTES + a) >> 11) * 0x1p-53;
+        const uint32_t feature = first + (uint32_t)(u * u * n);
+        margin += (double)(shmt_mix64(feature) >> 11) * 0x1p-52 - 1;
+        at += snprintf(text + at, sizeof text - (size_t)at, " %u:1", feature + 1);
+    }
+    const double coin = (double)(shmt_mix64(~i) >> 11) * 0x1p-53;
+    fprintf(file, "%s%s\n", coin < 1 / (1 + exp(-margin)) ? "+1" : "-1", text);
+}
+
+static void write_examples(char *path, const char *folder, uint64_t n) {
+    snprintf(path, NAME, "%s/bench_async.XXXXXX", folder);
+    const int fd = mkstemp(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file) bench_fail("no file could be made in %s: set TMPDIR", folder);
+    for (uint64_t i = 0; i < n; i++) write_example(file, i);
+    if (fclose(file) != 0) {
+        unlink(path);
+        bench_fail("no room for %llu examples in %s: set TMPDIR", (unsigned long long)n, folder);
+    }
+}
+
+static void make_sparse(struct shape *s, uint64_t features, const struct bench_options *o) {
+    const uint64_t n = bench_far_bytes(o) / (8 * NONZEROS) + 1;
+    const char *form = "builtin:sparse:examples=%llu,features=%llu,nonzeros=%d";
+    snprintf(s->whole, NAME, form, (unsigned long long)n, (unsigned long long)features, NONZEROS);
+    snprintf(s->half, NAME, form, (unsigned long long)(n / 2), (unsigned long long)features, NONZEROS);
+}
+
+static void make_dense(struct shape *s, const struct bench_options *o) {
+    const uint64_t n = bench_far_bytes(o) / (sizeof(uint32_t) * ATTRIBUTES) + 1;
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    write_examples(s->whole, folder, n);
+    write_examples(s->half, folder, n / 2);
+    s->is_file = true;
+}
+
+static void make_shape(struct shape *s, const struct bench_options *o) {
+    if (strcmp(s->name, "rcv1") == 0) make_sparse(s, o->quick ? 4724 : 47236, o);
+    if (strcmp(s->name, "large") == 0) make_sparse(s, o->quick ? 1 << 16 : 1 << 26, o);
+    if (strcmp(s->name, "dense") == 0) make_dense(s, o);
+}
+
+static void forget_shape(const struct shape *s) {
+    if (!s->is_file) return;
+    unlink(s->whole);
+    unlink(s->half);
+}
+
+/* ---- rounds ---- */
+
+enum { PLAIN, CHOSEN, SYNC, WAYS };
+static const char *const OPTIONS[WAYS][12] = {
+    [PLAIN] = {"mode", "async", "replicas", "one", NULL},
+    [CHOSEN] = {"mode", "async", NULL},
+    [SYNC] = {"mode", "sync", "batch", "4096", NULL},
+};
+static const char *const TITLE[WAYS] = {"plain Hogwild, 2 workers", "async as it chooses, 2 workers",
+                                        "sync, batch 4096, 2 workers"};
+
+struct contest {
+    struct run *one, *two[WAYS];
+    struct apart *apart;
+    struct line *line;
+};
+
+static struct run *make_run(const struct shape *s) {
+    struct run *run = bench_shared(sizeof *run);
+    *run = (struct run){.data = s->whole, .valid = s->valid, .seed = "1"};
+    return run;
+}
+
+static void make_contest(const struct shape *s, struct contest *out) {
+    out->one = make_run(s);
+    for (int w = 0; w < WAYS; w++) out->two[w] = make_run(s);
+    out->apart = bench_shared(sizeof *out->apart);
+    out->line = bench_shared(sizeof *out->line);
+    out->line = bench_shared(sizeof *out->line);
+    out->apart->options = OPTIONS[CHOSEN];
+    for (int h = 0; h < 2; h++) out->apart->half[h] = (struct run){.data = s->half, .seed = h == 0 ? "1" : "2"};
+}
+
+/* The largest excess of the two workers' loss over one worker's, after any epoch but the first, in percent. */
+static double excess(const struct run *two, const struct run *one) {
+    double most = -INFINITY;
+    for (uint32_t e = 0; e < one->n_epochs && e < two->n_epochs; e++)
+        most = fmax(most, 100 * (two->valid_loss[e] / one->valid_loss[e] - 1));
+    return most;
+}
+
+static void measure_round(struct contest *c) {
+    train(c->one, "1", OPTIONS[CHOSEN]);
+    for (int w = 0; w < WAYS; w++) train(c->two[w], "2", OPTIONS[w]);
+    bench_run(2, apart_body, c->apart);
+}
+
+struct figures {
+    struct bench_figure line, one, factor, of_one[WAYS], of_apart[WAYS], loss[WAYS];
+};
+
+static void begin_figures(struct figures *f) {
+    *f = (struct figures){.line = {.name = "cache line to the other core and back", .unit = "ns"},
+                          .one = {.name = "one worker", .unit = "ms/epoch"},
+                          .factor = {.name = "two that share nothing", .unit = "of one"}};
+    for (int w = 0; w < WAYS; w++) {
+        f->of_one[w] = (struct bench_figure){.name = TITLE[w], .unit = "of one"};
+        f->of_apart[w] = (struct bench_figure){.name = "  of two that share nothing", .unit = "of it"};
+        f->loss[w] = (struct bench_figure){.name = "  validation loss above one worker's, at most", .unit = "percent"};
+    }
+}
+
+static void add_round(struct figures *f, const struct contest *c, double line) {
+    const double apart_s = fmax(c->apart->half[0].epoch_s, c->apart->half[1].epoch_s), factor = c->one->epoch_s / apart_s;
+    bench_add(&f->line, line);
+    bench_add(&f->one, 1e3 * c->one->epoch_s);
+    bench_add(&f->factor, factor);
+    for (int w = 0; w < WAYS; w++) {
+        bench_add(&f->of_one[w], c->one->epoch_s / c->two[w]->epoch_s);
+        bench_add(&f->of_apart[w], apart_s / c->two[w]->epoch_s);
+        bench_add(&f->loss[w], excess(c->two[w], c->one));
+    }
+}
+
+static void show(const struct figures *f) {
+    bench_show(&f->line);
+    bench_show(&f->one);
+    bench_show(&f->factor);
+    for (int w = 0; w < WAYS; w++) {
+        bench_show(&f->of_one[w]);
+        bench_show(&f->of_apart[w]);
+        bench_show(&f->loss[w]);
+    }
+}
+
+static void measure(struct shape *s, const struct bench_options *o) {
+    struct figures f;
+    struct contest c;
+    make_shape(s, o);
+    make_contest(s, &c);
+    begin_figures(&f);
+    bench_head("async: %s", s->title);
+    while (f.one.n < o->rounds) {
+        struct bench_round round;
+        bench_round_begin(&round);
+        const double line = line_ns(c.line);
+        measure_round(&c);
+        if (bench_round_end(&round, o)) add_round(&f, &c, line);
+    }
+    forget_shape(s);
+    show(&f);
+}
+
+int main(int argc, char **argv) {
+    struct shape shape[] = {{.name = "rcv1", .title = "RCV1's shape, 74 of 47,236 features"},
+                            {.name = "large", .title = "74 of 2^26 features"},
+                            {.name = "dense", .title = "a9a's shape, 14 of 123 features, all ones", .valid = "0.02"}};
+    /* The name of a shape, if there is one, comes before the common options. */
+    const char *only = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+    const int skipped = only ? 1 : 0;
+    const struct bench_options o = bench_options_read(argc - skipped, argv + skipped, 15);
+    bool found = false;
+    if (!bench_two_cores()) {
+        bench_head("async: one core, and nothing to say about two");
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+        if (only && strcmp(only, shape[i].name) != 0) continue;
+        found = true;
+        measure(&shape[i], &o);
+    }
+    if (!found) bench_fail("no shape \"%s\": rcv1, large, or dense", only);
+    bench_show_noise();
+    return 0;
+}
