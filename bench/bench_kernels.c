@@ -1,7 +1,7 @@
 /* bench_kernels: how close one worker's pass over sparse examples comes to reading their bytes.
  *
  * usage: bench_kernels [features=47236] [nonzeros=74] [mbytes=0] [rounds=9] [shuffle=1] [write=racy|atomic|locked|aggregate]
- *                      [rule=sgd|momentum|adagrad|adam|ftrl] [rate=0.5] [l1=0] [l2=0]
+ *                      [rule=sgd|momentum|adagrad|adam|ftrl] [rate=0.5] [l1=0] [l2=0] [cpu=auto|portable|avx2|avx512|neon]
  *
  * The examples are those of builtin:sparse, in shared memory, 8 bytes per nonzero, `mbytes` MB of them (0: four times the
  * last-level cache). The floor is the best of several loops that only read these bytes. Against it stands `each` with the
@@ -21,6 +21,7 @@
 #include "data/source.h"
 #include "math/logistic.h"
 #include "store/kernels.h"
+#include "store/path.h"
 
 enum { ITEM = 1024, MAX_ROUNDS = 99, SEED = 1, AHEAD = 16 /* examples whose labels are asked for early */ };
 
@@ -32,6 +33,7 @@ struct options {
     enum shmt_write write;
     enum shmt_rule_kind rule;
     float rate, l1, l2;
+    enum shmt_cpu cpu;
 };
 
 struct examples {
@@ -119,7 +121,7 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
 
 static double pass_ns(const struct options *o, const struct examples *x, const struct shmt_span *span, uint32_t group,
                       double *loss_out) {
-    const struct shmt_kernels *kernels = shmt_kernels_find(o->write, o->rule, true, o->l1 > 0 || o->l2 > 0);
+    const struct shmt_kernels *kernels = shmt_path_of(o->cpu)->find(o->write, o->rule, true, o->l1 > 0 || o->l2 > 0);
     const uint64_t from = bench_thread_ns();
     const struct shmt_update update = {
         .rate = o->rate, .scale = 1, .l1 = o->l1, .l2 = o->l2, .momentum = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .beta = 1};
@@ -181,8 +183,8 @@ static void run(const struct options *o, const struct examples *x) {
         }
     }
     const double n = (double)x->n, floor_ns = median(floor, o->rounds);
-    printf("%llu examples, %.1f nonzeros each, %lu features, %.0f MB\n", (unsigned long long)x->n, (double)x->n_nonzeros / n,
-           o->features, (double)x->n_nonzeros * 8e-6);
+    printf("%llu examples, %.1f nonzeros each, %lu features, %.0f MB, path %s\n", (unsigned long long)x->n,
+           (double)x->n_nonzeros / n, o->features, (double)x->n_nonzeros * 8e-6, shmt_cpu_name(o->cpu));
     printf("floor     %7.1f ns/example  (%.1f GB/s)\n", floor_ns / n, (double)x->n_nonzeros * 8 / floor_ns);
     for (int g = 0; g < N_GROUPS; g++)
         printf("group %2u  %7.1f ns/example  ratio %5.2f  loss after %lu epochs %.4f\n", groups[g],
@@ -192,6 +194,7 @@ static void run(const struct options *o, const struct examples *x) {
 static bool read_option(const char *text, struct options *o) {
     char word[16];
     if (sscanf(text, "write=%15s", word) == 1) return shmt_write_parse(word, &o->write, NULL) == 0;
+    if (sscanf(text, "cpu=%15s", word) == 1) return shmt_cpu_parse("cpu", word, &o->cpu, NULL) == 0;
     if (sscanf(text, "rule=%15s", word) == 1) return shmt_rule_parse(word, &o->rule, NULL) == 0;
     return sscanf(text, "features=%lu", &o->features) == 1 || sscanf(text, "nonzeros=%lu", &o->nonzeros) == 1 ||
            sscanf(text, "mbytes=%lu", &o->mbytes) == 1 || sscanf(text, "rounds=%lu", &o->rounds) == 1 ||
@@ -208,7 +211,13 @@ static void read_options(int n, char **text, struct options *o) {
 }
 
 int main(int argc, char **argv) {
-    struct options o = {.features = 47236, .nonzeros = 74, .rounds = 9, .shuffle = 1, .write = SHMT_WRITE_RACY, .rate = 0.5f};
+    struct options o = {.features = 47236,
+                        .nonzeros = 74,
+                        .rounds = 9,
+                        .shuffle = 1,
+                        .write = SHMT_WRITE_RACY,
+                        .rate = 0.5f,
+                        .cpu = shmt_cpu_best()};
     struct examples x;
     read_options(argc, argv, &o);
     if (o.mbytes == 0) o.mbytes = last_level_cache() * 4 / 1000000 + 1;

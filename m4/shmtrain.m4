@@ -31,3 +31,20 @@ AC_DEFUN([SHMT_SANITIZER], [
   AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [build with $3])], [], [enable_$1=no])
   AS_IF([test "$enable_$1" = yes], [SANITIZE="${SANITIZE:+$SANITIZE }-fsanitize=$2"])
 ])
+
+# SHMT_CPU_PATH(NAME, FLAGS): whether the compiler makes code for x86-64 with FLAGS. Defines SHMT_HAS_NAME, and sets NAME_CFLAGS
+# and the conditional HAS_NAME.
+AC_DEFUN([SHMT_CPU_PATH], [
+  AC_MSG_CHECKING([whether $CC makes code with $2])
+  shmt_kept=$CFLAGS
+  CFLAGS="$CFLAGS $2"
+  AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#ifndef __x86_64__
+#error "another architecture"
+#endif
+#include <immintrin.h>]], [[return __builtin_cpu_supports("avx2") ? 0 : 1;]])], [shmt_has=yes], [shmt_has=no])
+  CFLAGS=$shmt_kept
+  AC_MSG_RESULT([$shmt_has])
+  AS_IF([test "$shmt_has" = yes], [AC_DEFINE([SHMT_HAS_$1], [1], [the library has this CPU path])
+    AC_SUBST([$1_CFLAGS], ["$2"])])
+  AM_CONDITIONAL([HAS_$1], [test "$shmt_has" = yes])
+])

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "store/kernels_reference.h"
+#include "store/path.h"
 #include "store/table.h"
 
 /* What a push is made with, for literals. */
@@ -88,23 +89,31 @@ static void run_all(const struct shmt_kernels *kernels, const struct variant *v,
     kernels->push_dense(&span, v->at, v->n_dense, t->share, &u);
 }
 
-static void fast_kernels_give_the_bits_of_plain_loops(void **state) {
+/* Every CPU path that the machine has; the others are said to be skipped. */
+static void every_path_gives_the_bits_of_plain_loops(void **state) {
     (void)state;
     struct dice d = {.seed = 11};
     uint64_t seen = 0;
+    for (uint32_t cpu = 0; cpu < SHMT_N_CPUS; cpu++)
+        if (!shmt_cpu_has(cpu)) printf("skipped: this machine or build has no path %s\n", shmt_cpu_name(cpu));
     for (int round = 0; round < 3000; round++) {
         struct examples x;
-        struct table fast, plain;
-        float fast_dot[EXAMPLES] = {0}, plain_dot[EXAMPLES] = {0};
+        struct table before, plain;
+        float plain_dot[EXAMPLES] = {0};
         make_examples(&x, &d);
-        make_table(&fast, &d);
-        plain = fast;
+        make_table(&before, &d);
+        plain = before;
         const struct variant v = variant_of(&d);
         const struct shmtrain_csr csr = csr_of(&x, &v);
-        run_all(shmt_kernels_find(v.write, v.rule, v.values, v.l1 || v.l2), &v, &csr, &fast, fast_dot);
         run_all(shmt_kernels_reference(v.write, v.rule), &v, &csr, &plain, plain_dot);
-        assert_memory_equal(fast_dot, plain_dot, sizeof plain_dot);
-        assert_memory_equal(&fast, &plain, sizeof plain); /* locks included: all are free again */
+        for (uint32_t cpu = 0; cpu < SHMT_N_CPUS; cpu++) {
+            struct table fast = before;
+            float fast_dot[EXAMPLES] = {0};
+            if (!shmt_cpu_has(cpu)) continue;
+            run_all(shmt_path_of(cpu)->find(v.write, v.rule, v.values, v.l1 || v.l2), &v, &csr, &fast, fast_dot);
+            assert_memory_equal(fast_dot, plain_dot, sizeof plain_dot);
+            assert_memory_equal(&fast, &plain, sizeof plain); /* locks included: all are free again */
+        }
         seen |= UINT64_C(1) << (v.write * SHMT_N_RULES + v.rule);
         free_examples(&x);
     }
@@ -146,6 +155,17 @@ static void wide_tables_are_pushed_across_units(void **state) {
         assert_memory_equal(words[0], words[1], sizeof words[0]);
         for (int k = 0; k < 4; k++) assert_int_equal(load_relaxed(&lock[k]), 0);
     }
+}
+
+/* So a test of a path is one of other code. */
+static void paths_that_the_machine_has_are_compilations_of_their_own(void **state) {
+    (void)state;
+    for (uint32_t a = 0; a < SHMT_N_CPUS; a++)
+        for (uint32_t b = 0; b < a; b++) {
+            if (!shmt_cpu_has(a) || !shmt_cpu_has(b)) continue;
+            assert_true((shmt_path_of(a) == shmt_path_of(b)) == (a == SHMT_CPU_NEON)); /* which is what is portable on arm64 */
+        }
+    assert_ptr_equal(shmt_path_of(SHMT_N_CPUS), shmt_path_of(SHMT_CPU_PORTABLE)); /* as do those that the machine has not */
 }
 
 static void rules_that_cannot_bear_a_write_mode_have_no_kernels_for_it(void **state) {
@@ -236,7 +256,8 @@ static void make_buffer(float *a, uint8_t *map, uint64_t n, struct dice *d) {
 static void fold_adds_and_clears_with_and_without_maps(void **state) {
     (void)state;
     struct dice d = {.seed = 12};
-    for (uint64_t n = 1; n < ROWS; n += 7) {
+    for (uint64_t n = 1, round = 0; n < ROWS; n += 3, round++) {
+        const struct shmt_path *path = shmt_path_of(round % SHMT_N_CPUS); /* portable where the machine has no such one */
         float a[ROWS], b[ROWS], sum[ROWS], a2[ROWS], b2[ROWS];
         uint8_t a_map[LINES], b_map[LINES], want_map[LINES];
         make_buffer(a, a_map, n, &d);
@@ -247,8 +268,8 @@ static void fold_adds_and_clears_with_and_without_maps(void **state) {
         const uint64_t lines = (n + SHMT_TOUCH_FLOATS - 1) / SHMT_TOUCH_FLOATS;
         for (uint64_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
         for (uint64_t i = 0; i < lines; i++) want_map[i] = a_map[i] | b_map[i];
-        shmt_fold(a, a_map, b, b_map, n);
-        shmt_fold(a2, NULL, b2, NULL, n);
+        path->fold(a, a_map, b, b_map, n);
+        path->fold(a2, NULL, b2, NULL, n);
         assert_memory_equal(a, sum, n * sizeof *a);
         assert_memory_equal(a2, sum, n * sizeof *a);
         assert_memory_equal(a_map, want_map, lines);
@@ -321,7 +342,7 @@ static void every_push_is_counted_once_through_folds_and_apply(void **state) {
     free_examples(&x);
 }
 
-static void apply_does_not_depend_on_how_a_table_is_cut(void **state) {
+static void apply_depends_neither_on_how_a_table_is_cut_nor_on_the_path(void **state) {
     (void)state;
     struct dice d = {.seed = 15};
     const float l1s[] = {0, 0, 0.01f}, l2s[] = {0, 1e-9f, 0.5f};
@@ -342,10 +363,11 @@ static void apply_does_not_depend_on_how_a_table_is_cut(void **state) {
         cut = whole;
         shmt_rule_apply(rule.kind, whole.weight, whole.state, PLANE, whole.grad, ROWS, &u);
         for (uint64_t at = 0, n; at < ROWS; at += n) {
-            n = 1 + roll(&d, ROWS - at < 9 ? ROWS - at : 9);
+            const struct shmt_path *path = shmt_path_of((uint32_t)roll(&d, SHMT_N_CPUS));
+            n = 1 + roll(&d, ROWS - at < 19 ? ROWS - at : 19);
             /* a block without gradient is applied without one */
             const bool nothing = n == 1 && cut.grad[at] == 0;
-            shmt_rule_apply(rule.kind, cut.weight + at, cut.state + at, PLANE, nothing ? NULL : cut.grad + at, n, &u);
+            path->apply(rule.kind, cut.weight + at, cut.state + at, PLANE, nothing ? NULL : cut.grad + at, n, &u);
         }
         assert_memory_equal(&whole, &cut, sizeof cut);
     }
@@ -403,8 +425,9 @@ static void slices_cover_a_table_once_and_begin_on_lines(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fast_kernels_give_the_bits_of_plain_loops),
+        cmocka_unit_test(every_path_gives_the_bits_of_plain_loops),
         cmocka_unit_test(wide_tables_are_pushed_across_units),
+        cmocka_unit_test(paths_that_the_machine_has_are_compilations_of_their_own),
         cmocka_unit_test(rules_that_cannot_bear_a_write_mode_have_no_kernels_for_it),
         cmocka_unit_test(plain_loops_compute_what_the_header_says),
         cmocka_unit_test(dot_products_are_summed_in_eight_lanes),
@@ -413,7 +436,7 @@ int main(void) {
         cmocka_unit_test(only_marked_lines_are_fetched),
         cmocka_unit_test(clear_leaves_zeros),
         cmocka_unit_test(every_push_is_counted_once_through_folds_and_apply),
-        cmocka_unit_test(apply_does_not_depend_on_how_a_table_is_cut),
+        cmocka_unit_test(apply_depends_neither_on_how_a_table_is_cut_nor_on_the_path),
         cmocka_unit_test(tables_that_cannot_be_are_refused_in_a_sentence),
         cmocka_unit_test(slices_cover_a_table_once_and_begin_on_lines),
     };

@@ -1,19 +1,23 @@
 /* The apply phase of `aggregate`: update rules over blocks of parameters, each float by itself. Called by ps/flat.c; the
- * formulas are in rule.h, their arithmetic, four floats at a time, in rule_priv.h.
+ * formulas are in rule.h, their arithmetic, four or eight floats at a time, in rule_priv.h. Compiled for each CPU path.
  *
  * Zeros as gradients (grad NULL) are added like any others, so that a block without gradient has the same bits as one whose
  * gradient is all zeros. */
+#ifdef __AVX2__
+#    define SHMT_WIDTH 8
+#endif
+
 #include "store/rule_priv.h"
 
-/* Floats from[0 .. n), n being 4 or 1; a constant. */
+/* Floats from[0 .. n), n being SHMT_WIDTH or 1; a constant. */
 SHMT_INLINE shmt_lanes take(const float *from, uint32_t n) {
-    shmt_lanes four = {from[0]};
-    if (n == 4) memcpy(&four, from, sizeof four);
-    return four;
+    shmt_lanes all = {from[0]};
+    if (n == SHMT_WIDTH) memcpy(&all, from, sizeof all);
+    return all;
 }
 
 SHMT_INLINE void put(float *to, shmt_lanes x, uint32_t n) {
-    if (n == 4)
+    if (n == SHMT_WIDTH)
         memcpy(to, &x, sizeof x);
     else
         *to = x[0];
@@ -60,7 +64,8 @@ SHMT_INLINE void update_all(float *w, float *state, uint64_t plane, const float 
                             struct batch b) {
     const struct shmt_step s = shmt_step_of(0, u, b.how);
     uint64_t i = 0;
-    for (; i + 4 <= n; i += 4) update(w + i, state + i, plane, grad ? take(grad + i, 4) * s.u.scale : shmt_all(0), 4, &s, b);
+    for (; i + SHMT_WIDTH <= n; i += SHMT_WIDTH)
+        update(w + i, state + i, plane, grad ? take(grad + i, SHMT_WIDTH) * s.u.scale : shmt_all(0), SHMT_WIDTH, &s, b);
     for (; i < n; i++) update(w + i, state + i, plane, grad ? take(grad + i, 1) * s.u.scale : shmt_all(0), 1, &s, b);
 }
 
@@ -93,17 +98,5 @@ void shmt_rule_apply(enum shmt_rule_kind kind, float *w, float *state, uint64_t 
         default:
             apply(w, w, 0, grad, n, u, SHMT_RULE_SGD, 0); /* no state */
             return;
-    }
-}
-
-/* ftrl with n = 0: w = -(z - sign(z) l1) / (beta / r + l2), solved for z. */
-void shmt_rule_begin(enum shmt_rule_kind kind, const struct shmt_update *u, float *w, float *state, uint64_t plane,
-                     uint64_t n) {
-    const float zero = 0;
-    if (kind != SHMT_RULE_FTRL) return;
-    for (uint64_t i = 0; i < n; i++) {
-        state[i] = w[i] == 0 ? 0 : -w[i] * (u->beta / u->rate + u->l2) - copysignf(u->l1, w[i]);
-        state[plane + i] = 0;
-        shmt_rule_apply(kind, w + i, state + i, plane, &zero, 1, u); /* the weight that z says */
     }
 }

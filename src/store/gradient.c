@@ -1,5 +1,7 @@
 /* Gradient buffers of `aggregate`, between the push kernels and the update (apply.c): adding two of them, and clearing one.
- * Called by backends, each buffer by one worker at a time; see kernels.h. */
+ * Called by backends, each buffer by one worker at a time; see kernels.h. Compiled for each CPU path, for the sake of adding. */
+#include "store/path_names_priv.h"
+
 #include <string.h>
 
 #include "base/checked.h"

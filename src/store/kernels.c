@@ -1,13 +1,13 @@
-/* Finding kernels, and those that all rules share: see kernels.h. */
-#include "store/kernels.h"
-
+/* Finding kernels, and those that all rules share: see kernels.h. Compiled for each CPU path, and brings its table (path.h). */
 #include "store/kernels_priv.h"
+#include "store/path.h"
 
 static const struct shmt_how live_values = {.values = true}, live_ones = {.values = false};
 
 SHMT_INLINE void need_rows(const struct shmt_span *span, const struct shmtrain_csr *x, bool values) {
+    const uint32_t lines = shmt_row_lines(x);
     for (uint32_t k = 0; k < x->n; k++) {
-        shmt_fetch_row(x, (uint64_t)k + SHMT_AHEAD, values);
+        shmt_fetch_row(x, (uint64_t)k + SHMT_AHEAD, lines, values);
         shmt_fetch_weights(span, x, k, 0);
     }
 }
@@ -16,11 +16,11 @@ void shmt_need_values(const struct shmt_span *span, const struct shmtrain_csr *x
 void shmt_need_ones(const struct shmt_span *span, const struct shmtrain_csr *x) { need_rows(span, x, false); }
 
 void shmt_live_dot_values(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
-    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, live_values);
+    shmt_dot_rows(span, x, dot_out, live_values);
 }
 
 void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
-    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, live_ones);
+    shmt_dot_rows(span, x, dot_out, live_ones);
 }
 
 void shmt_count_floats(uint32_t *counted, const uint32_t *id, uint64_t n) {
@@ -39,3 +39,7 @@ const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_ru
 }
 
 const struct shmt_kernels *shmt_kernels_of_rounds(bool values) { return &SHMT_ROUNDS_KERNELS[values]; }
+
+extern const struct shmt_path SHMT_THIS_PATH; /* for path.c */
+const struct shmt_path SHMT_THIS_PATH = {
+    .find = shmt_kernels_find, .of_rounds = shmt_kernels_of_rounds, .fold = shmt_fold, .apply = shmt_rule_apply};

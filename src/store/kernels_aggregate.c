@@ -8,11 +8,11 @@ SHMT_SPARSE_KERNELS(rounds_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, fal
 SHMT_SPARSE_KERNELS(rounds_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false, true)
 
 static void dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
-    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, aggregate_ones_how);
+    shmt_dot_rows(span, x, dot_out, aggregate_ones_how);
 }
 
 static void dot_values(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
-    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, aggregate_values_how);
+    shmt_dot_rows(span, x, dot_out, aggregate_values_how);
 }
 
 static void push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u) {

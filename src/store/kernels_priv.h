@@ -1,4 +1,4 @@
-/* The kernels as templates: whole examples, groups and dense stretches, on what row_priv.h and push_priv.h do with one row.
+/* The kernels as templates, compiled for each CPU path (path.h): whole examples, groups and dense stretches, on what row_priv.h and push_priv.h do with one row.
  * Each rule has a file that compiles them for its write modes; kernels.c finds them.
  *
  * An epoch over sparse data is bound by memory, twice. The data, 8 bytes per nonzero, come from far away in shuffled order,
@@ -7,7 +7,9 @@
  * waiting for memory would hold up the misses of weights (measured on Zen 4: 175 ns per RCV1-shaped example with requests
  * into the first level, 147 into the second). The weights are where they are: 47,000 of them fit in the second level, where
  * out-of-order execution hides most of the latency, and asking for them costs more than it brings (20 %). Those of a larger
- * table are asked for one example before (1,000,000 features: 30 % won), and the rule's state with them.
+ * table are asked for one example before (1,000,000 features: 30 % won), and the rule's state with them. Of each example as many
+ * lines are asked for as the first ones take on average: a number that changed from row to row would be guessed wrong by the CPU,
+ * twice per example (4 % won), and what is asked for behind a short row is mostly the next one.
  *
  * Requests sit in functions that must be inlined: gcc takes one that only prefetches for a function without effect, and
  * drops the call. */
@@ -21,20 +23,35 @@ enum {
     SHMT_AHEAD = 8,             /* 4 to 16 are alike; less comes too late */
     SHMT_NEAR_FLOATS = 1 << 18, /* a table, with its state, of at most 1 MiB is taken to be in the second-level cache */
     SHMT_SECOND_LEVEL = 2,      /* the third argument of __builtin_prefetch */
+    SHMT_JUDGED_BY = 8,         /* examples */
+    SHMT_MOST_LINES = 16,
 };
 
-SHMT_INLINE void shmt_fetch_lines(const void *from, const void *to) {
-    for (const char *at = from; at < (const char *)to; at += SHMT_CACHE_LINE) __builtin_prefetch(at, 0, SHMT_SECOND_LEVEL);
-    __builtin_prefetch((const char *)to - 1, 0, SHMT_SECOND_LEVEL); /* a row seldom begins where a line does */
+/* Lines of ids, and of values, that one example takes, for shmt_fetch_row; one more, because a row seldom begins where a line
+ * does. */
+SHMT_INLINE uint32_t shmt_row_lines(const struct shmtrain_csr *x) {
+    uint64_t n = 0;
+    const uint32_t judged = x->n < SHMT_JUDGED_BY ? x->n : SHMT_JUDGED_BY;
+    for (uint32_t k = 0; k < judged; k++) n += shmt_row_at(x, k, false).n;
+    const uint64_t lines = judged ? n * sizeof *x->id / judged / SHMT_CACHE_LINE + 2 : 1;
+    return (uint32_t)(lines < SHMT_MOST_LINES ? lines : SHMT_MOST_LINES);
+}
+
+/* At least `lines` lines from `from` on, and all up to `to`. Asking for what is not there does no harm. */
+SHMT_INLINE void shmt_fetch_lines(const void *from, const void *to, uint32_t lines) {
+    const char *at = from;
+    for (uint32_t i = 0; i < lines; i++) __builtin_prefetch(at + (uint64_t)i * SHMT_CACHE_LINE, 0, SHMT_SECOND_LEVEL);
+    at += (uint64_t)lines * SHMT_CACHE_LINE;
+    for (; __builtin_expect(at < (const char *)to, 0); at += SHMT_CACHE_LINE) __builtin_prefetch(at, 0, SHMT_SECOND_LEVEL);
 }
 
 /* Asks for the nonzeros of example k, and for the place where those of an example still further on stand. */
-SHMT_INLINE void shmt_fetch_row(const struct shmtrain_csr *x, uint64_t k, bool values) {
+SHMT_INLINE void shmt_fetch_row(const struct shmtrain_csr *x, uint64_t k, uint32_t lines, bool values) {
     if (k + SHMT_AHEAD < x->n) __builtin_prefetch(x->start + (x->order ? x->order[k + SHMT_AHEAD] : k + SHMT_AHEAD));
     if (k >= x->n) return;
     const struct shmt_row row = shmt_row_at(x, (uint32_t)k, values);
-    shmt_fetch_lines(row.id, row.id + row.n);
-    if (values) shmt_fetch_lines(row.value, row.value + row.n);
+    shmt_fetch_lines(row.id, row.id + row.n, lines);
+    if (values) shmt_fetch_lines(row.value, row.value + row.n, lines);
 }
 
 /* The weights of example k, and `planes` words of their state. */
@@ -49,8 +66,8 @@ SHMT_INLINE void shmt_fetch_weights(const struct shmt_span *span, const struct s
 
 /* Before example k is read: what the examples after it will need. */
 SHMT_INLINE void shmt_look_ahead(const struct shmt_span *span, const struct shmtrain_csr *x, uint64_t k, uint32_t planes,
-                                 struct shmt_how how) {
-    shmt_fetch_row(x, k + SHMT_AHEAD, how.values);
+                                 uint32_t lines, struct shmt_how how) {
+    shmt_fetch_row(x, k + SHMT_AHEAD, lines, how.values);
     if (span->rows * (1 + planes) > SHMT_NEAR_FLOATS) shmt_fetch_weights(span, x, k + 1, planes);
 }
 
@@ -58,10 +75,16 @@ SHMT_INLINE void shmt_look_ahead(const struct shmt_span *span, const struct shmt
 SHMT_INLINE uint32_t shmt_push_planes(struct shmt_how how) { return shmt_how_live(how) ? shmt_how_planes(how) : 0; }
 
 SHMT_INLINE float shmt_dot_one(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, uint32_t planes,
-                               struct shmt_how how) {
-    shmt_look_ahead(span, x, k, planes, how);
+                               uint32_t lines, struct shmt_how how) {
+    shmt_look_ahead(span, x, k, planes, lines, how);
     const float dot = shmt_row_dot(span->weight, shmt_row_at(x, k, how.values), how);
     return x->bias ? dot + shmt_weight(span->weight + span->rows - 1, how) : dot;
+}
+
+SHMT_INLINE void shmt_dot_rows(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out,
+                               struct shmt_how how) {
+    const uint32_t lines = shmt_row_lines(x);
+    for (uint32_t k = 0; k < x->n; k++) dot_out[k] = shmt_dot_one(span, x, k, 0, lines, how);
 }
 
 /* A slope of 0, as the hinge has it beyond the margin, changes nothing where the rule has no motion of its own. */
@@ -88,8 +111,9 @@ SHMT_INLINE void shmt_push_example(const struct shmt_span *span, const struct sh
 
 SHMT_INLINE void shmt_push_rows(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
                                 const struct shmt_update *u, struct shmt_how how) {
+    const uint32_t lines = shmt_row_lines(x);
     for (uint32_t k = 0; k < x->n; k++) {
-        shmt_look_ahead(span, x, k, shmt_push_planes(how), how);
+        shmt_look_ahead(span, x, k, shmt_push_planes(how), lines, how);
         shmt_push_example(span, x, k, slope[k], u, how);
     }
 }
@@ -97,9 +121,10 @@ SHMT_INLINE void shmt_push_rows(const struct shmt_span *span, const struct shmtr
 SHMT_INLINE void shmt_each_group(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group,
                                  shmtrain_slope *slope, void *arg, const struct shmt_update *u, struct shmt_how how) {
     float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
+    const uint32_t lines = shmt_row_lines(x);
     for (uint32_t first = 0, n; first < x->n; first += n) {
         n = x->n - first < group ? x->n - first : group;
-        for (uint32_t k = 0; k < n; k++) dot[k] = shmt_dot_one(span, x, first + k, shmt_push_planes(how), how);
+        for (uint32_t k = 0; k < n; k++) dot[k] = shmt_dot_one(span, x, first + k, shmt_push_planes(how), lines, how);
         slope(arg, first, n, dot, slopes);
         for (uint32_t k = 0; k < n; k++) shmt_push_example(span, x, first + k, slopes[k], u, how);
     }

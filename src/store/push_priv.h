@@ -12,6 +12,8 @@
 #include "store/lock.h"
 #include "store/rule_priv.h"
 
+_Static_assert(SHMT_WIDTH == 4, "rows are pushed by four");
+
 /* Where the words of some floats stand: of a whole table, or of a stretch of it. */
 struct shmt_words {
     float *weight, *state;

@@ -91,3 +91,15 @@ void shmt_update_make(const struct shmt_rule *rule, float rate, uint64_t step, s
     out->correct1 = correction((double)rule->momentum, step + 1);
     out->correct2 = correction((double)rule->beta2, step + 1);
 }
+
+/* ftrl with n = 0: w = -(z - sign(z) l1) / (beta / r + l2), solved for z. */
+void shmt_rule_begin(enum shmt_rule_kind kind, const struct shmt_update *u, float *w, float *state, uint64_t plane,
+                     uint64_t n) {
+    const float zero = 0;
+    if (kind != SHMT_RULE_FTRL) return;
+    for (uint64_t i = 0; i < n; i++) {
+        state[i] = w[i] == 0 ? 0 : -w[i] * (u->beta / u->rate + u->l2) - copysignf(u->l1, w[i]);
+        state[plane + i] = 0;
+        shmt_rule_apply(kind, w + i, state + i, plane, &zero, 1, u); /* the weight that z says */
+    }
+}

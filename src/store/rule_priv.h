@@ -1,4 +1,4 @@
-/* What one push, or one update in `aggregate`, does to up to four parameters and their state: the arithmetic of the rules of
+/* What one push, or one update in `aggregate`, does to up to SHMT_WIDTH parameters and their state: the arithmetic of the rules of
  * rule.h, as templates. Where the words come from and how they are put back is the business of push_priv.h and apply.c.
  *
  * The operations and their order are those of kernels.h, so that plain loops can check every bit. Lanes that hold no
@@ -11,7 +11,13 @@
 
 #include "store/row_priv.h"
 
-typedef int32_t shmt_masks __attribute__((vector_size(16)));
+/* Parameters that are computed at a time: pushes load and store them one by one and take four; apply.c has its own number. */
+#ifndef SHMT_WIDTH
+#    define SHMT_WIDTH 4
+#endif
+
+typedef float shmt_lanes __attribute__((vector_size(4 * SHMT_WIDTH)));
+typedef int32_t shmt_masks __attribute__((vector_size(4 * SHMT_WIDTH)));
 
 /* What an example, or a dense gradient, pushes with. */
 struct shmt_step {
@@ -35,7 +41,7 @@ SHMT_INLINE struct shmt_step shmt_step_unruled(struct shmt_step step) {
     return step;
 }
 
-/* Four parameters: weights and state words. */
+/* SHMT_WIDTH parameters: weights and state words. */
 struct shmt_cells {
     shmt_lanes w, word0, word1, word2, word3;
 };
@@ -45,9 +51,13 @@ SHMT_INLINE uint32_t shmt_how_planes(struct shmt_how how) {
     return how.rule == SHMT_RULE_SGD ? 0 : how.rule == SHMT_RULE_ADAM ? 4 : how.rule == SHMT_RULE_FTRL ? 2 : 1;
 }
 
+#if SHMT_WIDTH == 8
+SHMT_INLINE shmt_lanes shmt_all(float x) { return (shmt_lanes){x, x, x, x, x, x, x, x}; }
+SHMT_INLINE shmt_lanes shmt_roots(shmt_lanes x) { return (shmt_lanes)_mm256_sqrt_ps((__m256)x); }
+#else
 SHMT_INLINE shmt_lanes shmt_all(float x) { return (shmt_lanes){x, x, x, x}; }
-
 SHMT_INLINE shmt_lanes shmt_roots(shmt_lanes x) { return (shmt_lanes){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
+#endif
 
 SHMT_INLINE shmt_lanes shmt_sizes(shmt_lanes x) { return (shmt_lanes)((shmt_masks)x & INT32_MAX); }
 

@@ -1,0 +1,33 @@
+/* Names of what is compiled once for each CPU path. The sources that are (path.h lists them) include this first. SHMT_PATH is the
+ * path they are being compiled for, and undefined for the portable one, which has the plain names. */
+#ifndef SHMT_STORE_PATH_NAMES_PRIV_H
+#define SHMT_STORE_PATH_NAMES_PRIV_H
+
+#define SHMT_JOINED(name, path)  name##_##path
+#define SHMT_IN_PATH(name, path) SHMT_JOINED(name, path)
+
+#ifdef SHMT_PATH
+#    define SHMT_THIS_PATH         SHMT_IN_PATH(SHMT_LOOPS, SHMT_PATH)
+#    define shmt_kernels_find      SHMT_IN_PATH(shmt_kernels_find, SHMT_PATH)
+#    define shmt_kernels_of_rounds SHMT_IN_PATH(shmt_kernels_of_rounds, SHMT_PATH)
+#    define shmt_need_values       SHMT_IN_PATH(shmt_need_values, SHMT_PATH)
+#    define shmt_need_ones         SHMT_IN_PATH(shmt_need_ones, SHMT_PATH)
+#    define shmt_live_dot_values   SHMT_IN_PATH(shmt_live_dot_values, SHMT_PATH)
+#    define shmt_live_dot_ones     SHMT_IN_PATH(shmt_live_dot_ones, SHMT_PATH)
+#    define shmt_count_floats      SHMT_IN_PATH(shmt_count_floats, SHMT_PATH)
+#    define shmt_fold              SHMT_IN_PATH(shmt_fold, SHMT_PATH)
+#    define shmt_fetch             SHMT_IN_PATH(shmt_fetch, SHMT_PATH)
+#    define shmt_clear             SHMT_IN_PATH(shmt_clear, SHMT_PATH)
+#    define shmt_rule_apply        SHMT_IN_PATH(shmt_rule_apply, SHMT_PATH)
+#    define SHMT_SGD_KERNELS       SHMT_IN_PATH(SHMT_SGD_KERNELS, SHMT_PATH)
+#    define SHMT_MOMENTUM_KERNELS  SHMT_IN_PATH(SHMT_MOMENTUM_KERNELS, SHMT_PATH)
+#    define SHMT_ADAGRAD_KERNELS   SHMT_IN_PATH(SHMT_ADAGRAD_KERNELS, SHMT_PATH)
+#    define SHMT_ADAM_KERNELS      SHMT_IN_PATH(SHMT_ADAM_KERNELS, SHMT_PATH)
+#    define SHMT_FTRL_KERNELS      SHMT_IN_PATH(SHMT_FTRL_KERNELS, SHMT_PATH)
+#    define SHMT_AGGREGATE_KERNELS SHMT_IN_PATH(SHMT_AGGREGATE_KERNELS, SHMT_PATH)
+#    define SHMT_ROUNDS_KERNELS    SHMT_IN_PATH(SHMT_ROUNDS_KERNELS, SHMT_PATH)
+#else
+#    define SHMT_THIS_PATH SHMT_LOOPS_portable
+#endif
+
+#endif
