@@ -184,7 +184,8 @@ static void the_planted_model_is_right_about_its_labels(void **state) {
         shmt_planted_draw(&planted, SHMT_PLANTED_TRAIN, i, &example);
         assert_int_equal(example.n, shmt_planted_size(&planted, SHMT_PLANTED_TRAIN, i));
         double margin = 0;
-        for (uint32_t k = 0; k < example.n; k++) margin += (double)planted.feature[example.id[k]].weight * example.value[k];
+        for (uint32_t k = 0; k < example.n; k++)
+            margin += (double)shmt_planted_feature_of(&planted, example.id[k]).weight * example.value[k];
         const double p = 1 / (1 + exp(-margin));
         const int bin = margin < -6 ? 0 : margin >= 6 ? BINS - 1 : (int)(margin + 6);
         expected[bin] += p;

@@ -16,7 +16,7 @@
 #define CALIBRATION_EXAMPLES 1024                /* the deviation is known to about 2 % */
 #define STEP                 0x9e3779b97f4a7c15u /* between the states of a stream of random numbers: SplitMix64 */
 
-enum { DRAW_SIZE = 1, DRAW_FEATURES = 2, DRAW_FREQUENCY = 3, DRAW_LABEL = 4, DRAW_SIGN = 5, DRAW_ID = 6 };
+enum { DRAW_SIZE = 1, DRAW_FEATURES = 2, DRAW_FREQUENCY = 3, DRAW_LABEL = 4, DRAW_SIGN = 5, DRAW_ID = 6, DRAW_RANK = 7 };
 
 static uint64_t random_bits(const struct shmt_planted *planted, uint64_t what, uint64_t stream, uint64_t index) {
     return shmt_hash64(planted->seed, what, stream, index);
@@ -31,20 +31,32 @@ static void permute(const struct shmt_planted *planted, uint32_t *id) {
     }
 }
 
-/* The tables but for the size of the planted weights, which is 1. id, weight: scratch (n_features). */
+/* How often the feature of a rank is drawn, in proportion. */
+static double weight_of_rank(const struct shmt_planted *planted, double rank) {
+    return 1 / ((rank + RANK_SHIFT) * (1 + rank / (0.1 * planted->n_features)));
+}
+
+static float idf_of(const struct shmt_planted *planted, double weight, double sum) {
+    return shmt_natural_log(1 + sum / (planted->nonzeros * weight));
+}
+
+/* The planted weight, but for its size. */
+static float sign_of_rank(const struct shmt_planted *planted, uint32_t rank) {
+    if (rank >= planted->n_features / 50 + 100) return 0;
+    return ((random_bits(planted, DRAW_SIGN, 0, rank / 2) >> 63) ^ rank) & 1 ? 1 : -1;
+}
+
+/* A table of all features. id, weight: scratch (n_features). */
 static int make_tables(struct shmt_planted *planted, uint32_t *id, double *weight, struct shmt_error *e) {
-    const uint32_t n = planted->n_features, n_signal = n / 50 + 100;
+    const uint32_t n = planted->n_features;
     double sum = 0;
     permute(planted, id);
     for (uint32_t r = 0; r < n; r++) {
-        weight[r] = 1 / (((double)r + RANK_SHIFT) * (1 + (double)r / (0.1 * n)));
+        weight[r] = weight_of_rank(planted, r);
         sum += weight[r];
     }
-    for (uint32_t r = 0; r < n; r++) {
-        const bool up = ((random_bits(planted, DRAW_SIGN, 0, r / 2) >> 63) ^ r) & 1;
-        planted->feature[id[r]].idf = shmt_natural_log(1 + sum / (planted->nonzeros * weight[r]));
-        planted->feature[id[r]].weight = r >= n_signal ? 0 : up ? 1 : -1;
-    }
+    for (uint32_t r = 0; r < n; r++)
+        planted->feature[id[r]] = (struct shmt_planted_feature){idf_of(planted, weight[r], sum), sign_of_rank(planted, r)};
     const int status = shmt_alias_make(weight, n, planted->slot, e);
     if (status != 0) return status;
     for (uint32_t r = 0; r < n; r++) { /* from here on the table gives ids, not ranks */
@@ -54,9 +66,51 @@ static int make_tables(struct shmt_planted *planted, uint32_t *id, double *weigh
     return 0;
 }
 
+/* ---- features that are too many for tables ---- */
+
+static bool is_tabled(const struct shmt_planted *planted) { return planted->n_features <= SHMT_PLANTED_TABLED; }
+
+static uint32_t ranks_of_step(const struct shmt_planted *planted, uint32_t step) {
+    const uint32_t first = shmt_rank_of_step(step), end = shmt_rank_of_step(step + 1);
+    return (end < planted->n_features ? end : planted->n_features) - first;
+}
+
+/* A table of the steps. weight: scratch (n_slots). */
+static int make_steps(struct shmt_planted *planted, double *weight, struct shmt_error *e) {
+    double sum = 0;
+    for (uint32_t i = 0; i < planted->n_slots; i++) {
+        const double n = ranks_of_step(planted, i);
+        weight[i] = n * weight_of_rank(planted, shmt_rank_of_step(i) + (n - 1) / 2);
+        sum += weight[i];
+    }
+    for (uint32_t i = 0; i < planted->n_slots; i++)
+        planted->feature[i].idf = idf_of(planted, weight[i] / ranks_of_step(planted, i), sum);
+    shmt_scatter_make(planted->n_features, random_bits(planted, DRAW_ID, 0, 0), &planted->scatter);
+    return shmt_alias_make(weight, planted->n_slots, planted->slot, e);
+}
+
+static uint32_t draw_id(const struct shmt_planted *planted, uint64_t state) {
+    const uint32_t drawn = shmt_alias_draw(planted->slot, planted->n_slots, shmt_mix64(state));
+    if (is_tabled(planted)) return drawn;
+    const uint64_t bits = shmt_mix64(state ^ DRAW_RANK);
+    const uint32_t within = (uint32_t)shmt_below(bits, ranks_of_step(planted, drawn));
+    return shmt_scatter_at(&planted->scatter, shmt_rank_of_step(drawn) + within);
+}
+
+struct shmt_planted_feature shmt_planted_feature_of(const struct shmt_planted *planted, uint32_t id) {
+    if (is_tabled(planted))
+        return (struct shmt_planted_feature){planted->feature[id].idf, planted->feature[id].weight * planted->size};
+    const uint32_t rank = shmt_scatter_back(&planted->scatter, id);
+    return (struct shmt_planted_feature){planted->feature[shmt_step_of_rank(rank)].idf,
+                                         sign_of_rank(planted, rank) * planted->size};
+}
+
+/* ---- */
+
 static double margin_of(const struct shmt_planted *planted, const struct shmt_planted_example *example) {
     double margin = 0;
-    for (uint32_t i = 0; i < example->n; i++) margin += (double)planted->feature[example->id[i]].weight * example->value[i];
+    for (uint32_t i = 0; i < example->n; i++)
+        margin += (double)shmt_planted_feature_of(planted, example->id[i]).weight * example->value[i];
     return margin;
 }
 
@@ -72,22 +126,23 @@ static int calibrate(struct shmt_planted *planted, struct shmt_error *e) {
         square += margin * margin;
     }
     shmt_planted_example_fini(&example);
-    const float size = square > 0 ? (float)(MARGIN_DEVIATION / sqrt(square / CALIBRATION_EXAMPLES)) : 1;
-    for (uint32_t i = 0; i < planted->n_features; i++) planted->feature[i].weight *= size;
+    if (square > 0) planted->size = (float)(MARGIN_DEVIATION / sqrt(square / CALIBRATION_EXAMPLES));
     return 0;
 }
 
 int shmt_planted_init(struct shmt_planted *out, struct shmt_error *e) {
-    const uint32_t n = out->n_features;
-    uint32_t *id = malloc(n * sizeof *id);
+    const bool tabled = is_tabled(out);
+    const uint32_t n = tabled ? out->n_features : shmt_step_of_rank(out->n_features - 1) + 1;
+    uint32_t *id = tabled ? malloc(n * sizeof *id) : NULL;
     double *weight = malloc(n * sizeof *weight);
+    out->n_slots = n;
+    out->size = 1;
     out->slot = malloc(n * sizeof *out->slot);
     out->feature = calloc(n, sizeof *out->feature);
     int status = 0;
-    if (!id || !weight || !out->slot || !out->feature) {
-        status = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the tables of %u generated features", n);
-    }
-    if (status == 0) status = make_tables(out, id, weight, e);
+    if ((tabled && !id) || !weight || !out->slot || !out->feature)
+        status = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the tables of %u generated features", out->n_features);
+    if (status == 0) status = tabled ? make_tables(out, id, weight, e) : make_steps(out, weight, e);
     free(weight);
     free(id);
     if (status == 0) status = calibrate(out, e);
@@ -106,14 +161,16 @@ void shmt_planted_fini(struct shmt_planted *planted) {
 #define SIZE_MAX_FACTOR 4
 
 int shmt_planted_example_init(const struct shmt_planted *planted, struct shmt_planted_example *out, struct shmt_error *e) {
-    const uint64_t n_bits = planted->n_features / 64 + 1, max = SIZE_MAX_FACTOR * (uint64_t)planted->nonzeros + 1;
+    const uint64_t n_bits = planted->n_features / 64 + 1, n_words = n_bits / 64 + 1;
+    const uint64_t max = SIZE_MAX_FACTOR * (uint64_t)planted->nonzeros + 1;
     memset(out, 0, sizeof *out);
-    out->n_words = (uint32_t)(n_bits / 64 + 1);
+    out->n_tops = (uint32_t)(n_words / 64 + 1);
     out->bits = calloc(n_bits, sizeof *out->bits);
-    out->words = calloc(out->n_words, sizeof *out->words);
+    out->words = calloc(n_words, sizeof *out->words);
+    out->tops = calloc(out->n_tops, sizeof *out->tops);
     out->id = malloc(max * sizeof *out->id);
     out->value = malloc(max * sizeof *out->value);
-    if (out->bits && out->words && out->id && out->value) return 0;
+    if (out->bits && out->words && out->tops && out->id && out->value) return 0;
     shmt_planted_example_fini(out);
     return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to generate examples of %u features", planted->n_features);
 }
@@ -121,6 +178,7 @@ int shmt_planted_example_init(const struct shmt_planted *planted, struct shmt_pl
 void shmt_planted_example_fini(struct shmt_planted_example *example) {
     free(example->bits);
     free(example->words);
+    free(example->tops);
     free(example->id);
     free(example->value);
     memset(example, 0, sizeof *example);
@@ -133,24 +191,33 @@ uint32_t shmt_planted_size(const struct shmt_planted *planted, enum shmt_planted
     return n > 0 ? n : 1;
 }
 
+/* The place of the lowest bit that is set, which it clears. */
+static uint32_t take_bit(uint64_t *word) {
+    const uint32_t bit = (uint32_t)__builtin_ctzll(*word);
+    *word &= *word - 1;
+    return bit;
+}
+
 /* Draws distinct ids, and leaves them ascending in out->id. Marking them in a bitmap refuses repetitions and sorts, too. */
 static void draw_ids(const struct shmt_planted *planted, enum shmt_planted_stream stream, uint64_t index,
                      struct shmt_planted_example *out) {
     const uint32_t size = shmt_planted_size(planted, stream, index);
     uint64_t state = random_bits(planted, DRAW_FEATURES, stream, index);
     for (uint32_t n = 0; n < size; state += STEP) {
-        const uint32_t id = shmt_alias_draw(planted->slot, planted->n_features, shmt_mix64(state));
+        const uint32_t id = draw_id(planted, state);
         const uint64_t bit = (uint64_t)1 << id % 64;
         n += (out->bits[id / 64] & bit) == 0;
         out->bits[id / 64] |= bit;
         out->words[id / 4096] |= (uint64_t)1 << id / 64 % 64;
+        out->tops[id / 262144] |= (uint64_t)1 << id / 4096 % 64;
     }
     out->n = 0;
-    for (uint32_t i = 0; i < out->n_words; i++) {
-        for (; out->words[i] != 0; out->words[i] &= out->words[i] - 1) {
-            const uint32_t word = i * 64 + (uint32_t)__builtin_ctzll(out->words[i]);
-            for (; out->bits[word] != 0; out->bits[word] &= out->bits[word] - 1) {
-                out->id[out->n++] = word * 64 + (uint32_t)__builtin_ctzll(out->bits[word]);
+    for (uint32_t i = 0; i < out->n_tops; i++) {
+        while (out->tops[i] != 0) {
+            const uint32_t top = i * 64 + take_bit(&out->tops[i]);
+            while (out->words[top] != 0) {
+                const uint32_t word = top * 64 + take_bit(&out->words[top]);
+                while (out->bits[word] != 0) out->id[out->n++] = word * 64 + take_bit(&out->bits[word]);
             }
         }
     }
@@ -169,7 +236,7 @@ void shmt_planted_draw(const struct shmt_planted *planted, enum shmt_planted_str
     const uint64_t state = random_bits(planted, DRAW_FREQUENCY, stream, index);
     double square = 0;
     for (uint32_t i = 0; i < out->n; i++) {
-        out->value[i] = planted->feature[out->id[i]].idf * term_frequency(shmt_mix64(state + i * STEP));
+        out->value[i] = shmt_planted_feature_of(planted, out->id[i]).idf * term_frequency(shmt_mix64(state + i * STEP));
         square += (double)out->value[i] * out->value[i];
     }
     const double to_unit = 1 / sqrt(square);

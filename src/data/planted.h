@@ -7,6 +7,8 @@
  *
  * a Zipf law (with Mandelbrot's shift: the first feature is in about 40 % of the examples, as in news) that becomes steeper in
  * its tail, as words do. Ids are a random permutation of the ranks: in real data, too, frequent features are scattered.
+ * Up to SHMT_PLANTED_TABLED features have tables of their own; of more, ranks are drawn by steps (ranks.h), all ranks of which
+ * have the weight of the middle one, and ids are computed: nothing of it grows with the features but a bit for each.
  *
  * Values. x = tf * idf, with tf one of 1 + ln 1 .. 1 + ln 4 and idf_r = ln(1 + 1 / (nonzeros * p_r)); rows have unit L2 norm.
  *
@@ -24,8 +26,10 @@
 
 #include "base/error.h"
 #include "data/alias.h"
+#include "data/ranks.h"
 
-#define SHMT_PLANTED_MAX_FEATURES 10000000u
+#define SHMT_PLANTED_MAX_FEATURES (1u << 27)
+#define SHMT_PLANTED_TABLED       10000000u
 
 enum shmt_planted_stream { SHMT_PLANTED_TRAIN = 1, SHMT_PLANTED_HELD_OUT = 2, SHMT_PLANTED_CALIBRATION = 3 };
 
@@ -37,14 +41,21 @@ struct shmt_planted_feature {
 struct shmt_planted {
     uint64_t seed;
     uint32_t n_features, nonzeros;        /* nonzeros: the mean per example, at most a quarter of n_features */
-    struct shmt_alias_slot *slot;         /* (n_features) gives ids */
-    struct shmt_planted_feature *feature; /* (n_features) by id */
+    uint32_t n_slots;                     /* n_features; or, of more than are tabled, steps of ranks */
+    struct shmt_alias_slot *slot;         /* (n_slots) gives ids, or steps */
+    struct shmt_planted_feature *feature; /* (n_slots) by id, or by step without its weight */
+    struct shmt_scatter scatter;          /* ids of ranks, where they are not tabled */
+    float size;                           /* of the planted weights */
 };
+
+/* What a feature is, by its id. */
+struct shmt_planted_feature shmt_planted_feature_of(const struct shmt_planted *planted, uint32_t id);
 
 /* One example, and the scratch memory to draw it: one per drawing process or thread. */
 struct shmt_planted_example {
-    uint64_t *bits, *words; /* a bit per feature; a bit per word of `bits` that is not 0. All clear between draws */
-    uint32_t n_words;       /* of `words` */
+    uint64_t *bits, *words, *tops; /* a bit per feature; per word of `bits` that is not 0; per word of `words`. All clear
+                                      between draws */
+    uint32_t n_tops;
     uint32_t n;
     uint32_t *id; /* (n) ascending */
     float *value; /* (n) */
