@@ -73,15 +73,23 @@ static void spoil_word(struct shmt_manifest *m, uint64_t *n) {
 
 /* Places are most of the manifest: other words would seldom be hit. */
 static void spoil_named_word(struct shmt_manifest *m, uint64_t *n) {
-    uint32_t *const words[] = {&m->n_seats,        &m->n_guests,       &m->n_workers,    &m->epochs,
-                               &m->write,          &m->batch,          &m->n_chunks,     &m->item,
-                               &m->shuffle,        &m->count_lost,     &m->l2_shares,    &m->spin_ns,
-                               &m->rule,           &m->rate_kind,      &m->place_policy, &m->place_parts,
-                               &m->place_n_nodes,  &m->place_strategy, &m->n_tables,     &m->n_threads,
-                               &m->row_places,     &m->with_accuracy,  &m->with_auc,     &m->lacks_ids,
-                               &m->n_outputs,      &m->bias,           &m->group,        &m->n_classes,
-                               &m->table[0].width, &m->train.shared,   &m->valid.shared, &m->train.n_features,
-                               &m->train.n_labels};
+    uint32_t *const words[] = {&m->n_seats,        &m->n_guests,
+                               &m->n_workers,      &m->epochs,
+                               &m->write,          &m->batch,
+                               &m->n_chunks,       &m->item,
+                               &m->shuffle,        &m->count_lost,
+                               &m->l2_shares,      &m->spin_ns,
+                               &m->rule,           &m->rate_kind,
+                               &m->place_policy,   &m->place_parts,
+                               &m->place_n_nodes,  &m->place_strategy,
+                               &m->n_tables,       &m->n_threads,
+                               &m->row_places,     &m->with_accuracy,
+                               &m->with_auc,       &m->lacks_ids,
+                               &m->n_outputs,      &m->bias,
+                               &m->group,          &m->n_classes,
+                               &m->table[0].width, &m->train.shared,
+                               &m->valid.shared,   &m->train.n_features,
+                               &m->train.n_labels, &m->cpu};
     uint64_t *const longs[] = {&m->n_examples,       &m->max_steps,        &m->staleness,       &m->board_bytes,
                                &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,         &m->train.n_examples,
                                &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off, &m->train.id_off,

@@ -94,6 +94,7 @@ static struct shmtrain_report ordinary(void) {
                                     .numa_nodes = 1,
                                     .numa = "off",
                                     .page_bytes = 4096,
+                                    .cpu = "avx2",
                                     .blas = "",
                                     .parameter_bytes = 496,
                                     .parameters_xxh64 = 0x0123456789abcdef};
@@ -108,7 +109,7 @@ static const char GOLDEN[] =
     "\"schedule\":"
     "\"inverse\","
     "\"l1\":0.0,\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_nodes\":1,"
-    "\"page_bytes\":4096,\"blas\":null,"
+    "\"page_bytes\":4096,\"cpu\":\"avx2\",\"blas\":null,"
     "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592},"
     "\"valid\":{\"name\":\"a9a.t\",\"examples\":16281,\"features\":123,\"nonzeros\":225776},\"best_loss\":null,"
     "\"epochs\":[{\"epoch\":1,\"partial\":false,\"examples\":32561,\"seconds\":0.0625,\"train_loss\":0.375,"

@@ -19,6 +19,7 @@
 #include "api/store_priv.h"
 #include "api/workers.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 
 #define LOOK_NS    5000000
 #define OUTCOME_MS 5000 /* how long whoever made the store may take to say how its run ended */
@@ -156,6 +157,17 @@ static int find_libraries(struct stay *stay) {
     return rc;
 }
 
+/* Whoever joins takes the loops that the run has. Another build of this program may lack them. */
+static int check_cpu(struct stay *stay) {
+    struct shmtrain_store *store = stay->store;
+    if (shmt_cpu_has(store->spec.cpu)) return 0;
+    return shmt_fail(
+        &store->error, SHMTRAIN_E_USAGE,
+        "the run of store %s has loops for %s, which this program was built without: join with the program that made "
+        "it, or make it with --cpu portable",
+        store->visit.name, shmt_cpu_name((enum shmt_cpu)store->spec.cpu));
+}
+
 static int make_abort_word(struct stay *stay) {
     void *page = mmap(NULL, sizeof *stay->abort, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return shmt_fail_errno(&stay->store->error, "no memory to join store %s", stay->store->visit.name);
@@ -235,6 +247,7 @@ static int prepare(struct stay *stay, shmtrain_worker *worker, void *arg) {
     int rc = check_run(store, worker);
     if (rc == 0 && !worker) rc = shmt_guest_data_open(&stay->data, store);
     if (rc == 0) rc = make_crew(stay);
+    if (rc == 0) rc = check_cpu(stay);
     if (rc == 0) rc = find_libraries(stay);
     if (rc == 0) rc = make_abort_word(stay);
     if (rc == 0) rc = take_seats(stay);

@@ -77,7 +77,7 @@ struct shmt_manifest {
     /* what the report says of the machine */
     double load_seconds;
     uint64_t page_bytes;
-    uint32_t numa_nodes, reserved2;
+    uint32_t numa_nodes, cpu; /* cpu: of the spec */
     char blas[64];
 };
 

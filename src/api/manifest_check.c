@@ -12,6 +12,7 @@
 
 #include "api/manifest_priv.h"
 #include "backends/shm/shm.h"
+#include "base/cpu.h"
 #include "consistency/chunks.h"
 #include "math/finite.h"
 #include "segment/named.h"
@@ -44,7 +45,8 @@ static bool has_seats(const struct shmt_manifest *m) {
 
 static bool has_policy(const struct shmt_manifest *m) {
     return m->write <= SHMT_WRITE_AGGREGATE && m->late <= SHMT_LATE_FOLD && m->replicas <= SHMT_REPLICAS_WORKER &&
-           m->merge <= SHMT_MERGE_ELASTIC && is_switch(m->unmeasured) && m->trace_events <= MOST_TRACE_EVENTS;
+           m->merge <= SHMT_MERGE_ELASTIC && is_switch(m->unmeasured) && m->trace_events <= MOST_TRACE_EVENTS &&
+           m->cpu < SHMT_N_CPUS;
 }
 
 /* A chunk is a bit field of trees; a batch is a divisor. */

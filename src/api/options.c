@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/slow.h"
+#include "base/cpu.h"
 #include "base/plain.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
@@ -126,6 +127,8 @@ static const struct shmt_option_row ROWS[] = {
      CHOICE, AT(numa), 0, 0, "auto|interleave|bind|off"},
     {{"hugepages", 0, "HOW", "auto", ENV("HUGEPAGES"), WHERE, "auto, off, or 2M: reserved pages of 2 MiB"},
      CHOICE, AT(hugepages), 0, 0, "auto|off|2M"},
+    {{"cpu", 0, "NAME", "auto", ENV("CPU"), WHERE, "loops for portable, avx2, avx512 or neon; auto: the best"},
+     TEXT, AT(cpu), 0, 0, NULL},
     {{"shards", 0, "N", "auto", ENV("SHARDS"), WHERE, "parts of each table; auto: one for each node"},
      COUNT, AT(shards), 1, 4096, "auto"},
     {{"columns", 0, "HOW", "auto", ENV("COLUMNS"), WHERE, "auto: frequent features side by side; given: by their ids"},
@@ -228,10 +231,15 @@ static int check_slow(const char *given_as, const char *value, struct shmt_error
     return shmt_slow_parse(given_as, value, &plan, e);
 }
 
+static int check_cpu(const char *given_as, const char *value, struct shmt_error *e) {
+    enum shmt_cpu cpu;
+    return shmt_cpu_parse(given_as, value, &cpu, e);
+}
+
 static const struct {
     const char *option;
     int (*check)(const char *given_as, const char *value, struct shmt_error *e);
-} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness}, {"slow", check_slow}};
+} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness}, {"slow", check_slow}, {"cpu", check_cpu}};
 
 static int check_text(const char *option, const char *given_as, const char *value, struct shmt_error *e) {
     for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)

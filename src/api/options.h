@@ -31,6 +31,7 @@ struct shmt_config {
     char *write, *staleness, *late, *replicas, *merge; /* "": as the mode says */
     uint64_t quorum, merge_every;                      /* 0: as the mode says */
     uint64_t measure;
+    char *cpu;                    /* "auto", or a path that there is */
     char *slow, *metrics, *trace; /* "": nobody, nowhere */
     uint64_t given;               /* bit i: row i of the table was set, to something that is not "automatic" or off */
     char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;

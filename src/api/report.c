@@ -7,6 +7,7 @@
 #include "api/places.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "consistency/mode.h"
 #include "math/finite.h"
 #include "ps/replicas.h"
@@ -31,6 +32,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .first_step_seconds = NAN,
                                                .lost_updates = NAN,
                                                .numa = "",
+                                               .cpu = "",
                                                .blas = ""};
 
 static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - from_ns) * 1e-9; }
@@ -70,6 +72,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
     r->numa = shmt_machine_numa_name(&spec->placement);
     if (r->page_bytes == 0) r->page_bytes = shmt_pages_bytes(SHMT_PAGES_ORDINARY); /* a backend without pages of its own */
+    r->cpu = shmt_cpu_name((enum shmt_cpu)spec->cpu);
     r->blas = store->blas;
     r->lost_updates = NAN;
     r->first_step_seconds = NAN;

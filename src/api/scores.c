@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/load_place.h"
+#include "base/cpu.h"
 #include "math/tree.h"
 #include "segment/budget.h"
 
@@ -120,12 +121,15 @@ static int check_labels(struct shmt_scores *s, bool must_fit) {
 /* ---- memory ---- */
 
 static void make_spec(struct shmt_scores *s) {
+    enum shmt_cpu cpu = SHMT_CPU_PORTABLE;
+    (void)shmt_cpu_parse("--cpu", s->store->config.cpu, &cpu, NULL); /* checked when it was set */
     s->spec = (struct shmt_spec){.n_seats = s->crew.n_seats,
                                  .n_workers = s->crew.n_workers,
                                  .n_examples = s->n,
                                  .epochs = 1,
                                  .max_steps = SHMT_NO_LIMIT,
                                  .policy = {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
+                                 .cpu = cpu,
                                  .batch = 1,
                                  .n_chunks = 1,
                                  .item = (uint32_t)shmt_min_u64(s->n, 1 << 24),

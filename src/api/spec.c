@@ -7,6 +7,7 @@
 #include "api/manifest.h"
 #include "api/slow.h"
 #include "api/store_priv.h"
+#include "base/cpu.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
 #include "ps/replicas.h"
@@ -195,7 +196,9 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                         uint64_t n_examples, struct shmt_spec *out) {
     const struct shmt_config *c = &store->config;
     struct shmt_policy policy;
+    enum shmt_cpu cpu = SHMT_CPU_PORTABLE;
     int rc = slow_of_config(store, crew->n_workers);
+    if (rc == 0) rc = shmt_cpu_parse("--cpu", c->cpu, &cpu, &store->error); /* checked when it was set */
     if (rc == 0) rc = policy_of_config(store, model, crew, &policy);
     if (rc != 0) return rc;
     *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
@@ -207,6 +210,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .batch = batch_of_config(c, &policy, crew->n_seats),
                               .n_chunks = chunks_of_config(c),
                               .policy = policy,
+                              .cpu = cpu,
                               .item = item_of_config(c, &policy, model, n_examples, crew->n_seats),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .count_lost = c->count_lost != 0,

@@ -52,15 +52,16 @@ static void list_paths(char *out, size_t bytes) {
 
 int shmt_cpu_parse(const char *given_as, const char *value, enum shmt_cpu *out, struct shmt_error *e) {
     char there[64];
-    *out = shmt_cpu_best();
-    if (strcmp(value, "auto") == 0) return 0;
-    list_paths(there, sizeof there);
-    for (unsigned cpu = 0; cpu < SHMT_N_CPUS; cpu++) {
-        if (strcmp(value, NAMES[cpu]) != 0) continue;
+    unsigned cpu = 0;
+    while (cpu < SHMT_N_CPUS && strcmp(value, NAMES[cpu]) != 0) cpu++;
+    if (strcmp(value, "auto") == 0) cpu = shmt_cpu_best();
+    if (shmt_cpu_has(cpu)) {
         *out = (enum shmt_cpu)cpu;
-        if (shmt_cpu_has(cpu)) return 0;
+        return 0;
+    }
+    list_paths(there, sizeof there);
+    if (cpu < SHMT_N_CPUS)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s: this machine, or this build, has no such path; take %s", given_as, value,
                          there);
-    }
     return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected %s", given_as, value[0] ? value : "\"\"", there);
 }

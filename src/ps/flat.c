@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #include "base/line.h"
-#include "store/kernels.h"
 #include "store/merge.h"
+#include "store/path.h"
 
 /* Tables begin on lines; where shards are bound to nodes, on pages, which are what can be bound. */
 static uint64_t alignment(const struct shmt_spec *spec) {
@@ -47,12 +47,13 @@ static struct shmt_update update_of(const struct part *part, const struct shmt_u
 
 void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, const float *grad,
                      uint64_t from, uint64_t to, const struct shmt_update *u) {
+    const struct shmt_path *path = shmt_path_of(spec->cpu);
     for (uint32_t i = 0; i < 2 * spec->n_tables; i++) {
         const struct part part = part_of(spec, flat, i / 2, i % 2 == 0, from, to);
         if (part.from >= part.to) continue;
         const struct shmt_update update = update_of(&part, u);
-        shmt_rule_apply(spec->rule.kind, weight + part.from, state ? state + part.from : NULL, flat->n,
-                        grad ? grad + (part.from - from) : NULL, part.to - part.from, &update);
+        path->apply(spec->rule.kind, weight + part.from, state ? state + part.from : NULL, flat->n,
+                    grad ? grad + (part.from - from) : NULL, part.to - part.from, &update);
     }
 }
 

@@ -8,10 +8,12 @@
 
 #include "ps/meter.h"
 #include "ps/strata.h"
+#include "store/path.h"
 
 static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, bool values) {
-    if (shmt_policy_has_rounds(&spec->policy)) return shmt_kernels_of_rounds(values);
-    return shmt_kernels_find(spec->policy.write, spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
+    const struct shmt_path *path = shmt_path_of(spec->cpu);
+    if (shmt_policy_has_rounds(&spec->policy)) return path->of_rounds(values);
+    return path->find(spec->policy.write, spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
 }
 
 int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,

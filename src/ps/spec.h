@@ -47,6 +47,7 @@ struct shmt_spec {
     uint64_t max_steps; /* SHMT_NO_LIMIT: as many as the epochs have */
     struct shmt_policy policy;
     uint32_t batch, n_chunks; /* aggregate: examples per update, and (sync) the parts in which they are dealt */
+    uint32_t cpu;             /* enum shmt_cpu: which compilation of the inner loops all take */
     uint32_t item;            /* all but sync: examples per work item, which is a clock */
     struct shmt_order order;  /* seed, shuffling */
     struct shmt_rate rate;

@@ -76,6 +76,7 @@ void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "numa", word_or_null(r->numa));
     json_object_set_new(o, "numa_nodes", shmt_json_whole(r->numa_nodes));
     json_object_set_new(o, "page_bytes", shmt_json_whole(r->page_bytes));
+    json_object_set_new(o, "cpu", word_or_null(r->cpu));
     json_object_set_new(o, "blas", word_or_null(r->blas));
     json_object_set_new(o, "dataset",
                         dataset_of(r->dataset.name, r->dataset.examples, r->dataset.features, r->dataset.nonzeros));
