@@ -129,7 +129,7 @@ static void numbers_of_a_mode_come_from_it_or_from_options(void **state) {
 }
 
 static void what_has_no_meaning_in_a_run_has_no_name_in_its_report(void **state) {
-    static const char *const OPTIONS[][5] = {{"mode", "async"},
+    static const char *const OPTIONS[][5] = {{"mode", "async", "workers", "1"},
                                              {"mode", "sync"},
                                              {"mode", "backup:2", "workers", "2"}, /* all of them */
                                              {"mode", "backup:1", "workers", "2"},

@@ -422,7 +422,7 @@ static void elastic_ftrl_is_refused_in_a_sentence(void **state) {
     struct shmt_error e = {0};
     (void)state;
     assert_int_equal(shmt_merge_check(&rule, &policy, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "--merge mean or sum"));
+    assert_non_null(strstr(e.text, "--merge mean, sum or damped"));
     policy.replicas = SHMT_REPLICAS_ONE;
     assert_int_equal(shmt_merge_check(&rule, &policy, NULL), 0);
     policy.replicas = SHMT_REPLICAS_NODE;

@@ -32,7 +32,7 @@ static double final_loss(const json_t *report) {
 /* A worker's items lie one behind the other, so all that the others do falls into one of them at most: on average n - 1
  * items' worth. */
 static void async_has_a_delay_of_up_to_n_minus_1_clocks_and_drops_nothing(void **state) {
-    json_t *r = REPORT("--mode", "async", "-e", "1", "--slow", "random:1:+2ms"); /* so that all are at work at a time */
+    json_t *r = REPORT("--mode", "async", "--replicas", "one", "-e", "1", "--slow", "random:1:+2ms"); /* so that all are at work at a time */
     (void)state;
     assert_true(delay(r, "samples") > 0);
     assert_true(delay(r, "clocks") > 2 && delay(r, "clocks") <= WORKERS - 1);

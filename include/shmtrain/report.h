@@ -64,14 +64,17 @@ struct shmtrain_report {
     const char *mode, *write, *backend, *model, *optimizer, *schedule; /* names; model "" for own worker functions */
     const char *columns;                 /* rows of parameters: "given" as the data numbers them, or "by frequency" */
     const char *mode_reason;             /* why this mode was chosen where nobody named one; "": somebody did */
+    const char *copies_reason;           /* how many copies of the parameters async has taken where nobody named that, and why;
+                                            "": there was no choice */
     uint64_t staleness;                  /* UINT64_MAX: no bound */
     uint32_t quorum;                     /* gradients that an update waits for, in workers */
     uint32_t merge_every;                /* clocks between two merges of replicas; 0: one copy */
-    const char *replicas, *merge, *late; /* "one", "node", "worker"; "mean", "sum", "elastic", or "" with one copy; "drop",
+    const char *replicas, *merge, *late; /* "one", "node", "worker"; "mean", "sum", "elastic", "damped", or "" with one
+                                            copy; "drop",
                                             "fold", or "" without a quorum */
     uint32_t n_replicas;                 /* copies that are trained on */
-    uint32_t reserved;
-    const char *slow; /* which workers are slowed down on purpose, as option `slow` has it; "": none */
+    uint32_t merge_all_every; /* clocks between two merges of all of the parameters; "damped" merges hot lines more often */
+    const char *slow;         /* which workers are slowed down on purpose, as option `slow` has it; "": none */
     uint32_t workers, threads, n_epochs, stopped; /* stopped: 1 when shmtrain_store_stop, or a limit of steps, ended it early */
     uint32_t batch, item;                         /* examples per update (aggregate), per work item (live) */
     uint64_t seed;

@@ -8,9 +8,9 @@
 #include "api/manifest_priv.h"
 
 /* Other programs read it: a field more, less or elsewhere is another version. */
-_Static_assert(sizeof(struct shmt_manifest) == 10168 && offsetof(struct shmt_manifest, table) == 4640 &&
-                   offsetof(struct shmt_manifest, train) == 9296,
-               "the layout of version 4");
+_Static_assert(sizeof(struct shmt_manifest) == 10176 && offsetof(struct shmt_manifest, table) == 4648 &&
+                   offsetof(struct shmt_manifest, train) == 9304,
+               "the layout of version 5");
 _Static_assert(sizeof(struct shmt_spec) == 5072,
                "its new words belong into the manifest, too: here, in manifest.h and manifest_check.c");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
@@ -63,6 +63,7 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .shuffle = spec->order.shuffle,
         .count_lost = spec->count_lost,
         .l2_shares = spec->l2_shares,
+        .curvatures = spec->curvatures,
         .row_places = spec->row_places,
         .spin_ns = spec->spin_ns,
         .spin_seats = spec->spin_seats,
@@ -149,6 +150,7 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
                  .beta = m->beta},
         .count_lost = m->count_lost != 0,
         .l2_shares = m->l2_shares != 0,
+        .curvatures = m->curvatures != 0,
         .row_places = m->row_places != 0,
         .spin_ns = m->spin_ns,
         .spin_seats = m->spin_seats,

@@ -45,7 +45,7 @@ static bool has_seats(const struct shmt_manifest *m) {
 
 static bool has_policy(const struct shmt_manifest *m) {
     return m->write <= SHMT_WRITE_AGGREGATE && m->late <= SHMT_LATE_FOLD && m->replicas <= SHMT_REPLICAS_WORKER &&
-           m->merge <= SHMT_MERGE_ELASTIC && is_switch(m->unmeasured) && m->trace_events <= MOST_TRACE_EVENTS &&
+           m->merge <= SHMT_MERGE_DAMPED && is_switch(m->unmeasured) && m->trace_events <= MOST_TRACE_EVENTS &&
            m->cpu < SHMT_N_CPUS;
 }
 
@@ -54,7 +54,7 @@ static bool has_work(const struct shmt_manifest *m) {
     const bool chunks = m->n_chunks >= 1 && m->n_chunks <= SHMT_MAX_CHUNKS && (m->n_chunks & (m->n_chunks - 1)) == 0;
     return has_policy(m) && chunks && m->n_chunks <= m->batch && m->epochs <= MOST_EPOCHS && m->max_steps >= 1 &&
            is_switch(m->shuffle) && is_switch(m->count_lost) && is_switch(m->l2_shares) && is_switch(m->row_places) &&
-           m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
+           is_switch(m->curvatures) && m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
 }
 
 static bool has_rate(const struct shmt_manifest *m) {

@@ -21,6 +21,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .schedule = "",
                                                .replicas = "",
                                                .mode_reason = "",
+                                               .copies_reason = "",
                                                .merge = "",
                                                .late = "",
                                                .slow = "",
@@ -44,11 +45,13 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     shmt_mode_name(policy, store->mode, sizeof store->mode);
     r->mode = store->mode;
     r->mode_reason = store->mode_reason ? store->mode_reason : "";
+    r->copies_reason = store->copies_reason;
     r->write = shmt_write_name(policy->write);
     r->late = policy->quorum != SHMT_QUORUM_ALL ? shmt_late_name(policy->late) : "";
     r->replicas = shmt_replicas_name(policy->replicas);
     r->merge = shmt_policy_has_replicas(policy) ? shmt_merge_name(policy->merge) : "";
     r->merge_every = policy->merge_every;
+    r->merge_all_every = shmt_replicas_merge_all_every(spec);
     r->n_replicas = (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec));
     r->slow = store->job.slow ? store->slow_text : "";
     r->backend = store->ops->name;

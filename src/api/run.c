@@ -6,6 +6,7 @@
 
 #include "api/effects.h"
 #include "api/manifest.h"
+#include "api/rows.h"
 #include "api/store_priv.h"
 #include "api/workers.h"
 #include "base/clock.h"
@@ -53,17 +54,13 @@ static void note_rounds(const struct shmtrain_store *store) {
 
 /* ---- a run ---- */
 
-void shmt_rows_free(struct shmt_rows *rows) {
-    free(rows->place);
-    free(rows->l2_share);
-    *rows = (struct shmt_rows){0};
-}
-
 static void fill_rows(const struct shmtrain_store *store, struct shmt_store *made, const struct shmt_rows *rows) {
     const uint64_t n = store->n_tables > 0 ? store->table[0].table.rows : 0;
     if (rows->place && store->spec.row_places) memcpy(store->ops->row_place(made), rows->place, n * sizeof *rows->place);
     if (rows->l2_share && store->spec.l2_shares)
         memcpy(store->ops->l2_share(made, 0), rows->l2_share, n * sizeof *rows->l2_share);
+    if (rows->curvature && store->spec.curvatures)
+        memcpy(store->ops->curvature(made), rows->curvature, n * sizeof *rows->curvature);
 }
 
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows) {

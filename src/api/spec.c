@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/copies.h"
 #include "api/manifest.h"
 #include "api/slow.h"
 #include "api/store_priv.h"
@@ -19,6 +20,7 @@
 /* Where nobody names a mode, but an axis that only some modes have: the mode that is known for it. NULL: none is called for. */
 static const char *mode_of_axes(const struct shmt_config *c) {
     uint64_t staleness = 0;
+    if (strcmp(c->merge, "damped") == 0) return "async";
     if (strcmp(c->replicas, "worker") == 0) return "local";
     if (strcmp(c->replicas, "node") == 0) return "node";
     if (c->quorum || strcmp(c->write, "aggregate") == 0) return "sync";
@@ -53,6 +55,13 @@ static int replicas_of_config(const struct shmt_config *c, struct shmt_policy *p
     return rc;
 }
 
+/* Damped merges are small and often; whoever names them means copies. */
+static void settle_damped(const struct shmt_config *c, struct shmt_policy *p) {
+    if (p->merge != SHMT_MERGE_DAMPED) return;
+    if (!c->replicas[0] && !shmt_policy_has_replicas(p)) p->replicas = SHMT_REPLICAS_WORKER;
+    p->merge_every = 1;
+}
+
 /* The axes that somebody has named, in the place of the mode's. */
 static int axes_of_config(struct shmtrain_store *store, struct shmt_policy *p) {
     const struct shmt_config *c = &store->config;
@@ -64,6 +73,7 @@ static int axes_of_config(struct shmtrain_store *store, struct shmt_policy *p) {
     if (rc == 0 && c->late[0]) rc = shmt_late_parse(c->late, &p->late, e);
     if (rc == 0 && c->replicas[0]) rc = replicas_of_config(c, p, e);
     if (rc == 0 && c->merge[0]) rc = shmt_merge_parse(c->merge, &p->merge, e);
+    settle_damped(c, p);
     if (c->merge_every) p->merge_every = (uint32_t)c->merge_every;
     return rc;
 }
@@ -78,11 +88,49 @@ static void settle_one_node(struct shmtrain_store *store, uint32_t n_nodes, stru
     p->staleness = SHMT_STALENESS_INF; /* it was of merges */
 }
 
+/* Somebody has said what becomes of updates, or of copies: then `async` is what it says. */
+static bool names_copies(const struct shmt_config *c) {
+    return c->replicas[0] || c->merge[0] || c->merge_every || c->write[0] || c->count_lost;
+}
+
+/* Its one table has a float for each feature, and perhaps a bias. */
+static bool is_linear(const struct shmtrain_store *store, const struct shmtrain_model *model) {
+    return model && model->columns_alike && !model->dense && store->n_tables == 1 && store->table[0].table.width == 1;
+}
+
+/* `async`, and nobody says more: one copy of the parameters, or one per worker. */
+static int choose_copies(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
+                         struct shmt_policy *p) {
+    const struct shmt_config *c = &store->config;
+    struct shmt_rule rule = {0};
+    enum shmt_rule_kind kind;
+    struct shmt_policy async;
+    store->copies_reason[0] = '\0';
+    int rc = shmt_mode_parse("async", &async, &store->error);
+    if (rc < 0 || names_copies(c) || !shmt_policy_equal(p, &async)) return rc;
+    rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
+    if (rc < 0) return rc;
+    rule.kind = kind;
+    const struct shmt_copies_wish wish = {.is_linear = is_linear(store, model),
+                                          .has_guests = c->name[0] != '\0',
+                                          .n_workers = crew->n_workers,
+                                          .planes = shmt_rule_planes(&rule, true),
+                                          .floats = store->n_tables ? shmt_table_floats(&store->table[0].table) : 0,
+                                          .cache_bytes = shmt_topo_cache_bytes(crew->topo, 2)};
+    if (!(store->ops->caps & SHMT_CAP_MANY)) return 0;
+    if (!shmt_copies_choose(&wish, store->copies_reason, sizeof store->copies_reason)) return 0;
+    p->replicas = SHMT_REPLICAS_WORKER;
+    p->merge = SHMT_MERGE_DAMPED;
+    p->merge_every = 1;
+    return 0;
+}
+
 static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
                             struct shmt_policy *out) {
     store->mode_taken = mode_of_config(store, model);
     int rc = shmt_mode_parse(store->mode_taken, out, &store->error);
     if (rc == 0) rc = axes_of_config(store, out);
+    if (rc == 0) rc = choose_copies(store, model, crew, out);
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
     if (rc == 0) rc = shmt_policy_settle(out, crew->n_workers, &store->error);
     if (rc == 0) settle_one_node(store, crew->machine.placement.n_nodes, out);
@@ -93,7 +141,10 @@ static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_
 #define ITEM   1024 /* examples of a work item, unless the options say so */
 #define SUMMED 128  /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
 
-static uint32_t usual_item(const struct shmt_policy *policy, const struct shmtrain_model *model) {
+#define DAMPED 8192 /* examples of all copies between two damped merges of the hottest lines */
+
+static uint32_t usual_item(const struct shmt_policy *policy, const struct shmtrain_model *model, uint32_t n_copies) {
+    if (shmt_policy_is_damped(policy)) return (uint32_t)shmt_max_u64(1, shmt_min_u64(ITEM, DAMPED / n_copies));
     const bool sums = shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
     return sums && model && !model->dense ? (uint32_t)shmt_max_u64(1, SUMMED / policy->merge_every) : ITEM;
 }
@@ -101,10 +152,13 @@ static uint32_t usual_item(const struct shmt_policy *policy, const struct shmtra
 /* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker
  * gets some of it. */
 static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_policy *policy,
-                               const struct shmtrain_model *model, uint64_t n_examples, uint32_t n_seats) {
+                               const struct shmtrain_model *model, uint64_t n_examples, const struct shmt_crew *crew) {
+    const uint32_t n_seats = crew->n_seats;
+    const uint32_t n_copies = policy->replicas == SHMT_REPLICAS_NODE ? crew->machine.placement.n_nodes : crew->n_workers;
     if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, n_seats);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)n_seats);
-    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : usual_item(policy, model), fair));
+    return (uint32_t)shmt_max_u64(
+        1, shmt_min_u64(c->item ? c->item : usual_item(policy, model, (uint32_t)shmt_max_u64(1, n_copies)), fair));
 }
 
 /* So in rounds a batch is a whole number of items. */
@@ -211,7 +265,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_chunks = chunks_of_config(c),
                               .policy = policy,
                               .cpu = cpu,
-                              .item = item_of_config(c, &policy, model, n_examples, crew->n_seats),
+                              .item = item_of_config(c, &policy, model, n_examples, crew),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .count_lost = c->count_lost != 0,
                               .unmeasured = c->measure == 0,

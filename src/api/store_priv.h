@@ -86,6 +86,7 @@ struct shmtrain_store {
     const char *mode_taken;  /* the mode that it began with, as the options or we named it */
     bool quorum_of_all;      /* a quorum was asked for, and is of all workers: none */
     const char *mode_reason; /* why it was chosen; "": somebody named it */
+    char copies_reason[192]; /* how many copies of the parameters were chosen, and why; "": there was no choice */
     char blas[64];           /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
     bool has_run;
@@ -123,12 +124,7 @@ bool shmt_rate_is_named(const struct shmt_config *c);
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, const struct shmtrain_model *model,
                         uint64_t n_examples, struct shmt_spec *out);
 
-/* What a run knows of the rows of table 0, (rows) each; NULL: nothing. To be filled into the backend's store. */
-struct shmt_rows {
-    uint32_t *place; /* by feature (places.h); all else is by place */
-    float *l2_share;
-};
-void shmt_rows_free(struct shmt_rows *rows); /* what it points to; {0} is fine */
+struct shmt_rows; /* rows.h */
 
 /* Makes the backend's store, moves the parameters into it, runs all workers, and completes the report. The job's model, data or
  * worker function are set. `rows` is freed as soon as it is in the store; NULL: nothing is known. */

@@ -7,6 +7,7 @@
 #include "api/places.h"
 #include "api/plan.h"
 #include "api/probe.h"
+#include "api/rows.h"
 #include "api/split.h"
 #include "api/store_priv.h"
 #include "api/weights.h"
@@ -258,30 +259,22 @@ static int renumber_columns(struct session *s) {
     return rc;
 }
 
-/* How many training examples each column occurs in. */
-static void count_columns(const struct session *s, uint32_t *count) {
-    const struct shmtrain_data *data = &s->train.data;
-    for (uint64_t k = 0; k < s->store->spec.n_examples; k++) {
-        const uint64_t i = s->split.train_example ? s->split.train_example[k] : k;
-        for (uint64_t j = data->start[i]; j < data->start[i + 1]; j++) count[data->id[j]]++;
-    }
+/* Columns are places by now. */
+static int know_rows(struct session *s) {
+    const struct shmt_rows_of of = {
+        .model = s->model, .data = &s->train.data, .example = s->split.train_example, .spec = &s->store->spec};
+    const int rc = shmt_rows_share(&s->rows, &of, &s->store->error);
+    return rc < 0 ? rc : shmt_rows_curve(&s->rows, &of, &s->store->error);
 }
 
-/* Live modes with L2: the share of a row is how many examples there are for each one that touches it (span.h). */
-static int make_l2_shares(struct session *s) {
-    const uint64_t rows = s->store->table[0].table.rows, ruled = s->store->table[0].l2_rows, n = s->store->spec.n_examples;
-    if (!s->store->spec.l2_shares) return 0;
-    uint32_t *count = calloc(rows, sizeof *count);
-    s->rows.l2_share = calloc(rows, sizeof *s->rows.l2_share);
-    if (!count || !s->rows.l2_share) {
-        free(count);
-        return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for the L2 shares of %llu features",
-                         (unsigned long long)rows);
-    }
-    count_columns(s, count);
-    for (uint64_t row = 0; row < ruled; row++) s->rows.l2_share[row] = count[row] ? (float)n / (float)count[row] : 0;
-    free(count);
-    return 0;
+/* Numbers of the data's columns, row by row, where the model has a table for that. */
+static void ask_for_columns(struct session *s) {
+    struct shmt_spec *spec = &s->store->spec;
+    const bool by_columns = spec->table[0].width == 1 && !s->model->dense;
+    spec->l2_shares = shmt_rule_regularises(&spec->rule) && spec->rule.kind != SHMT_RULE_FTRL &&
+                      shmt_policy_is_live(&spec->policy) && by_columns;
+    spec->curvatures = shmt_policy_is_damped(&spec->policy) && by_columns;
+    spec->row_places = strcmp(s->store->config.columns, "auto") == 0 && shmt_places_pay(s->model, &s->train.data, spec);
 }
 
 static int make_spec(struct session *s) {
@@ -295,10 +288,7 @@ static int make_spec(struct session *s) {
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
     store->job.settings.threads = s->crew.n_threads;
     settle_items(s);
-    store->spec.l2_shares = shmt_rule_regularises(&store->spec.rule) && store->spec.rule.kind != SHMT_RULE_FTRL &&
-                            shmt_policy_is_live(&store->spec.policy) && store->spec.table[0].width == 1 && !s->model->dense;
-    store->spec.row_places =
-        strcmp(store->config.columns, "auto") == 0 && shmt_places_pay(s->model, &s->train.data, &store->spec);
+    ask_for_columns(s);
     return 0;
 }
 
@@ -356,9 +346,9 @@ static int choose_memory(struct session *s) {
 /* Beside the segments. */
 static uint64_t work_bytes(const struct session *s) {
     const struct shmtrain_store *store = s->store;
-    uint64_t floats = store->spec.l2_shares ? 2 * store->table[0].table.rows : 0; /* counts and shares of columns */
+    uint64_t floats = 0;
     for (uint32_t t = 0; t < store->n_tables && s->model->begin; t++) floats += shmt_table_floats(&store->table[t].table);
-    return floats * sizeof(float) + shmt_places_work_bytes(&s->train.data, &store->spec);
+    return floats * sizeof(float) + shmt_rows_work_bytes(&store->spec) + shmt_places_work_bytes(&s->train.data, &store->spec);
 }
 
 /* What a set will take of the free memory, of which reserved huge pages are no part. */
@@ -398,7 +388,7 @@ static int prepare(struct session *s, bool plan_only) {
     } STAGES[] = {{find_libraries, false},   {open_data, true},         {check_guess, false},  {count_data, true},
                   {check_model, true},       {make_tables, true},       {make_split, true},    {make_spec, true},
                   {choose_memory, true},     {check_memory, false},     {fill_data, false},    {settle_rate, false},
-                  {begin_parameters, false}, {renumber_columns, false}, {note_loading, false}, {make_l2_shares, false}};
+                  {begin_parameters, false}, {renumber_columns, false}, {note_loading, false}, {know_rows, false}};
     s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         if (plan_only && !STAGES[i].of_plan) continue;

@@ -33,6 +33,7 @@ struct shmt_store {
     float *weight;       /* (flat.n) */
     float *grad;         /* aggregate: (n_chunks, flat.n) */
     float *l2_share;     /* (flat.n), or NULL */
+    float *curvature;    /* (flat.n), or NULL: nobody merges here, but it may be filled as anywhere */
     float *state;        /* (planes, flat.n), or NULL */
     uint32_t *counted;   /* (flat.n), or NULL */
     uint32_t *row_place; /* (rows of table 0), or NULL */
@@ -65,7 +66,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     struct shmt_flat flat;
     shmt_flat_plan(spec, &flat);
     const uint64_t table_bytes = flat.n * sizeof(float);
-    out->parameter_bytes = table_bytes * (spec->l2_shares ? 2 : 1);
+    out->parameter_bytes = table_bytes * (1 + (uint64_t)spec->l2_shares + spec->curvatures);
     out->state_bytes = table_bytes * (shmt_flat_planes(spec) + spec->count_lost);
     out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * spec->n_chunks;
     out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes + shmt_ring_bytes(spec->trace_events);
@@ -85,6 +86,7 @@ static void destroy(struct shmt_store *store) {
     free(store->weight);
     free(store->grad);
     free(store->l2_share);
+    free(store->curvature);
     free(store->state);
     free(store->counted);
     free(store->row_place);
@@ -109,6 +111,7 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     store->weight = zeros(floats * sizeof(float));
     store->grad = zeros(floats * sizeof(float) * (is_live(store) ? 1 : spec->n_chunks));
     store->l2_share = zeros(spec->l2_shares ? floats * sizeof(float) : 1);
+    store->curvature = zeros(spec->curvatures ? floats * sizeof(float) : 1);
     const uint32_t planes = shmt_flat_planes(spec);
     if (planes > 0) store->state = zeros(planes * floats * sizeof(float));
     if (spec->count_lost) store->counted = zeros(floats * sizeof *store->counted);
@@ -118,8 +121,8 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     store->loss = zeros(pieces * sizeof(double));
     store->handled = zeros(pieces * sizeof(uint64_t));
     if (spec->trace_events > 0) store->ring = zeros(shmt_ring_bytes(spec->trace_events));
-    if (!store->weight || !store->grad || !store->l2_share || !store->head || !store->board || !store->loss ||
-        !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
+    if (!store->weight || !store->grad || !store->l2_share || !store->curvature || !store->head || !store->board ||
+        !store->loss || !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
         (spec->trace_events > 0 && !store->ring) || (spec->row_places && !store->row_place)) {
         destroy(store);
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store of %llu bytes", (unsigned long long)need.total_bytes);
@@ -352,6 +355,8 @@ static float *l2_share(struct shmt_store *store, int t) {
 
 static uint32_t *row_place(struct shmt_store *store) { return store->row_place; }
 
+static float *curvature(struct shmt_store *store) { return store->spec.curvatures ? store->curvature : NULL; }
+
 static void *board(struct shmt_store *store) { return store->board; }
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
     return rank == 0 ? &store->counters : NULL;
@@ -365,9 +370,9 @@ static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits 
 #define PLAIN_ENTRIES                                                                                                         \
     .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
     .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
-    .weight = weight, .l2_share = l2_share, .row_place = row_place, .state = state, .lost = lost, .head = head,               \
-    .board = board, .counters = counters, .ring = ring, .stop = stop, .stop_word = stop_word, .abort_word = abort_word,       \
-    .rouse = rouse
+    .weight = weight, .l2_share = l2_share, .curvature = curvature, .row_place = row_place, .state = state, .lost = lost,     \
+    .head = head, .board = board, .counters = counters, .ring = ring, .stop = stop, .stop_word = stop_word,                   \
+    .abort_word = abort_word, .rouse = rouse
 
 const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
     .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};

@@ -9,4 +9,5 @@ const struct shmt_mode SHMT_MODE_ASYNC = {
     .about = "update at once, never wait",
     .policy = {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
     .number = SHMT_NUMBER_NONE,
+    .may_copy = true,
 };

@@ -86,6 +86,11 @@ int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error
 /* Whether a policy is a mode's point, whatever the number is that the mode takes. */
 static bool is_of(const struct shmt_policy *policy, const struct shmt_mode *mode) {
     struct shmt_policy p = mode->policy;
+    if (mode->may_copy && policy->replicas == SHMT_REPLICAS_WORKER && policy->merge == SHMT_MERGE_DAMPED) {
+        p.replicas = policy->replicas;
+        p.merge = policy->merge;
+        p.merge_every = policy->merge_every;
+    }
     const bool numbered = mode->number != SHMT_NUMBER_NONE;
     if (mode->number == SHMT_NUMBER_STALENESS && policy->staleness > 0 && policy->staleness < SHMT_STALENESS_INF)
         p.staleness = policy->staleness;

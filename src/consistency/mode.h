@@ -5,6 +5,7 @@
 #ifndef SHMT_CONSISTENCY_MODE_H
 #define SHMT_CONSISTENCY_MODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "consistency/policy.h"
@@ -18,6 +19,7 @@ struct shmt_mode {
     const char *about;    /* what it does, in at most 50 characters */
     struct shmt_policy policy;
     enum shmt_mode_number number;
+    bool may_copy; /* a copy per worker that is merged damped is a matter of speed, and the mode the same */
 };
 
 /* Mode i, from 0; NULL behind the last. */

@@ -15,7 +15,8 @@ static const char *const WRITES[] = {[SHMT_WRITE_RACY] = "racy",
 static const char *const LATES[] = {[SHMT_LATE_DROP] = "drop", [SHMT_LATE_FOLD] = "fold"};
 static const char *const REPLICAS[] = {
     [SHMT_REPLICAS_ONE] = "one", [SHMT_REPLICAS_NODE] = "node", [SHMT_REPLICAS_WORKER] = "worker"};
-static const char *const MERGES[] = {[SHMT_MERGE_MEAN] = "mean", [SHMT_MERGE_SUM] = "sum", [SHMT_MERGE_ELASTIC] = "elastic"};
+static const char *const MERGES[] = {
+    [SHMT_MERGE_MEAN] = "mean", [SHMT_MERGE_SUM] = "sum", [SHMT_MERGE_ELASTIC] = "elastic", [SHMT_MERGE_DAMPED] = "damped"};
 
 const char *shmt_write_name(enum shmt_write write) { return WRITES[write]; }
 const char *shmt_late_name(enum shmt_late late) { return LATES[late]; }
@@ -97,6 +98,10 @@ static int check_replicas(const struct shmt_policy *p, struct shmt_error *e) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "replicas %s need to be merged now and then: take --merge-every 4, or another number of clocks",
                          shmt_replicas_name(p->replicas));
+    if (shmt_policy_is_damped(p) && p->staleness == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "merge damped is for replicas that merge alone: take --staleness inf (or --mode async), or where all "
+                         "meet --merge mean");
     return 0;
 }
 

@@ -35,9 +35,10 @@ enum shmt_replicas {
 
 /* How replicas are brought together; m is the master copy. */
 enum shmt_merge {
-    SHMT_MERGE_MEAN,   /* m' = mean over the replicas (McMahan et al. 2017), r' = m' */
-    SHMT_MERGE_SUM,    /* m' = m + sum over the replicas of what each has changed since its last merge, r' = m' */
-    SHMT_MERGE_ELASTIC /* r' = r - a (r - m), m' = m + a sum (r - m) (EASGD, Zhang, Choromanska & LeCun 2015) */
+    SHMT_MERGE_MEAN,    /* m' = mean over the replicas (McMahan et al. 2017), r' = m' */
+    SHMT_MERGE_SUM,     /* m' = m + sum over the replicas of what each has changed since its last merge, r' = m' */
+    SHMT_MERGE_ELASTIC, /* r' = r - a (r - m), m' = m + a sum (r - m) (EASGD, Zhang, Choromanska & LeCun 2015) */
+    SHMT_MERGE_DAMPED   /* m' = m + what one worker would have made of the change, r' = m' (store/merge.h); alone only */
 };
 
 #define SHMT_STALENESS_INF           UINT64_MAX
@@ -106,6 +107,11 @@ static inline uint32_t shmt_policy_needed(uint32_t asked, uint32_t n_members) {
 /* Whether a merge follows when `mine` clocks are complete. */
 static inline bool shmt_policy_merge_due(const struct shmt_policy *policy, uint64_t mine) {
     return shmt_policy_has_replicas(policy) && mine % policy->merge_every == 0;
+}
+
+/* Whether the master takes a share of each change that depends on the parameter. */
+static inline bool shmt_policy_is_damped(const struct shmt_policy *policy) {
+    return shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_DAMPED;
 }
 
 /* Whether all meet to merge (s = 0), or each merges with the master when it is due. */

@@ -33,13 +33,25 @@ static uint32_t count_own(const struct shmt_spec *spec) {
 }
 
 uint32_t shmt_replicas_averaged(const struct shmt_spec *spec) {
-    if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge == SHMT_MERGE_SUM) return 1;
+    if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge == SHMT_MERGE_SUM ||
+        shmt_policy_is_damped(&spec->policy))
+        return 1;
     return count_own(spec);
 }
 
 uint32_t shmt_replicas_summed(const struct shmt_spec *spec) {
     if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge != SHMT_MERGE_SUM) return 1;
     return count_own(spec);
+}
+
+#define SLOWEST 16 /* turns */
+#define PARTS   4  /* of an epoch's examples, in all, are those that a line of the rest may wait for */
+
+uint32_t shmt_replicas_merge_all_every(const struct shmt_spec *spec) {
+    const uint64_t every = spec->policy.merge_every, seats = spec->n_seats - spec->n_guests;
+    if (!shmt_policy_is_damped(&spec->policy) || spec->policy.staleness != SHMT_STALENESS_INF) return (uint32_t)every;
+    const uint64_t turns = spec->n_examples / (PARTS * seats * spec->item * every);
+    return (uint32_t)(every * shmt_max_u64(1, shmt_min_u64(SLOWEST, turns)));
 }
 
 uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat) {

@@ -28,6 +28,10 @@ static inline bool shmt_replicas_keep_base(const struct shmt_policy *policy) {
     return shmt_policy_has_replicas(policy) && !shmt_policy_merges_together(policy) && policy->merge != SHMT_MERGE_ELASTIC;
 }
 
+/* Clocks of a seat between two merges of all of its replica. A damped one is merged by lines, hot ones every merge_every
+ * clocks; how long the rest may wait depends on how much everybody does meanwhile, of an epoch's work. */
+uint32_t shmt_replicas_merge_all_every(const struct shmt_spec *spec);
+
 /* Where replicas merge alone: whether seat `index` of the n that share a replica merges it when it has completed `clocks` of an
  * epoch. They take turns, so that the replica is merged about once while each of them completes merge_every clocks. */
 static inline bool shmt_replicas_turn(const struct shmt_policy *policy, uint64_t clocks, uint32_t index, uint32_t n) {

@@ -39,6 +39,11 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->count_lost && shmt_policy_has_replicas(&spec->policy))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "count-lost counts the updates of one copy of the parameters: take --replicas one");
+    if (shmt_policy_is_damped(&spec->policy) && !spec->curvatures)
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "merge damped needs the curvature of the loss along each parameter, which is known of models of sparse "
+            "rows only: take --merge mean or sum");
     return 0;
 }
 

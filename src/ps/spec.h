@@ -56,6 +56,7 @@ struct shmt_spec {
     bool count_lost;       /* racy: how often each float is updated is counted in the same racy way */
     bool unmeasured;       /* delays and waits for whom are not measured */
     bool l2_shares;        /* room for one l2 share per row (live modes; see span.h) */
+    bool curvatures;       /* room for the curvature of the mean loss along each row of table 0 (merge damped) */
     bool row_places;       /* the rows of table 0 are in another order than its features; room for the place of each */
     uint32_t trace_events; /* of each seat, kept for a trace; 0: none */
     uint32_t n_tables;

@@ -66,8 +66,12 @@ static void say_updates(char *out, size_t bytes, const struct shmtrain_report *r
 
 static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
     say_updates(out, bytes, r);
-    if (has_replicas(r))
-        shmt_add_item(out, bytes, 0, "merged every %" PRIu64 " examples of a worker", (uint64_t)r->merge_every * r->item);
+    const uint64_t stretch = (uint64_t)r->merge_every * r->item;
+    if (has_replicas(r) && r->merge_all_every > r->merge_every)
+        shmt_add_item(out, bytes, 0, "merged by lines every %" PRIu64 " to %" PRIu64 " examples of a worker", stretch,
+                      (uint64_t)r->merge_all_every * r->item);
+    else if (has_replicas(r))
+        shmt_add_item(out, bytes, 0, "merged every %" PRIu64 " examples of a worker", stretch);
     if (r->staleness == 0 && has_replicas(r))
         shmt_add_item(out, bytes, 0, "all meet for it");
     else if (r->staleness == 0)
@@ -89,6 +93,11 @@ void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report 
     if (r->mode_reason && r->mode_reason[0] != '\0') {
         shmt_add(out, bytes, "%*sauto: ", SHMT_HEAD_COLUMNS, "");
         shmt_add_words(out, bytes, r->mode_reason);
+        shmt_add(out, bytes, "\n");
+    }
+    if (r->copies_reason && r->copies_reason[0] != '\0') {
+        shmt_add(out, bytes, "%*scopies: ", SHMT_HEAD_COLUMNS, "");
+        shmt_add_words(out, bytes, r->copies_reason);
         shmt_add(out, bytes, "\n");
     }
     if (r->slow && r->slow[0] != '\0') shmt_add(out, bytes, "slowed down %.68s\n", r->slow);

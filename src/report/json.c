@@ -53,6 +53,8 @@ static void add_policy(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "n_replicas", shmt_json_whole(r->n_replicas));
     json_object_set_new(o, "merge", word_or_null(r->merge));
     json_object_set_new(o, "merge_every", shmt_json_whole(r->merge_every));
+    json_object_set_new(o, "merge_all_every", shmt_json_whole(r->merge_all_every));
+    json_object_set_new(o, "copies_reason", word_or_null(r->copies_reason));
     json_object_set_new(o, "slow", word_or_null(r->slow));
 }
 

@@ -4,26 +4,27 @@
  * comparing memory, and left alone. */
 #include "store/merge.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "store/live.h"
 #include "store/rule_priv.h"
 
-#define STEP         128  /* floats that are compared, and merged, at a time */
-#define ELASTIC_BETA 0.9f /* R a, as in the paper */
+#define STEP         SHMT_MERGE_STEP /* floats that are compared, and merged, at a time */
+#define ELASTIC_BETA 0.9f            /* R a, as in the paper */
 
 /* ---- which word is merged how ---- */
 
 static enum shmt_merging_kind kind_of_state(enum shmt_merge merge, enum shmt_rule_kind rule) {
     if (merge == SHMT_MERGE_ELASTIC) return SHMT_MERGING_OWN;
     if (rule == SHMT_RULE_MOMENTUM || rule == SHMT_RULE_ADAM) return SHMT_MERGING_AVERAGE;
-    return merge == SHMT_MERGE_SUM ? SHMT_MERGING_SUM : SHMT_MERGING_MEAN;
+    return merge == SHMT_MERGE_MEAN ? SHMT_MERGING_MEAN : SHMT_MERGING_SUM;
 }
 
 static enum shmt_merging_kind kind_of_weight(enum shmt_merge merge, enum shmt_rule_kind rule) {
     if (rule == SHMT_RULE_FTRL) return SHMT_MERGING_FOLLOWS;
     if (merge == SHMT_MERGE_ELASTIC) return SHMT_MERGING_ELASTIC;
-    return merge == SHMT_MERGE_SUM ? SHMT_MERGING_SUM : SHMT_MERGING_MEAN;
+    return merge == SHMT_MERGE_MEAN ? SHMT_MERGING_MEAN : SHMT_MERGING_SUM;
 }
 
 /* Squares, and corrections that are between 0 and 1. */
@@ -45,7 +46,7 @@ int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *pol
     if (!shmt_policy_has_replicas(policy) || policy->merge != SHMT_MERGE_ELASTIC || rule->kind != SHMT_RULE_FTRL) return 0;
     return shmt_fail(e, SHMTRAIN_E_USAGE,
                      "ftrl cannot be merged elastically: its weights follow from its z and n, and cannot be drawn to others' "
-                     "without them; take --merge mean or sum");
+                     "without them; take --merge mean, sum or damped");
 }
 
 /* ---- words ---- */
@@ -175,11 +176,22 @@ SHMT_INLINE void merge_words(float *out, const float *m, const float *r, const f
     for (uint64_t i = 0; i < n; i++) out[i] = merged(m[i], r[i], b[i], share, whole, average);
 }
 
-/* The master's new words, into out. */
-static void merge_step(struct shmt_merging how, float *restrict out, const float *m, const float *r, const float *b,
-                       uint64_t n) {
+/* Of a share for each word. */
+static void merge_shared_out(float *restrict out, const float *m, const float *r, const float *b, const float *share,
+                             uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        const float taken = pick(share[i] == 1 && bits(m[i]) == bits(b[i]), r[i], m[i] + share[i] * (r[i] - b[i]));
+        out[i] = pick(bits(r[i]) != bits(b[i]), taken, m[i]);
+    }
+}
+
+/* The master's new words, into out. share (n): instead of that of `how`; NULL: not. */
+static void merge_step(struct shmt_merging how, const float *share, float *restrict out, const float *m, const float *r,
+                       const float *b, uint64_t n) {
     const bool whole = how.share == 1, average = how.kind == SHMT_MERGING_AVERAGE;
-    if (whole && average)
+    if (share && !average)
+        merge_shared_out(out, m, r, b, share, n);
+    else if (whole && average)
         merge_words(out, m, r, b, n, 1, true, true);
     else if (average)
         merge_words(out, m, r, b, n, how.share, false, true);
@@ -189,9 +201,9 @@ static void merge_step(struct shmt_merging how, float *restrict out, const float
         merge_words(out, m, r, b, n, how.share, false, false);
 }
 
-static void one_equal(struct shmt_merging how, float *m, float *r, float *b, uint64_t n) {
+static void one_equal(struct shmt_merging how, const float *share, float *m, float *r, float *b, uint64_t n) {
     float out[STEP];
-    merge_step(how, out, m, r, b, n);
+    merge_step(how, share, out, m, r, b, n);
     put_master(m, out, n);
     memcpy(r, out, n * sizeof *r);
     memcpy(b, out, n * sizeof *b);
@@ -207,7 +219,7 @@ bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, floa
         if (how.kind == SHMT_MERGING_ELASTIC)
             all_pulled(how.share, m, (float *const[]){r}, 1, 0, some);
         else
-            one_equal(how, m, r, base + at, some);
+            one_equal(how, NULL, m, r, base + at, some);
         changed = true;
     }
     return changed;
@@ -249,7 +261,7 @@ SHMT_INLINE void shift(float *at, float from, float to, bool atomic, bool positi
 }
 
 /* A step of the replica as a look has found it, and what it shall become. b NULL: elastic. */
-static bool shared_step(struct shmt_merging how, bool atomic, float *m, float *r, float *b, uint64_t n) {
+static bool shared_step(struct shmt_merging how, const float *share, bool atomic, float *m, float *r, float *b, uint64_t n) {
     float from[STEP], to[STEP], after[STEP];
     shmt_live_read(from, r, n);
     if (!b) {
@@ -257,7 +269,7 @@ static bool shared_step(struct shmt_merging how, bool atomic, float *m, float *r
         memcpy(to, from, n * sizeof *to);
         pull(how.share, m, after, to, n);
     } else {
-        merge_step(how, after, m, from, b, n);
+        merge_step(how, share, after, m, from, b, n);
         memcpy(to, after, n * sizeof *to);
         memcpy(b, after, n * sizeof *b);
     }
@@ -280,7 +292,113 @@ bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, floa
         const uint64_t some = step_at(at, n);
         float *const b = base ? base + at : NULL;
         if (!shmt_merge_looks_due(how, master + at, replica + at, b, some)) continue;
-        changed |= shared_step(how, atomic, master + at, replica + at, b, some);
+        changed |= shared_step(how, NULL, atomic, master + at, replica + at, b, some);
+    }
+    return changed;
+}
+
+/* ---- alone, damped ---- */
+
+#define SATURATED   1e6f /* an `a` of which the share is 1 / R to seven digits */
+#define COUPLED     16   /* replicas from which on others' changes count as curvature */
+#define AHEAD_LINES 16   /* of the master, asked for in advance: as many as one core can wait for, and a few */
+#define LINE_FLOATS 16
+
+/* (2 + a) / (2 + R a); exactly 1 for R = 1, whatever a is. What is no number is as much as can be. */
+SHMT_INLINE float damped(float a, float n_replicas) {
+    const float less = pick(a < SATURATED, a, SATURATED);
+    return (2 + less) / (2 + n_replicas * less);
+}
+
+void shmt_merge_shares(enum shmt_rule_kind rule, const struct shmt_damping *d, const float *const *state, uint64_t n,
+                       float *restrict share_out) {
+    const double coupling = d->n_replicas > COUPLED ? (double)d->n_replicas / COUPLED : 1;
+    const float weight = (float)(coupling * d->examples), replicas = (float)d->n_replicas, *const h = d->curvature;
+    const struct shmt_update *u = &d->u;
+    const float rate = weight * u->rate, summed = rule == SHMT_RULE_MOMENTUM ? rate / (1 - u->momentum) : rate;
+    switch (rule) {
+        case SHMT_RULE_ADAGRAD:
+            for (uint64_t i = 0; i < n; i++) share_out[i] = damped(h[i] * rate / (sqrtf(state[0][i]) + u->epsilon), replicas);
+            return;
+        case SHMT_RULE_ADAM:
+            for (uint64_t i = 0; i < n; i++)
+                share_out[i] = damped(h[i] * rate / (sqrtf(state[1][i] / state[3][i]) + u->epsilon), replicas);
+            return;
+        case SHMT_RULE_FTRL:
+            for (uint64_t i = 0; i < n; i++)
+                share_out[i] = damped(h[i] * rate / (u->beta + sqrtf(state[1][i]) + u->rate * u->l2), replicas);
+            return;
+        default:
+            for (uint64_t i = 0; i < n; i++) share_out[i] = damped(h[i] * summed, replicas);
+    }
+}
+
+/* Nothing is lost where a processor does not know how to ask. */
+SHMT_INLINE void ask_for(const float *line) {
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*line)); /* the builtin is a plain prefetch without -mprfchw */
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+void shmt_merge_expect(const float *master, uint64_t n) {
+    for (uint64_t i = 0; i < n && i < AHEAD_LINES * LINE_FLOATS; i += LINE_FLOATS) ask_for(master + i);
+}
+
+/* The step AHEAD_LINES lines on, as far as it belongs to this merge. */
+static void ask_ahead(const struct shmt_merge_words *words, uint64_t at, uint64_t end) {
+    for (uint64_t i = at + AHEAD_LINES * LINE_FLOATS; i < end && i < at + AHEAD_LINES * LINE_FLOATS + STEP; i += LINE_FLOATS)
+        for (uint32_t word = 0; word < words->n; word++) ask_for(words->master[word] + i);
+}
+
+static bool step_is_due(const struct shmt_merge_words *words, enum shmt_merge_beside beside, uint64_t at, uint64_t n) {
+    for (uint32_t word = 0; word < words->n; word++) {
+        const float *const m = words->master[word] + at, *const r = words->replica[word] + at,
+                           *const b = words->base[word] + at;
+        if (words->how[word].kind == SHMT_MERGING_FOLLOWS) continue;
+        if (beside == SHMT_MERGE_NOBODY ? !same(r, b, n) || !same(m, b, n) : looks_other(r, m, n) || !same(m, b, n))
+            return true;
+    }
+    return false;
+}
+
+/* The shares of a step. Others may push to the replica: what is read of its state is a look. */
+static void shares_of_step(enum shmt_rule_kind rule, const struct shmt_damping *d, enum shmt_merge_beside beside,
+                           const struct shmt_merge_words *words, uint64_t at, uint64_t n, float *share) {
+    float look[SHMT_MAX_PLANES][STEP];
+    const float *state[SHMT_MAX_PLANES] = {NULL};
+    struct shmt_damping here = *d;
+    here.curvature += at;
+    for (uint32_t word = 1; word < words->n; word++) {
+        state[word - 1] = words->replica[word] + at;
+        if (beside == SHMT_MERGE_NOBODY) continue;
+        shmt_live_read(look[word - 1], words->replica[word] + at, n);
+        state[word - 1] = look[word - 1];
+    }
+    shmt_merge_shares(rule, &here, state, n, share);
+}
+
+bool shmt_merge_damped(enum shmt_rule_kind rule, const struct shmt_damping *d, enum shmt_merge_beside beside,
+                       const struct shmt_merge_words *words, uint64_t at, uint64_t n) {
+    const uint64_t end = at + n;
+    float share[STEP];
+    bool changed = false;
+    for (uint64_t some; at < end; at += some) {
+        some = step_at(at, end);
+        ask_ahead(words, at, end);
+        if (!step_is_due(words, beside, at, some)) continue;
+        shares_of_step(rule, d, beside, words, at, some, share);
+        for (uint32_t word = 0; word < words->n; word++) {
+            const struct shmt_merging how = words->how[word];
+            float *const m = words->master[word] + at, *const r = words->replica[word] + at, *const b = words->base[word] + at;
+            if (how.kind == SHMT_MERGING_FOLLOWS) continue;
+            if (beside == SHMT_MERGE_NOBODY)
+                one_equal(how, share, m, r, b, some);
+            else
+                (void)shared_step(how, share, beside == SHMT_MERGE_ATOMIC, m, r, b, some);
+        }
+        changed = true;
     }
     return changed;
 }

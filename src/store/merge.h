@@ -13,20 +13,32 @@
  *       sum       m' = m + (r - b)                                                              r' = b' = m'
  *       elastic   m' = m + a (r - m)                     r' = r - a (r - m)             (asynchronous EASGD)
  *
+ *       damped    m' = m + share (r - b)                                                        r' = b' = m'
+ *
  * Mean over those that have changed it, because a mean over all would take a rare feature back to where those have it who have
  * not seen it; of words that all have changed it is parameter averaging (McMahan et al. 2017). A replica alone does not know
  * who else has: its changes count 1 / R. What one replica alone has changed since, it changes in the master bit by bit, so
- * that with one replica mean and sum are what they would be without any.
+ * that with one replica mean, sum and damped are what they would be without any.
+ *
+ * Damped: R workers that trained one after the other would move a weight by 1 - e^(-R a) of its way to where the loss is least,
+ * and each of them alone moves its copy by 1 - e^-a, where a = rate * h * T: the rate at which the parameter moves, the
+ * curvature h of the mean loss along it, and the examples T that the replica has trained on since it merged it. So that the
+ * replicas' changes together come to what one worker would have done, the master takes (1 - e^(-R a)) / (R (1 - e^-a)) of each, or
+ *
+ *     share = (2 + a) / (2 + R a)              a = max(1, R / 16) * rate * h * T
+ *
+ * which has the same slope at 0 (share 1, a sum: rare features) and the same limit (1 / R, a mean: frequent ones). Parameters
+ * are not independent of one another: from 16 replicas on, what the others do to them meanwhile counts as curvature, too.
  *
  * State follows its rule:
  *
- *     word                                  mean               sum                elastic
- *     weights of all rules but ftrl         mean               sum                elastic
- *     adagrad: sum of squares               mean               sum                own
- *     momentum: velocity                    average            average            own
- *     adam: averages and their corrections  average            average            own
- *     ftrl: z, n                            mean               sum                (refused)
- *     ftrl: weights                         what z and n say                      (refused)
+ *     word                                  mean        sum         elastic      damped
+ *     weights of all rules but ftrl         mean        sum         elastic      share of the change
+ *     adagrad: sum of squares               mean        sum         own          the same share
+ *     momentum: velocity                    average     average     own          average
+ *     adam: averages and their corrections  average     average     own          average
+ *     ftrl: z, n                            mean        sum         (refused)    the same share of both
+ *     ftrl: weights                         what z and n say        (refused)    what z and n say
  *
  * average: as mean together; alone m' = m + (r - m) / R where r has changed. A mean always, because the sum of averages that
  * decay grows with R, and never below 0 where no r is: a second moment must not be. own: each replica keeps its state; the
@@ -56,7 +68,8 @@ struct shmt_merging {
     bool positive; /* never below 0 */
 };
 
-/* Of word 0 (weights) or 1 + plane (state), with n_replicas that take part. */
+/* Of word 0 (weights) or 1 + plane (state), with n_replicas that take part. Damped: sums, of which shmt_merge_damped takes a
+ * share. */
 struct shmt_merging shmt_merging_of(enum shmt_merge merge, enum shmt_rule_kind rule, uint32_t word, uint32_t n_replicas);
 
 /* Refuses a way to merge that the rule cannot bear. Errors: _USAGE. */
@@ -73,6 +86,37 @@ bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, floa
 
 /* Whether that would change something, as far as a look can tell while others push; the next look may find more. */
 bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const float *replica, const float *base, uint64_t n);
+
+/* What the shares of a damped merge are worked out from. */
+struct shmt_damping {
+    struct shmt_update u;   /* that the replica's last piece was made with */
+    double examples;        /* T */
+    uint32_t n_replicas;    /* R, that take part */
+    const float *curvature; /* (n) h of each float */
+};
+
+/* All words of some floats; word 0 are the weights. */
+struct shmt_merge_words {
+    uint32_t n;
+    struct shmt_merging how[1 + SHMT_MAX_PLANES]; /* of SHMT_MERGE_DAMPED */
+    float *master[1 + SHMT_MAX_PLANES], *replica[1 + SHMT_MAX_PLANES], *base[1 + SHMT_MAX_PLANES];
+};
+
+/* Who pushes to the replica meanwhile. */
+enum shmt_merge_beside { SHMT_MERGE_NOBODY, SHMT_MERGE_RACY, SHMT_MERGE_ATOMIC };
+
+/* The share of each of n floats, below n <= SHMT_MERGE_STEP, into share_out. state[p]: word p of the replica's state. */
+#define SHMT_MERGE_STEP 128
+void shmt_merge_shares(enum shmt_rule_kind rule, const struct shmt_damping *d, const float *const *state, uint64_t n,
+                       float *share_out);
+
+/* Alone, damped: as shmt_merge_one or shmt_merge_shared, for all words of the floats at .. at + n - 1, at being counted from
+ * where the addresses point to. Asks for lines of the master ahead of itself: others have had them. */
+bool shmt_merge_damped(enum shmt_rule_kind rule, const struct shmt_damping *d, enum shmt_merge_beside beside,
+                       const struct shmt_merge_words *words, uint64_t at, uint64_t n);
+
+/* Asks for the first lines of n floats that are soon merged, to be written. */
+void shmt_merge_expect(const float *master, uint64_t n);
 
 /* The master's words, of which each replica has its own: their mean. */
 void shmt_merge_collect(float *master, float *const *replica, uint32_t n_replicas, uint64_t n);

@@ -1,8 +1,8 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
  *
  *     head | control | slots (n_seats) | offers (n_seats) | slices | ledger (pieces) | row locks | merge locks | parameters |
- *     state planes | l2 shares | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) | replicas |
- *     places of rows | board
+ *     state planes | l2 shares | curvatures | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) |
+ *     replicas | places of rows | board
  *
  * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the parameters. */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
@@ -15,7 +15,7 @@
 #include "ps/flat.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 5
+#define SHMT_SHM_LAYOUT_VERSION 6
 #define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
@@ -88,7 +88,8 @@ struct shmt_shm_layout {
     bool base;           /* whether each replica has a base copy (store/merge.h) */
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
     uint64_t head_off, control_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off, weight_off,
-        state_off, l2_share_off, counted_off, grad_off, touched_off, trace_off, replica_off, row_place_off, board_off;
+        state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, replica_off, row_place_off,
+        board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t seat_trace_bytes;                /* one seat's ring of events, in whole pages; 0: none */

@@ -98,8 +98,15 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
 
 /* ---- alone ---- */
 
-/* All words of the floats at .. at + n - 1. `shared`: others push to them meanwhile. */
-static void merge_mine(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
+static bool merge_damped(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
+    const struct shmt_spec *spec = &p->store->spec;
+    const struct shmt_shm_merging *m = p->merging;
+    const bool atomic = spec->policy.write == SHMT_WRITE_ATOMIC;
+    const enum shmt_merge_beside beside = !shared ? SHMT_MERGE_NOBODY : atomic ? SHMT_MERGE_ATOMIC : SHMT_MERGE_RACY;
+    return shmt_merge_damped((enum shmt_rule_kind)spec->rule.kind, &m->damping, beside, &m->words, at, n);
+}
+
+static bool merge_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_merging *m = p->merging;
     const bool atomic = store->spec.policy.write == SHMT_WRITE_ATOMIC;
@@ -111,6 +118,15 @@ static void merge_mine(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool sh
         changed |= shared ? shmt_merge_shared(m->how[word], atomic, master, mine, base, n)
                           : shmt_merge_one(m->how[word], master, mine, base, n);
     }
+    return changed;
+}
+
+/* All words of the floats at .. at + n - 1. `shared`: others push to them meanwhile. */
+static void merge_mine(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_merging *m = p->merging;
+    const bool is_damped = shmt_policy_is_damped(&store->spec.policy);
+    const bool changed = is_damped ? merge_damped(p, at, n, shared) : merge_words(p, at, n, shared);
     if (!changed || m->how[0].kind != SHMT_MERGING_FOLLOWS) return;
     follow(p, store->weight, at, at + n);
     follow(p, shmt_shm_replica(store, m->mine, 0), at, at + n);
@@ -157,21 +173,30 @@ static void merge_locked(struct shmt_shm_seat *p, uint64_t from, uint64_t to) {
     }
 }
 
-static void merge_block(struct shmt_shm_seat *p, uint64_t block) {
+bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, bool may_skip) {
     const struct shmt_store *store = p->store;
-    const uint64_t from = block * SHMT_MERGE_FLOATS, to = shmt_min_u64(from + SHMT_MERGE_FLOATS, store->layout.flat.n);
+    const uint64_t block = from / SHMT_MERGE_FLOATS;
     const struct shmt_locks locks = {.word = store->merge_locks,
                                      .mask = store->layout.merge_mask * (SHMT_LINE / sizeof(uint32_t)),
                                      .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
                                      .abort = &store->control->abort};
     const bool shared = p->merging->n_sharers > 1;
-    _Atomic uint32_t *held = shmt_unit_acquire(&locks, block % (store->layout.merge_mask + 1) * (SHMT_LINE / sizeof(uint32_t)));
-    if (!held) return; /* the run is given up */
+    const uint64_t unit = block % (store->layout.merge_mask + 1) * (SHMT_LINE / sizeof(uint32_t));
+    /* relaxed: a guess, which the lock itself then makes good */
+    if (may_skip && load_relaxed(&locks.word[unit]) != 0) return false;
+    _Atomic uint32_t *held = shmt_unit_acquire(&locks, unit);
+    if (!held) return false; /* the run is given up */
     if (shared && store->spec.policy.write == SHMT_WRITE_LOCKED)
         merge_locked(p, from, to);
     else
         merge_mine(p, from, to - from, shared);
     shmt_unit_release(held);
+    return true;
+}
+
+static void merge_block(struct shmt_shm_seat *p, uint64_t block) {
+    const uint64_t from = block * SHMT_MERGE_FLOATS;
+    (void)shmt_shm_merge_range(p, from, shmt_min_u64(from + SHMT_MERGE_FLOATS, p->store->layout.flat.n), false);
 }
 
 /* Replicas begin at different blocks, so that those who merge at one time seldom meet. */

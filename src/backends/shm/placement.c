@@ -56,6 +56,7 @@ static void place_tables(struct ranges *r, const struct shmt_shard *shard, uint6
     } parts[] = {{l->weight_off, 1},
                  {l->state_off, l->planes},
                  {l->l2_share_off, r->spec->l2_shares},
+                 {l->curvature_off, r->spec->curvatures},
                  {l->counted_off, r->spec->count_lost}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (r->spec->placement.policy == SHMT_PLACE_INTERLEAVE) interleave(r, parts[i].off, parts[i].arrays * bytes);

@@ -57,8 +57,13 @@ static void share(struct shmt_shm_seat *p) {
         if (seats > 0) m->present[m->n_present++] = replica;
         if (replica == m->mine) m->n_sharers = seats;
     }
-    for (uint32_t word = 0; word <= store->layout.planes; word++)
-        m->how[word] = shmt_merging_of(spec->policy.merge, spec->rule.kind, word, m->n_present);
+    m->words.n = 1 + store->layout.planes;
+    for (uint32_t word = 0; word < m->words.n; word++) {
+        m->how[word] = m->words.how[word] = shmt_merging_of(spec->policy.merge, spec->rule.kind, word, m->n_present);
+        m->words.master[word] = shmt_shm_master(store, word);
+        m->words.replica[word] = shmt_shm_replica(store, m->mine, word);
+        m->words.base[word] = shmt_shm_base(store, m->mine, word);
+    }
     m->clocks = 0;
     if (!m->begun) note_merge(p);
 }
@@ -91,6 +96,10 @@ static int enter(struct shmt_shm_seat *p) {
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory to tell %u replicas apart", n_replicas);
     for (uint32_t seat = 0; seat < spec->n_seats; seat++) m->of_seat[seat] = shmt_replicas_of(spec, seat);
     m->mine = m->of_seat[p->seat.rank];
+    if (shmt_policy_is_damped(&spec->policy)) {
+        const int rc = shmt_shm_tiers_make(p);
+        if (rc < 0) return rc;
+    }
     shmt_shm_deal_begin(p);
     if (p->guest) return 0; /* what it shares in is found when it is let in */
     make_my_part(p);
@@ -103,6 +112,7 @@ static void leave(struct shmt_shm_seat *p) {
     free(p->merging->of_seat);
     free(p->merging->present);
     free((void *)p->merging->copy);
+    shmt_shm_tiers_free(p->merging);
     free(p->merging);
 }
 
@@ -128,7 +138,9 @@ static bool anybody_works(const struct shmt_shm_seat *p) {
 
 /* 1: there will be another merge in this epoch, 0: it was the last one. */
 static int meet_to_merge(struct shmt_shm_seat *p) {
-    _Atomic uint64_t *wait_ns = &p->slot->counters.wait_clock_ns;
+    /* Those who merge alone meet at the end of an epoch only. */
+    const bool together = shmt_policy_merges_together(&p->store->spec.policy);
+    _Atomic uint64_t *wait_ns = together ? &p->slot->counters.wait_clock_ns : &p->slot->counters.wait_epoch_ns;
     int rc = shmt_shm_meet(p, wait_ns); /* all are here */
     if (rc < 0) return rc;
     const bool more = anybody_works(p);
@@ -138,16 +150,25 @@ static int meet_to_merge(struct shmt_shm_seat *p) {
     return rc < 0 ? rc : more;
 }
 
+/* All of my replica, or of a damped one those tiers that are due. Others' updates are seen when it is merged whole. */
+static void merge_by_myself(struct shmt_shm_seat *p, bool all) {
+    if (!shmt_policy_is_damped(&p->store->spec.policy)) {
+        note_merge(p);
+        shmt_shm_merge_alone(p);
+        return;
+    }
+    p->merging->turns++;
+    if (all || shmt_shm_tier_is_due(p, SHMT_SHM_TIERS - 1)) note_merge(p);
+    shmt_shm_merge_tiers(p, all);
+}
+
 /* I have completed another merge_every clocks. All who have work are close enough behind first, so that what I find in the
  * master is as fresh as the policy asks for. */
 static int end_stretch(struct shmt_shm_seat *p) {
     const struct shmt_shm_merging *m = p->merging;
     const int rc = shmt_shm_wait_for_slowest(p, shmt_policy_wait_for(&p->store->spec.policy, p->clock + 1));
     if (rc < 0) return rc;
-    if (shmt_replicas_turn(&p->store->spec.policy, m->clocks, m->index, m->n_sharers)) {
-        note_merge(p);
-        shmt_shm_merge_alone(p);
-    }
+    if (shmt_replicas_turn(&p->store->spec.policy, m->clocks, m->index, m->n_sharers)) merge_by_myself(p, false);
     p->clock++;
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
     return 0;
@@ -156,7 +177,7 @@ static int end_stretch(struct shmt_shm_seat *p) {
 /* I have no more work in this epoch: nobody waits for my clock from now on, so what I have pushed must be in the master. */
 static int finish_epoch(struct shmt_shm_seat *p) {
     int more = 1;
-    if (!shmt_policy_merges_together(&p->store->spec.policy)) shmt_shm_merge_alone(p);
+    if (!shmt_policy_merges_together(&p->store->spec.policy)) merge_by_myself(p, true);
     shmt_shm_stop_counting(p);
     while (more == 1) more = meet_to_merge(p); /* alone: once, because nobody comes who has work */
     p->merging->training = false;
@@ -184,6 +205,7 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     m->clocks++;
     m->completed++;
+    m->examples += p->work.n;
     *out = (struct shmtrain_fate){.clock = m->completed, .applied = (uint32_t)p->work.n};
     if (!shmt_policy_merge_due(policy, m->clocks)) return 0;
     const int rc = shmt_policy_merges_together(policy) ? meet_to_merge(p) : end_stretch(p);

@@ -1,9 +1,23 @@
-/* What replicas.c (when to merge) and merging.c (merging) share. */
+/* What replicas.c (when to merge), merging.c (merging) and tiers.c (merging damped) share. */
 #ifndef SHMT_BACKENDS_SHM_REPLICAS_PRIV_H
 #define SHMT_BACKENDS_SHM_REPLICAS_PRIV_H
 
 #include "backends/shm/shm_priv.h"
 #include "store/merge.h"
+
+#define SHMT_SHM_TIERS 3 /* hot, middle, rest: see tiers.c */
+
+/* Floats of the flat array, within a block of the master. */
+struct shmt_shm_run {
+    uint64_t from, to;
+    uint64_t merged; /* examples that I had trained on when I merged it last */
+};
+
+struct shmt_shm_tier {
+    struct shmt_shm_run *run; /* (n) */
+    uint64_t n;
+    uint64_t examples; /* that I had trained on when it was due last */
+};
 
 /* What a seat knows of replicas; private to it. */
 struct shmt_shm_merging {
@@ -16,8 +30,14 @@ struct shmt_shm_merging {
     float **copy;       /* (n_replicas) room for the addresses of one word in all of them */
     uint64_t clocks;    /* of mine in this epoch */
     uint64_t completed; /* clocks of mine in all */
+    uint64_t examples;  /* that I have trained on in all */
+    uint64_t turns;     /* of mine to merge, in all */
     bool begun;         /* all replicas are made */
     bool training;      /* between the first claim of an epoch and its last merge */
+    /* damped */
+    struct shmt_shm_tier tier[SHMT_SHM_TIERS];
+    struct shmt_damping damping;   /* of the merge that goes on */
+    struct shmt_merge_words words; /* of the flat array */
 };
 
 /* Word 0 (weights) or 1 + plane of the float at place 0: the master's, a replica's, its base's. */
@@ -33,5 +53,16 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last);
 
 /* My replica with the master, while everybody goes on. */
 void shmt_shm_merge_alone(struct shmt_shm_seat *p);
+
+/* The floats from .. to - 1, which lie within one block of the master, under its lock. Damped: as merging->damping says. False:
+ * nothing was done, because another is at it and `may_skip`, or because the run is given up. */
+bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, bool may_skip);
+
+/* tiers.c. Lists of what belongs to which tier; errors: _MEMORY, in the seat. Whether one is due at my turn number
+ * merging->turns. Merging those that are, or all. */
+int shmt_shm_tiers_make(struct shmt_shm_seat *p);
+void shmt_shm_tiers_free(struct shmt_shm_merging *m);
+bool shmt_shm_tier_is_due(const struct shmt_shm_seat *p, uint32_t tier);
+void shmt_shm_merge_tiers(struct shmt_shm_seat *p, bool all);
 
 #endif

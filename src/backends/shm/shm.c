@@ -25,7 +25,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     if (!shmt_add_u64(layout.bytes, SHMT_SEGMENT_HEADER_BYTES, &out->total_bytes))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
     const uint64_t copies = 1 + layout.n_replicas * (layout.base ? UINT64_C(2) : 1), array = layout.flat.n * sizeof(float);
-    out->parameter_bytes = array * (copies + spec->l2_shares);
+    out->parameter_bytes = array * (copies + spec->l2_shares + spec->curvatures);
     out->state_bytes = array * (copies * layout.planes + spec->count_lost);
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
@@ -52,12 +52,13 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->counted = at(store, l->counted_off, spec->count_lost ? table_bytes : 0);
     store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
     store->row_place = at(store, l->row_place_off, spec->row_places ? spec->table[0].rows * sizeof *store->row_place : 0);
+    store->curvature = at(store, l->curvature_off, spec->curvatures ? table_bytes : 0);
     store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
     store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
     if (!store->control || !store->slot || !store->offer || !store->slice || !store->ledger || !store->weight ||
-        !store->l2_share || !store->board || !store->head || !store->locks || !store->merge_locks || !store->replicas ||
-        !store->state || !store->counted || !store->rings || !store->row_place)
+        !store->l2_share || !store->curvature || !store->board || !store->head || !store->locks || !store->merge_locks ||
+        !store->replicas || !store->state || !store->counted || !store->rings || !store->row_place)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
@@ -382,6 +383,8 @@ static float *l2_share(struct shmt_store *store, int t) {
 
 static uint32_t *row_place(struct shmt_store *store) { return store->spec.row_places ? store->row_place : NULL; }
 
+static float *curvature(struct shmt_store *store) { return store->spec.curvatures ? store->curvature : NULL; }
+
 static void *board(struct shmt_store *store) { return store->board; }
 
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
@@ -430,6 +433,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .mourn = shmt_shm_mourn,
     .weight = weight,
     .l2_share = l2_share,
+    .curvature = curvature,
     .row_place = row_place,
     .state = state,
     .lost = lost,

@@ -1,0 +1,83 @@
+/* What is known of the rows of table 0: see rows.h. */
+#include "api/rows.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+
+#define SAMPLED  (UINT64_C(1) << 21) /* elements: some milliseconds */
+#define LOGISTIC 0.25                /* curvature of models that do not name theirs, as for the automatic rate */
+
+void shmt_rows_free(struct shmt_rows *rows) {
+    free(rows->place);
+    free(rows->l2_share);
+    free(rows->curvature);
+    *rows = (struct shmt_rows){0};
+}
+
+uint64_t shmt_rows_work_bytes(const struct shmt_spec *spec) {
+    const uint64_t arrays = (spec->l2_shares ? 2 : 0) + (spec->curvatures ? 1 : 0); /* shares with their counts */
+    return arrays * spec->table[0].rows * sizeof(float);
+}
+
+static uint64_t example_at(const struct shmt_rows_of *of, uint64_t k) { return of->example ? of->example[k] : k; }
+
+/* ---- shares ---- */
+
+/* How many training examples each column occurs in. */
+static void count_columns(const struct shmt_rows_of *of, uint32_t *count) {
+    const struct shmtrain_data *data = of->data;
+    for (uint64_t k = 0; k < of->spec->n_examples; k++) {
+        const uint64_t i = example_at(of, k);
+        for (uint64_t j = data->start[i]; j < data->start[i + 1]; j++) count[data->id[j]]++;
+    }
+}
+
+int shmt_rows_share(struct shmt_rows *rows, const struct shmt_rows_of *of, struct shmt_error *e) {
+    const uint64_t n_rows = of->spec->table[0].rows, ruled = of->spec->l2_rows[0], n = of->spec->n_examples;
+    if (!of->spec->l2_shares) return 0;
+    uint32_t *count = calloc(n_rows, sizeof *count);
+    rows->l2_share = calloc(n_rows, sizeof *rows->l2_share);
+    if (!count || !rows->l2_share) {
+        free(count);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the L2 shares of %llu features", (unsigned long long)n_rows);
+    }
+    count_columns(of, count);
+    for (uint64_t row = 0; row < ruled; row++) rows->l2_share[row] = count[row] ? (float)n / (float)count[row] : 0;
+    free(count);
+    return 0;
+}
+
+/* ---- curvatures ---- */
+
+static uint64_t stride_of(const struct shmt_rows_of *of) {
+    const double share = (double)of->spec->n_examples / (double)shmt_max_u64(1, of->data->n_examples);
+    return shmt_max_u64(1, (uint64_t)((double)of->data->n_nonzeros * share / (double)SAMPLED));
+}
+
+static void add_example(const struct shmtrain_data *data, uint64_t i, float weight, uint64_t n_rows, float *out) {
+    for (uint64_t j = data->start[i]; j < data->start[i + 1]; j++) {
+        const float x = data->value ? data->value[j] : 1;
+        if (data->id[j] < n_rows) out[data->id[j]] += weight * x * x;
+    }
+}
+
+int shmt_rows_curve(struct shmt_rows *rows, const struct shmt_rows_of *of, struct shmt_error *e) {
+    const struct shmtrain_data *data = of->data;
+    const uint64_t n_rows = of->spec->table[0].rows, bias = of->spec->l2_rows[0], stride = stride_of(of);
+    const double most = of->model->curvature > 0 ? (double)of->model->curvature : LOGISTIC;
+    double weights = 0, n = 0;
+    if (!of->spec->curvatures) return 0;
+    float *const h = rows->curvature = calloc(n_rows, sizeof *h);
+    if (!h) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the curvatures of %llu features", (unsigned long long)n_rows);
+    for (uint64_t k = 0; k < of->spec->n_examples; k += stride) {
+        const uint64_t i = example_at(of, k);
+        const float weight = data->weight ? data->weight[i] : 1;
+        add_example(data, i, weight, n_rows, h);
+        weights += (double)weight;
+        n++;
+    }
+    for (uint64_t row = 0; row < n_rows; row++) h[row] = (float)((double)h[row] * most / n);
+    if (bias < n_rows) h[bias] = (float)(weights * most / n); /* a column of ones */
+    return 0;
+}
