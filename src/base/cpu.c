@@ -33,10 +33,8 @@ bool shmt_cpu_has(unsigned cpu) {
 }
 
 enum shmt_cpu shmt_cpu_best(void) {
-    static const enum shmt_cpu BEST_FIRST[] = {SHMT_CPU_AVX512, SHMT_CPU_AVX2, SHMT_CPU_NEON};
-    for (size_t i = 0; i < sizeof BEST_FIRST / sizeof *BEST_FIRST; i++)
-        if (shmt_cpu_has(BEST_FIRST[i])) return BEST_FIRST[i];
-    return SHMT_CPU_PORTABLE;
+    if (shmt_cpu_has(SHMT_CPU_AVX2)) return SHMT_CPU_AVX2;
+    return shmt_cpu_has(SHMT_CPU_NEON) ? SHMT_CPU_NEON : SHMT_CPU_PORTABLE;
 }
 
 /* "auto, portable, avx2 or avx512" */

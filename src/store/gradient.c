@@ -1,5 +1,5 @@
 /* Gradient buffers of `aggregate`, between the push kernels and the update (apply.c): adding two of them, and clearing one.
- * Called by backends, each buffer by one worker at a time; see kernels.h. Compiled for each CPU path, for the sake of adding. */
+ * Called by backends, each buffer by one worker at a time; see kernels.h. Compiled for each CPU path (path.h). */
 #include "store/path_names_priv.h"
 
 #include <string.h>

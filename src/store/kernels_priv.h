@@ -1,5 +1,5 @@
-/* The kernels as templates, compiled for each CPU path (path.h): whole examples, groups and dense stretches, on what row_priv.h and push_priv.h do with one row.
- * Each rule has a file that compiles them for its write modes; kernels.c finds them.
+/* The kernels as templates: whole examples, groups and dense stretches, on what row_priv.h and push_priv.h do with one row.
+ * Each rule has a file that compiles them for its write modes, once for each CPU path (path.h); kernels.c finds them.
  *
  * An epoch over sparse data is bound by memory, twice. The data, 8 bytes per nonzero, come from far away in shuffled order,
  * which the CPU's own prefetcher does not guess: so each kernel asks for the lines of the example AHEAD places from the one
@@ -7,9 +7,10 @@
  * waiting for memory would hold up the misses of weights (measured on Zen 4: 175 ns per RCV1-shaped example with requests
  * into the first level, 147 into the second). The weights are where they are: 47,000 of them fit in the second level, where
  * out-of-order execution hides most of the latency, and asking for them costs more than it brings (20 %). Those of a larger
- * table are asked for one example before (1,000,000 features: 30 % won), and the rule's state with them. Of each example as many
- * lines are asked for as the first ones take on average: a number that changed from row to row would be guessed wrong by the CPU,
- * twice per example (4 % won), and what is asked for behind a short row is mostly the next one.
+ * table are asked for one example before (1,000,000 features: 30 % won), and the rule's state with them.
+ *
+ * Of each example as many lines are asked for as the first ones take on average. A number that changes from row to row is
+ * guessed wrong by the CPU, twice per example (4 % won), and what is asked for behind a short row is mostly the next one.
  *
  * Requests sit in functions that must be inlined: gcc takes one that only prefetches for a function without effect, and
  * drops the call. */

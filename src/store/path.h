@@ -1,8 +1,8 @@
 /* The inner loops of one CPU path (base/cpu.h): the kernels of kernels.h, adding gradients, and the update of `aggregate`.
  *
- * The same sources are compiled once for each path: kernels.c, kernels_RULE.c, kernels_aggregate.c, gradient.c and apply.c, with
- * their names changed by path_names_priv.h; the functions declared in kernels.h and rule.h are those of the portable path. A
- * session asks for its path once, by the spec. All paths give the same bits, and each is compared with kernels_reference.h. */
+ * The same sources are compiled once for each path: kernels.c, kernels_RULE.c, kernels_aggregate.c, gradient.c and apply.c,
+ * with their names changed by path_names_priv.h; the functions declared in kernels.h and rule.h are those of the portable path.
+ * A session asks for its path once, by the spec. All paths give the same bits; each is compared with kernels_reference.h. */
 #ifndef SHMT_STORE_PATH_H
 #define SHMT_STORE_PATH_H
 

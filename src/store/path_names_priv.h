@@ -1,5 +1,5 @@
-/* Names of what is compiled once for each CPU path. The sources that are (path.h lists them) include this first. SHMT_PATH is the
- * path they are being compiled for, and undefined for the portable one, which has the plain names. */
+/* Names of what is compiled once for each CPU path. The sources that are (path.h lists them) include this first. SHMT_PATH is
+ * the path they are being compiled for, and undefined for the portable one, which has the plain names. */
 #ifndef SHMT_STORE_PATH_NAMES_PRIV_H
 #define SHMT_STORE_PATH_NAMES_PRIV_H
 

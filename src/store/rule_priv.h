@@ -1,5 +1,5 @@
-/* What one push, or one update in `aggregate`, does to up to SHMT_WIDTH parameters and their state: the arithmetic of the rules of
- * rule.h, as templates. Where the words come from and how they are put back is the business of push_priv.h and apply.c.
+/* What one push, or one update in `aggregate`, does to up to SHMT_WIDTH parameters and their state: the arithmetic of the rules
+ * of rule.h, as templates. Where the words come from and how they are put back is the business of push_priv.h and apply.c.
  *
  * The operations and their order are those of kernels.h, so that plain loops can check every bit. Lanes that hold no
  * parameter are computed along and never stored. */
