@@ -1,5 +1,5 @@
-/* Columns that are renumbered by how often they occur: nothing of it is seen from outside, to the last bit, in whatever mode and
- * between runs; inside the frequent ones come first. */
+/* Columns that are renumbered by how often they occur: nothing of it is seen from outside, to the last bit, in whatever mode
+ * and between runs; inside the frequent ones come first. */
 #include "api_help.h"
 #include "folder_help.h"
 
@@ -144,6 +144,7 @@ static void parameters_are_the_same_in_either_order(void **state) {
         {"replicas", "worker", "optimizer", "momentum"},
         {"backend", "plain", "l2", "1e-4"},
         {"backend", "copy"},
+        {"replicas", "worker", "merge", "damped", "optimizer", "adagrad"},
         {"spawn", "threads", "class-weight", "1:2"},
     };
     (void)state;

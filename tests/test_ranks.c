@@ -1,5 +1,5 @@
-/* Generated data of more features than there are tables for: ranks in steps, numbers in disorder, and the examples that are made
- * of them follow the same law as those of tables. */
+/* Generated data of more features than there are tables for: ranks in steps, numbers in disorder, and the examples that are
+ * made of them follow the same law as those of tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* Ranks in steps, and numbers in disorder: what a generator of very many features needs in the place of tables of them all.
  *
- * A *step* is a stretch of neighbouring ranks: one rank each for the first SHMT_RANK_STEPS, from there on SHMT_RANK_STEPS in each
- * doubling of the rank. So all ranks of a step are alike to a quarter of a thousandth, and 2^27 of them are 65,536 steps.
+ * A *step* is a stretch of neighbouring ranks: one rank each for the first SHMT_RANK_STEPS, from there on SHMT_RANK_STEPS in
+ * each doubling of the rank. So all ranks of a step are alike to a quarter of a thousandth, and 2^27 of them are 65,536 steps.
  *
- * A *scatter* is a permutation of 0 .. n - 1 that looks random and can be taken back; it needs no memory. It mixes numbers of so
- * many bits as n has, by steps each of which has an inverse, and repeats that while the result is not below n.
+ * A *scatter* is a permutation of 0 .. n - 1 that looks random and can be taken back; it needs no memory. It mixes numbers of
+ * so many bits as n has, by operations each of which has an inverse, and repeats that while the result is not below n.
  *
  * Called by planted.c. Pure functions of whole numbers: the same on every machine. */
 #ifndef SHMT_DATA_RANKS_H
