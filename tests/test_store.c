@@ -373,6 +373,54 @@ static void apply_depends_neither_on_how_a_table_is_cut_nor_on_the_path(void **s
     }
 }
 
+/* ---- merging ---- */
+
+/* Copies of a table that differ in some words, merged by `path`. True: something has changed. */
+static bool merge(const struct shmt_path *path, enum shmt_rule_kind rule, enum shmt_merge_beside beside, uint64_t seed,
+                  struct table *master, struct table *replica, struct table *base) {
+    struct dice d = {.seed = seed};
+    const struct shmt_rule r = {.kind = rule};
+    float curvature[ROWS];
+    make_table(master, &d);
+    for (uint32_t i = 0; i < SHMT_MAX_PLANES * PLANE; i++) master->state[i] = draw(&d) + 1;
+    *replica = *base = *master;
+    for (uint32_t i = 0; i < ROWS; i++) curvature[i] = roll(&d, 3) ? (float)roll(&d, 1000) * 1e-4f : 0;
+    for (uint32_t i = 0; i < ROWS; i += 1 + (uint32_t)roll(&d, 5)) replica->weight[i] += draw(&d);
+    for (uint32_t i = 0; i < SHMT_MAX_PLANES * PLANE; i += 1 + (uint32_t)roll(&d, 5)) replica->state[i] += draw(&d) + 1;
+    for (uint32_t i = 0; i < ROWS; i += 1 + (uint32_t)roll(&d, 9)) master->weight[i] += draw(&d);
+    const struct shmt_damping damping = {
+        .u = {.rate = 0.3f, .scale = 1, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 1},
+        .examples = 64,
+        .n_replicas = 2 + (uint32_t)roll(&d, 30),
+        .curvature = curvature};
+    struct shmt_merge_words words = {.n = 1 + shmt_rule_planes(&r, true)};
+    for (uint32_t p = 0; p < words.n; p++) {
+        words.how[p] = shmt_merging_of(SHMT_MERGE_DAMPED, rule, p, damping.n_replicas);
+        words.master[p] = p ? master->state + (p - 1) * PLANE : master->weight;
+        words.replica[p] = p ? replica->state + (p - 1) * PLANE : replica->weight;
+        words.base[p] = p ? base->state + (p - 1) * PLANE : base->weight;
+    }
+    return path->merge_damped(rule, &damping, beside, &words, roll(&d, 2) * 16, ROWS - 16);
+}
+
+static void replicas_are_merged_alike_on_every_path(void **state) {
+    (void)state;
+    uint32_t changed = 0;
+    for (uint32_t round = 0; round < 200 * SHMT_N_RULES; round++) {
+        const enum shmt_rule_kind rule = round % SHMT_N_RULES;
+        const enum shmt_merge_beside beside = is_legal(SHMT_WRITE_ATOMIC, rule) ? round / SHMT_N_RULES % 3 : round % 2;
+        struct table want[3], got[3];
+        const bool changes = merge(shmt_path_of(SHMT_CPU_PORTABLE), rule, beside, round, &want[0], &want[1], &want[2]);
+        for (uint32_t cpu = 0; cpu < SHMT_N_CPUS; cpu++) {
+            if (!shmt_cpu_has(cpu)) continue;
+            assert_int_equal(merge(shmt_path_of(cpu), rule, beside, round, &got[0], &got[1], &got[2]), changes);
+            assert_memory_equal(want, got, sizeof want);
+        }
+        changed += changes;
+    }
+    assert_true(changed > 100 * SHMT_N_RULES);
+}
+
 /* ---- tables ---- */
 
 static void refused(struct shmt_table_spec table, const char *word) {
@@ -437,6 +485,7 @@ int main(void) {
         cmocka_unit_test(clear_leaves_zeros),
         cmocka_unit_test(every_push_is_counted_once_through_folds_and_apply),
         cmocka_unit_test(apply_depends_neither_on_how_a_table_is_cut_nor_on_the_path),
+        cmocka_unit_test(replicas_are_merged_alike_on_every_path),
         cmocka_unit_test(tables_that_cannot_be_are_refused_in_a_sentence),
         cmocka_unit_test(slices_cover_a_table_once_and_begin_on_lines),
     };

@@ -2,6 +2,8 @@
  *
  * Most words of a large table are the same in all copies, so everything goes in steps: a step without a change is seen by
  * comparing memory, and left alone. */
+#include "store/path_names_priv.h"
+
 #include "store/merge.h"
 
 #include <math.h>

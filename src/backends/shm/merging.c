@@ -13,6 +13,7 @@
 #include "ps/meter.h"
 #include "store/kernels.h"
 #include "store/lock.h"
+#include "store/path.h"
 
 #define LOOK 128 /* floats that are looked at before their row locks are taken, one by one */
 
@@ -103,7 +104,7 @@ static bool merge_damped(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool 
     const struct shmt_shm_merging *m = p->merging;
     const bool atomic = spec->policy.write == SHMT_WRITE_ATOMIC;
     const enum shmt_merge_beside beside = !shared ? SHMT_MERGE_NOBODY : atomic ? SHMT_MERGE_ATOMIC : SHMT_MERGE_RACY;
-    return shmt_merge_damped((enum shmt_rule_kind)spec->rule.kind, &m->damping, beside, &m->words, at, n);
+    return shmt_path_of(spec->cpu)->merge_damped((enum shmt_rule_kind)spec->rule.kind, &m->damping, beside, &m->words, at, n);
 }
 
 static bool merge_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
