@@ -24,6 +24,16 @@ static const struct shmt_policy POLICIES[] = {
      .replicas = SHMT_REPLICAS_NODE,
      .merge_every = 2,
      .merge = SHMT_MERGE_SUM},
+    {.write = SHMT_WRITE_RACY,
+     .staleness = SHMT_STALENESS_INF,
+     .replicas = SHMT_REPLICAS_WORKER,
+     .merge_every = 1,
+     .merge = SHMT_MERGE_DAMPED},
+    {.write = SHMT_WRITE_LOCKED,
+     .staleness = 2,
+     .replicas = SHMT_REPLICAS_WORKER,
+     .merge_every = 1,
+     .merge = SHMT_MERGE_DAMPED},
     {.write = SHMT_WRITE_ATOMIC, .staleness = 0, .replicas = SHMT_REPLICAS_WORKER, .merge_every = 3, .merge = SHMT_MERGE_SUM}};
 enum { N_POLICIES = sizeof POLICIES / sizeof *POLICIES };
 
@@ -66,6 +76,7 @@ struct shmt_spec spec_of(const struct kase *k, uint64_t n_examples, uint64_t row
                              .item = 24,
                              .order = {.seed = 7, .n_examples = n_examples, .shuffle = true},
                              .rate = {.base = 0.5f, .kind = SHMT_RATE_CONSTANT},
+                             .curvatures = shmt_policy_is_damped(&k->policy), /* zeros: shares of 1 */
                              .n_tables = 1,
                              .board_bytes = 1 << 16};
     strcpy(spec.table[0].name, "t");

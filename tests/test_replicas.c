@@ -189,6 +189,120 @@ static void sums_lose_nothing_where_seats_share_and_pushes_lose_nothing(void **s
         }
 }
 
+/* Without curvature a share is 1: a damped merge is a sum then, and whatever is merged when, nothing may be lost. */
+static void damped_merges_lose_nothing_of_what_has_no_curvature(void **state) {
+    static const uint64_t STALENESS[] = {1, 3, INF};
+    static const uint32_t SEATS[] = {1, 2, 3, 8};
+    (void)state;
+    for (size_t s = 0; s < 3; s++)
+        for (size_t n = 0; n < 4; n++) {
+            const enum shmt_team_kind team = (s + n) % 2 ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
+            counts(WORKER(SHMT_WRITE_RACY, STALENESS[s], 1, SHMT_MERGE_DAMPED), SEATS[n], team);
+            counts(NODE(SHMT_WRITE_ATOMIC, STALENESS[s], 1, SHMT_MERGE_DAMPED), SEATS[n], team);
+            counts(NODE(SHMT_WRITE_LOCKED, STALENESS[s], 2, SHMT_MERGE_DAMPED), SEATS[n], team);
+        }
+}
+
+/* ---- tiers ---- */
+
+enum { TIER_ROWS = 20000 };
+
+/* A run of so many epochs' parts that the last tier waits for 16 turns; row i is the hotter the smaller i * 7919 mod the rows
+ * is, and the last row is a bias. */
+static void begin_tiers(struct run *run, const struct kase *k) {
+    struct shmt_spec spec = spec_of(k, 64 * 4 * 2 * ITEM, TIER_ROWS, 1);
+    spec.item = ITEM;
+    spec.l2_rows[0] = TIER_ROWS - 1;
+    begin(run, k, spec);
+    float *const h = k->ops->curvature(run->store);
+    for (uint64_t i = 0; i < TIER_ROWS - 1; i++) h[i] = 1 / (1 + (float)(i * 7919 % (TIER_ROWS - 1)));
+    h[TIER_ROWS - 1] = 1e-6f;
+}
+
+static float hottest_of(const float *h) {
+    float most = 0;
+    for (uint32_t i = 0; i < 16; i++) most = fmaxf(most, h[i]);
+    return most;
+}
+
+static void every_line_is_in_one_tier_and_the_hottest_in_the_first(void **state) {
+    static uint8_t tier_of[TIER_ROWS / 16 + 64];
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
+    static const uint64_t LINES[] = {65, 512};
+    struct shmt_seat *seat;
+    struct shmt_error e;
+    struct run run;
+    float least[3] = {INFINITY, INFINITY, INFINITY}, most[3] = {0, 0, 0};
+    (void)state;
+    begin_tiers(&run, &k);
+    assert_int_equal(k.ops->enter(run.store, 0, 0, &seat, &e), 0);
+    const struct shmt_shm_merging *m = shmt_shm_seat_of(seat)->merging;
+    const uint64_t lines = run.store->layout.flat.n / 16, bias = (TIER_ROWS - 1) / 16;
+    memset(tier_of, 0, sizeof tier_of);
+    for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++) {
+        uint64_t n = 0;
+        for (uint64_t i = 0; i < m->tier[t].n; i++) {
+            const struct shmt_shm_run *r = &m->tier[t].run[i];
+            assert_true(r->from < r->to && r->from / SHMT_MERGE_FLOATS == (r->to - 1) / SHMT_MERGE_FLOATS);
+            for (uint64_t line = r->from / 16; line < r->to / 16; line++, n++) {
+                const float heat = hottest_of(run.store->curvature + line * 16);
+                assert_int_equal(tier_of[line]++, 0);
+                if (line == bias) assert_int_equal(t, 0);
+                if (line == bias) continue;
+                least[t] = fminf(least[t], heat);
+                most[t] = fmaxf(most[t], heat);
+            }
+        }
+        assert_true(t == 2 || n == LINES[t]);
+    }
+    for (uint64_t line = 0; line < lines; line++) assert_int_equal(tier_of[line], 1);
+    assert_true(least[0] >= most[1] && least[1] >= most[2]);
+    k.ops->leave(seat);
+    end(&run);
+}
+
+static void tiers_are_due_when_they_should_and_seats_at_different_turns(void **state) {
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
+    struct shmt_error e;
+    struct run run;
+    uint64_t turns[2][SHMT_SHM_TIERS][64], n[2][SHMT_SHM_TIERS] = {{0}};
+    (void)state;
+    begin_tiers(&run, &k);
+    assert_int_equal(shmt_replicas_merge_all_every(&run.spec), 16);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct shmt_seat *seat;
+        assert_int_equal(k.ops->enter(run.store, rank, 0, &seat, &e), 0);
+        struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+        for (p->merging->turns = 0; p->merging->turns < 64; p->merging->turns++)
+            for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++)
+                if (shmt_shm_tier_is_due(p, t)) turns[rank][t][n[rank][t]++] = p->merging->turns;
+        k.ops->leave(seat);
+        assert_true(n[rank][0] == 64 && n[rank][1] == 16 && n[rank][2] == 4);
+    }
+    for (uint64_t i = 0; i < 16; i++) assert_true(turns[0][1][i] != turns[1][1][i]);
+    for (uint64_t i = 0; i < 4; i++) assert_true(turns[0][2][i] != turns[1][2][i]);
+    end(&run);
+}
+
+/* The rest waits for no more than a fourth of an epoch's work, and with a finite bound for nothing. */
+static void how_long_the_rest_waits_follows_from_how_much_all_do(void **state) {
+    struct shmt_spec spec = {.n_seats = 2, .n_workers = 2, .item = 1024, .n_examples = 1 << 20};
+    (void)state;
+    spec.policy = WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED);
+    assert_int_equal(shmt_replicas_merge_all_every(&spec), 16);
+    spec.n_seats = spec.n_workers = 64;
+    assert_int_equal(shmt_replicas_merge_all_every(&spec), 4);
+    spec.n_examples = 1 << 10;
+    assert_int_equal(shmt_replicas_merge_all_every(&spec), 1);
+    spec.n_examples = 1 << 30;
+    spec.policy.merge_every = 3;
+    assert_int_equal(shmt_replicas_merge_all_every(&spec), 48);
+    spec.policy.staleness = 5;
+    assert_int_equal(shmt_replicas_merge_all_every(&spec), 3);
+    assert_int_equal(shmt_replicas_averaged(&spec), 1); /* steps as many and as noisy as one worker's */
+    assert_int_equal(shmt_replicas_summed(&spec), 1);
+}
+
 /* ---- what all do alike ---- */
 
 enum { ALIKE = 4, OF_ALIKE = 12 }; /* seats; items of each in an epoch */
@@ -219,6 +333,7 @@ static void train_alike(struct shmt_policy policy, uint32_t n_seats, enum shmt_r
     spec.rule = rule_of(kind);
     spec.rate.base = 0.125f;
     begin(&run, &k, spec);
+    for (uint32_t row = 0; spec.curvatures && row < ROWS; row++) k.ops->curvature(run.store)[row] = 0.01f;
     if (policy.merge != SHMT_MERGE_ELASTIC && policy.replicas != SHMT_REPLICAS_ONE) run.epoch_end = check_copies;
     go_well(&run, push_alike);
     memset(out, 0, (1 + SHMT_MAX_PLANES) * ROWS * sizeof *out);
@@ -264,13 +379,14 @@ static void sums_add_up_squares_and_keep_averages(void **state) {
 /* Whatever the order of merges: no state that a rule could not have. */
 static void state_stays_possible_however_replicas_merge(void **state) {
     static float out[(1 + SHMT_MAX_PLANES) * ROWS];
-    static const enum shmt_merge MERGES[] = {SHMT_MERGE_MEAN, SHMT_MERGE_SUM, SHMT_MERGE_ELASTIC};
+    static const enum shmt_merge MERGES[] = {SHMT_MERGE_MEAN, SHMT_MERGE_SUM, SHMT_MERGE_ELASTIC, SHMT_MERGE_DAMPED};
     (void)state;
     for (enum shmt_rule_kind rule = 0; rule < SHMT_N_RULES; rule++)
-        for (int m = 0; m < 3; m++)
+        for (int m = 0; m < 4; m++)
             for (int i = 0; i < 4; i++) {
                 const uint64_t s = i < 2 ? INF : i == 2 ? 2 : 0;
                 if (rule == SHMT_RULE_FTRL && MERGES[m] == SHMT_MERGE_ELASTIC) continue;
+                if (MERGES[m] == SHMT_MERGE_DAMPED && s == 0) continue;
                 train_alike(i % 2 ? NODE(i == 1 ? SHMT_WRITE_RACY : SHMT_WRITE_LOCKED, s, 2, MERGES[m])
                                   : WORKER(SHMT_WRITE_RACY, s, 2, MERGES[m]),
                             ALIKE, rule, out);
@@ -471,6 +587,10 @@ int main(void) {
         cmocka_unit_test(the_need_counts_all_copies),
         cmocka_unit_test(sums_lose_nothing_where_every_seat_has_its_own_replica),
         cmocka_unit_test(sums_lose_nothing_where_seats_share_and_pushes_lose_nothing),
+        cmocka_unit_test(damped_merges_lose_nothing_of_what_has_no_curvature),
+        cmocka_unit_test(every_line_is_in_one_tier_and_the_hottest_in_the_first),
+        cmocka_unit_test(tiers_are_due_when_they_should_and_seats_at_different_turns),
+        cmocka_unit_test(how_long_the_rest_waits_follows_from_how_much_all_do),
         cmocka_unit_test(the_mean_of_replicas_that_do_alike_is_what_one_worker_does),
         cmocka_unit_test(sums_add_up_squares_and_keep_averages),
         cmocka_unit_test(state_stays_possible_however_replicas_merge),

@@ -306,10 +306,11 @@ bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, floa
 #define AHEAD_LINES 16   /* of the master, asked for in advance: as many as one core can wait for, and a few */
 #define LINE_FLOATS 16
 
-/* (2 + a) / (2 + R a); exactly 1 for R = 1, whatever a is. What is no number is as much as can be. */
+/* q(R a) / (R q(a)); exactly 1 for R = 1, whatever a is. What is no number is as much as can be. */
 SHMT_INLINE float damped(float a, float n_replicas) {
     const float less = pick(a < SATURATED, a, SATURATED);
-    return (2 + less) / (2 + n_replicas * less);
+    const float all = n_replicas * less;
+    return (1 + all / 2) * (1 + less * (1 + less / 2)) / ((1 + less / 2) * (1 + all * (1 + all / 2)));
 }
 
 void shmt_merge_shares(enum shmt_rule_kind rule, const struct shmt_damping *d, const float *const *state, uint64_t n,

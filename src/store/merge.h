@@ -23,11 +23,11 @@
  * Damped: R workers that trained one after the other would move a weight by 1 - e^(-R a) of its way to where the loss is least,
  * and each of them alone moves its copy by 1 - e^-a, where a = rate * h * T: the rate at which the parameter moves, the
  * curvature h of the mean loss along it, and the examples T that the replica has trained on since it merged it. So that the
- * replicas' changes together come to what one worker would have done, the master takes (1 - e^(-R a)) / (R (1 - e^-a)) of each, or
+ * replicas' changes together come to what one worker would have done, the master takes of each
  *
- *     share = (2 + a) / (2 + R a)              a = max(1, R / 16) * rate * h * T
+ *     share = q(R a) / (R q(a))     q(x) = 1 - e^-x, nearly: 1 - 1 / (1 + x + x^2 / 2)     a = max(1, R / 16) * rate * h * T
  *
- * which has the same slope at 0 (share 1, a sum: rare features) and the same limit (1 / R, a mean: frequent ones). Parameters
+ * which is 1, a sum, where a is small (rare features), and 1 / R, a mean, where it is large (frequent ones). Parameters
  * are not independent of one another: from 16 replicas on, what the others do to them meanwhile counts as curvature, too.
  *
  * State follows its rule:
