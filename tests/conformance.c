@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
 
@@ -65,7 +66,8 @@ void each_case(void (*test)(const struct kase *)) {
 }
 
 struct shmt_spec spec_of(const struct kase *k, uint64_t n_examples, uint64_t rows, uint32_t width) {
-    struct shmt_spec spec = {.n_seats = k->n_seats,
+    struct shmt_spec spec = {.cpu = shmt_cpu_best(),
+                             .n_seats = k->n_seats,
                              .n_workers = k->n_seats,
                              .n_examples = n_examples,
                              .epochs = 3,
