@@ -56,9 +56,11 @@ static void json_has_all_of_the_plan(void **state) {
     json_decref(o);
     free(text);
     WELL(store, shmtrain_store_set(store, "numa", "auto"));
+    WELL(store, shmtrain_store_set(store, "replicas", "one")); /* so that how many does not depend on the caches of BIG */
     text = shmtrain_plan_json(plan_on(store, BIG, SPARSE));
     assert_non_null(strstr(text, "\"node\":\"all\",\"table\":\"weight\""));
     assert_non_null(strstr(text, "\"data_local\":true"));
+    assert_non_null(strstr(text, "\"replicas\":\"one\",\"copies_reason\":null"));
     free(text);
     WELL(store, shmtrain_store_set(store, "numa", "off"));
     text = shmtrain_plan_json(plan_on(store, BIG, SPARSE));

@@ -45,12 +45,14 @@ struct shmtrain_plan_part {
 };
 
 struct shmtrain_plan {
-    const char *machine;   /* "this machine", or "HWLOC_SYNTHETIC" and the like */
-    const char *numa;      /* the policy that the run would have: "off", "interleave", "bind" */
-    uint32_t data_local;   /* 1: data and gradients lie on the nodes of their workers; 0: as the parameters do */
-    const char *bind;      /* "core", "node", "none" */
-    const char *hugepages; /* "off", "2M", "transparent" */
-    const char *data;      /* "" without data: then there are no shards and parts, and memory is not counted */
+    const char *machine;       /* "this machine", or "HWLOC_SYNTHETIC" and the like */
+    const char *numa;          /* the policy that the run would have: "off", "interleave", "bind" */
+    uint32_t data_local;       /* 1: data and gradients lie on the nodes of their workers; 0: as the parameters do */
+    const char *bind;          /* "core", "node", "none" */
+    const char *hugepages;     /* "off", "2M", "transparent" */
+    const char *data;          /* "" without data: then there are no shards and parts, and memory is not counted */
+    const char *replicas;      /* copies of the parameters: "one", "node", "worker"; "" without data */
+    const char *copies_reason; /* as in the report: why async would take so many; "": there is no choice */
     uint32_t n_workers, n_threads;
     uint64_t page_bytes;
     uint64_t parameter_bytes, state_bytes, gradient_bytes, other_bytes, data_bytes, total_bytes;

@@ -17,7 +17,7 @@
 struct shmt_plan_kept {
     struct shmtrain_plan plan;
     struct shmt_budget budget;
-    char *data;
+    char *data, copies_reason[192];
     struct shmtrain_plan_node *node;
     struct shmtrain_plan_worker *place;
     struct shmtrain_plan_shard *shard;
@@ -219,6 +219,8 @@ static int plan_run(struct shmtrain_store *store, const struct shmt_prepared *pr
     if (rc == 0) rc = plan_memory(store, kept, prepared);
     if (rc < 0) return rc;
     plan_available(kept, prepared->crew);
+    memcpy(kept->copies_reason, store->copies_reason, sizeof kept->copies_reason);
+    kept->plan.replicas = shmt_replicas_name(store->spec.policy.replicas);
     kept->plan.numa = shmt_machine_numa_name(p);
     kept->plan.data_local = p->policy != SHMT_PLACE_OFF && p->private_local;
     const enum shmt_pages pages = p->page_bytes != SHMT_HUGE_BYTES ? SHMT_PAGES_ORDINARY
@@ -280,6 +282,8 @@ int shmtrain_store_plan(struct shmtrain_store *store, const char *data, const st
         return rc;
     }
     kept->plan.data = kept->data;
+    kept->plan.copies_reason = kept->copies_reason;
+    if (!kept->plan.replicas) kept->plan.replicas = "";
     kept->plan.node = kept->node;
     kept->plan.place = kept->place;
     kept->plan.shard = kept->shard;

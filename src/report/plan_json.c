@@ -64,6 +64,8 @@ static json_t *shards_of(const struct shmtrain_plan *plan) {
     return list;
 }
 
+static json_t *word_or_null(const char *word) { return word && word[0] != '\0' ? json_string(word) : json_null(); }
+
 static json_t *parts_of(const struct shmtrain_plan *plan) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < plan->n_parts; i++) {
@@ -96,6 +98,8 @@ char *shmtrain_plan_json(const struct shmtrain_plan *plan) {
     json_object_set_new(o, "data_local", json_boolean(plan->data_local));
     json_object_set_new(o, "hugepages", json_string(plan->hugepages));
     json_object_set_new(o, "page_bytes", shmt_json_whole(plan->page_bytes));
+    json_object_set_new(o, "replicas", word_or_null(plan->replicas));
+    json_object_set_new(o, "copies_reason", word_or_null(plan->copies_reason));
     json_object_set_new(o, "nodes", nodes_of(plan));
     json_object_set_new(o, "places", places_of(plan));
     json_object_set_new(o, "shards", shards_of(plan));

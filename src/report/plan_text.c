@@ -76,6 +76,20 @@ static const char *or_unknown(uint64_t bytes, uint64_t memory_bytes, char out[16
     return bytes_text(bytes, out);
 }
 
+/* Of words that fill more than a line, in as many as they take. */
+static void add_copies(struct text *t, const struct shmtrain_plan *plan) {
+    const size_t most = 68; /* beside the heading */
+    const char *at = plan->copies_reason;
+    while (at && *at) {
+        size_t n = strlen(at);
+        if (n > most)
+            for (n = most; n > 0 && at[n] != ' ';) n--;
+        if (n == 0) n = strcspn(at, " ");
+        add(t, "%-12s%.*s\n", at == plan->copies_reason ? "copies" : "", (int)n, at);
+        at += n + (at[n] == ' ');
+    }
+}
+
 /* A node whose need is above what is free is marked: the rest would go to other nodes. */
 static void add_nodes(struct text *t, const struct shmtrain_plan *plan) {
     char memory[16], available[16], need[16];
@@ -168,6 +182,7 @@ char *shmtrain_plan_text(const struct shmtrain_plan *plan) {
     struct text t = {.file = open_memstream(&out, &bytes)};
     if (!t.file) return NULL;
     add_machine(&t, plan);
+    add_copies(&t, plan);
     add_nodes(&t, plan);
     add_places(&t, plan);
     if (plan->data[0] != '\0') {
