@@ -43,6 +43,5 @@ const struct shmt_kernels *shmt_kernels_of_rounds(bool values) { return &SHMT_RO
 extern const struct shmt_path SHMT_THIS_PATH; /* for path.c */
 const struct shmt_path SHMT_THIS_PATH = {.find = shmt_kernels_find,
                                          .of_rounds = shmt_kernels_of_rounds,
-                                         .fold = shmt_fold,
                                          .apply = shmt_rule_apply,
                                          .merge_damped = shmt_merge_damped};

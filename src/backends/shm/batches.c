@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "backends/shm/shm_priv.h"
-#include "store/path.h"
+#include "store/kernels.h"
 
 static void share(struct shmt_shm_seat *p) {
     shmt_chunk_share(p->store->spec.n_chunks, p->seat.index, p->seat.n_present, &p->from, &p->to);
@@ -26,13 +26,12 @@ static int enter(struct shmt_shm_seat *p) {
 static void fold_siblings(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const uint32_t rank = p->seat.rank;
-    const struct shmt_path *path = shmt_path_of(store->spec.cpu);
     if (!shmt_stack_may_merge(&p->stack)) return;
     shmt_trace_to(p->seat.trace, SHMT_EVENT_AGGREGATE);
     while (shmt_stack_may_merge(&p->stack)) {
         const uint32_t left = p->stack.n - 2, right = p->stack.n - 1;
-        path->fold(shmt_shm_buffer(store, rank, left), shmt_shm_map(store, rank, left), shmt_shm_buffer(store, rank, right),
-                   shmt_shm_map(store, rank, right), store->layout.flat.n);
+        shmt_fold(shmt_shm_buffer(store, rank, left), shmt_shm_map(store, rank, left), shmt_shm_buffer(store, rank, right),
+                  shmt_shm_map(store, rank, right), store->layout.flat.n);
         shmt_stack_merge(&p->stack);
     }
     shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
