@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "base/cpu.h"
 #include "base/random.h"
 
 #define SEED 20240817u
@@ -49,6 +50,27 @@ static void an_observer_without_the_model_sees_what_it_is_judged_by(void **state
         shmtrain_store_destroy(store);
         take_away(fd);
     }
+}
+
+/* As of another build of the program, made by a compiler that knows more. */
+static void a_guest_without_the_loops_of_the_run_is_refused_and_an_observer_is_not(void **state) {
+    struct shmtrain_store *store;
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(0));
+    struct shmt_manifest m = manifest;
+    for (m.cpu = 0; shmt_cpu_has(m.cpu);) m.cpu++;
+    assert_true(m.cpu < SHMT_N_CPUS);
+    put(fd);
+    put_manifest(fd[STORE], &m, true);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    refused(store, shmtrain_store_join(store, COPY, NULL, NULL), SHMTRAIN_E_USAGE, "which this program was built without");
+    shmtrain_store_destroy(store);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_observe(store, COPY));
+    assert_string_equal(shmtrain_store_report(store)->cpu, shmt_cpu_name((enum shmt_cpu)m.cpu));
+    shmtrain_store_destroy(store);
+    take_away(fd);
 }
 
 static uint64_t draw(uint64_t *n, uint64_t below) { return shmt_hash64(SEED, (*n)++, 0, 0) % below; }
@@ -281,6 +303,7 @@ int main(void) {
         TEST(spoilt_data_is_refused_or_harmless),
         TEST(what_is_wrong_is_said),
         TEST(an_observer_without_the_model_sees_what_it_is_judged_by),
+        TEST(a_guest_without_the_loops_of_the_run_is_refused_and_an_observer_is_not),
         TEST(the_list_calls_damaged_what_observers_refuse),
         TEST(a_model_is_not_evaluated_on_tables_that_are_not_its_own),
     };
