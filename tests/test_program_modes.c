@@ -32,7 +32,8 @@ static double final_loss(const json_t *report) {
 /* A worker's items lie one behind the other, so all that the others do falls into one of them at most: on average n - 1
  * items' worth. */
 static void async_has_a_delay_of_up_to_n_minus_1_clocks_and_drops_nothing(void **state) {
-    json_t *r = REPORT("--mode", "async", "--replicas", "one", "-e", "1", "--slow", "random:1:+2ms"); /* so that all are at work at a time */
+    json_t *r = REPORT("--mode", "async", "--replicas", "one", "-e", "1", "--slow",
+                       "random:1:+2ms"); /* so that all are at work at a time */
     (void)state;
     assert_true(delay(r, "samples") > 0);
     assert_true(delay(r, "clocks") > 2 && delay(r, "clocks") <= WORKERS - 1);
@@ -132,6 +133,41 @@ static void the_cost_of_an_example_chooses_the_mode_that_nobody_names(void **sta
     json_decref(named);
 }
 
+/* Two workers and eight with a copy each, merged damped, come to what one comes to without any. */
+static void copies_that_merge_damped_learn_as_one_worker_does(void **state) {
+    static const char *const RULES[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
+    static const char DATA_OF_COPIES[] = "builtin:sparse:examples=60000,valid=5000,features=5000";
+    (void)state;
+    for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
+        json_t *one = report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async",
+                                                      "--optimizer", RULES[i], DATA_OF_COPIES, NULL});
+        for (int eight = 0; eight < 2; eight++) {
+            json_t *r =
+                report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", eight ? "8" : "2", "--mode", "async",
+                                                "--optimizer", RULES[i], "--merge", "damped", DATA_OF_COPIES, NULL});
+            print_message("  %s: %.5f of one worker, %.5f of %s\n", RULES[i], final_loss(one), final_loss(r),
+                          eight ? "8" : "2");
+            assert_string_equal(text(r, "merge"), "damped");
+            assert_true(final_loss(r) <= 1.01 * final_loss(one)); /* with sums it is far off, with means a tenth */
+            json_decref(r);
+        }
+        json_decref(one);
+    }
+}
+
+static void async_says_how_many_copies_it_takes_and_why(void **state) {
+    json_t *r = REPORT("--mode", "async", "-e", "1"), *one = REPORT("--mode", "async", "--replicas", "one", "-e", "1");
+    (void)state;
+    assert_string_equal(text(r, "mode"), "async");
+    assert_string_equal(text(r, "merge"), "damped");
+    assert_true(number(r, "n_replicas") == WORKERS && number(r, "merges") > 0 && number(r, "merge_all_every") >= 1);
+    assert_non_null(strstr(text(r, "copies_reason"), "fit in the second-level cache"));
+    assert_string_equal(text(one, "replicas"), "one");
+    assert_true(!text(one, "copies_reason") && number(one, "merges") == 0);
+    json_decref(r);
+    json_decref(one);
+}
+
 /* Within a percent of what sync comes to in ten epochs. How many gradients come late in backup is up to the machine: a quarter where
  * workers are equal, more where others take processors away. They are dropped, or make an update larger that would have been
  * two; where updates are delayed, how much is up to the machine, too. So these have half as many epochs again. */
@@ -171,6 +207,8 @@ int main(void) {
         PROGRAM_TEST(late_gradients_may_be_folded_into_a_later_update),
         PROGRAM_TEST(local_hides_what_others_do_until_the_next_merge),
         PROGRAM_TEST(the_cost_of_an_example_chooses_the_mode_that_nobody_names),
+        PROGRAM_TEST(copies_that_merge_damped_learn_as_one_worker_does),
+        PROGRAM_TEST(async_says_how_many_copies_it_takes_and_why),
         PROGRAM_TEST(every_mode_learns_as_much_as_sync),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

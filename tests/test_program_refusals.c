@@ -46,6 +46,12 @@ static void wrong_usage_is_refused_with_what_is_right(void **state) {
         {2, "--model \"\": expected NAME, or", {"-M", ""}},
         {2, "--staleness \"\": expected S, or", {"--staleness", ""}},
         {2, "--progress \"\": expected HOW, or", {"--progress", ""}},
+        {2,
+         "merge damped is for replicas that merge alone: take --staleness inf",
+         {"--replicas", "worker", "--merge", "damped", "--staleness", "0"}},
+        {2,
+         "merge damped needs the curvature of the loss along each parameter",
+         {"-M", "softmax", "--merge", "damped", "builtin:dense"}},
         {2, "the store's name \"-x\" begins with '-'", {"-w", "1", "--name", "-x"}},
     };
     ASSERT_ALL_REFUSED(list);

@@ -141,24 +141,30 @@ static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_
 #define ITEM   1024 /* examples of a work item, unless the options say so */
 #define SUMMED 128  /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
 
-#define DAMPED 8192 /* examples of all copies between two damped merges of the hottest lines */
+/* Between two damped merges of the hottest lines: examples of all workers, and parts of an epoch at least. */
+#define DAMPED       8192
+#define DAMPED_PARTS 64
 
-static uint32_t usual_item(const struct shmt_policy *policy, const struct shmtrain_model *model, uint32_t n_copies) {
-    if (shmt_policy_is_damped(policy)) return (uint32_t)shmt_max_u64(1, shmt_min_u64(ITEM, DAMPED / n_copies));
+static uint64_t damped_item(const struct shmt_policy *policy, uint64_t n_examples, const struct shmt_crew *crew) {
+    const uint32_t nodes = crew->machine.placement.n_nodes;
+    const uint64_t copies = shmt_max_u64(1, policy->replicas == SHMT_REPLICAS_NODE ? nodes : crew->n_workers);
+    return shmt_min_u64(shmt_min_u64(ITEM, DAMPED / copies), n_examples / (DAMPED_PARTS * (uint64_t)crew->n_seats));
+}
+
+static uint64_t usual_item(const struct shmt_policy *policy, const struct shmtrain_model *model, uint64_t n_examples,
+                           const struct shmt_crew *crew) {
     const bool sums = shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
-    return sums && model && !model->dense ? (uint32_t)shmt_max_u64(1, SUMMED / policy->merge_every) : ITEM;
+    if (shmt_policy_is_damped(policy)) return damped_item(policy, n_examples, crew);
+    return sums && model && !model->dense ? SUMMED / policy->merge_every : ITEM;
 }
 
 /* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker
  * gets some of it. */
 static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_policy *policy,
                                const struct shmtrain_model *model, uint64_t n_examples, const struct shmt_crew *crew) {
-    const uint32_t n_seats = crew->n_seats;
-    const uint32_t n_copies = policy->replicas == SHMT_REPLICAS_NODE ? crew->machine.placement.n_nodes : crew->n_workers;
-    if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, n_seats);
-    const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)n_seats);
-    return (uint32_t)shmt_max_u64(
-        1, shmt_min_u64(c->item ? c->item : usual_item(policy, model, (uint32_t)shmt_max_u64(1, n_copies)), fair));
+    if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, crew->n_seats);
+    const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)crew->n_seats);
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : usual_item(policy, model, n_examples, crew), fair));
 }
 
 /* So in rounds a batch is a whole number of items. */
