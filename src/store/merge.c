@@ -370,7 +370,8 @@ static bool step_is_due(const struct shmt_merge_words *words, enum shmt_merge_be
 static void shares_of_step(enum shmt_rule_kind rule, const struct shmt_damping *d, enum shmt_merge_beside beside,
                            const struct shmt_merge_words *words, uint64_t at, uint64_t n, float *share) {
     float look[SHMT_MAX_PLANES][STEP];
-    const float *state[SHMT_MAX_PLANES] = {NULL};
+    static const float none[STEP]; /* of words that the rule does not keep */
+    const float *state[SHMT_MAX_PLANES] = {none, none, none, none};
     struct shmt_damping here = *d;
     here.curvature += at;
     for (uint32_t word = 1; word < words->n; word++) {
