@@ -178,13 +178,15 @@ SHMT_INLINE void merge_words(float *out, const float *m, const float *r, const f
     for (uint64_t i = 0; i < n; i++) out[i] = merged(m[i], r[i], b[i], share, whole, average);
 }
 
-/* Of a share for each word. */
+/* The master's new word, of a share of its own. */
+SHMT_INLINE float shared_out(float m, float r, float b, float share) {
+    const float taken = pick(share == 1 && bits(m) == bits(b), r, m + share * (r - b));
+    return pick(bits(r) != bits(b), taken, m);
+}
+
 static void merge_shared_out(float *restrict out, const float *m, const float *r, const float *b, const float *share,
                              uint64_t n) {
-    for (uint64_t i = 0; i < n; i++) {
-        const float taken = pick(share[i] == 1 && bits(m[i]) == bits(b[i]), r[i], m[i] + share[i] * (r[i] - b[i]));
-        out[i] = pick(bits(r[i]) != bits(b[i]), taken, m[i]);
-    }
+    for (uint64_t i = 0; i < n; i++) out[i] = shared_out(m[i], r[i], b[i], share[i]);
 }
 
 /* The master's new words, into out. share (n): instead of that of `how`; NULL: not. */
@@ -209,6 +211,18 @@ static void one_equal(struct shmt_merging how, const float *share, float *m, flo
     put_master(m, out, n);
     memcpy(r, out, n * sizeof *r);
     memcpy(b, out, n * sizeof *b);
+}
+
+/* The same in one pass, of shares. */
+static void one_shared(struct shmt_merging how, const float *share, float *restrict m, float *restrict r, float *restrict b,
+                       uint64_t n) {
+#ifndef SHMT_LIVE_ATOMIC
+    if (how.kind != SHMT_MERGING_AVERAGE) {
+        for (uint64_t i = 0; i < n; i++) m[i] = r[i] = b[i] = shared_out(m[i], r[i], b[i], share[i]);
+        return;
+    }
+#endif
+    one_equal(how, share, m, r, b, n);
 }
 
 bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n) {
@@ -398,7 +412,7 @@ bool shmt_merge_damped(enum shmt_rule_kind rule, const struct shmt_damping *d, e
             float *const m = words->master[word] + at, *const r = words->replica[word] + at, *const b = words->base[word] + at;
             if (how.kind == SHMT_MERGING_FOLLOWS) continue;
             if (beside == SHMT_MERGE_NOBODY)
-                one_equal(how, share, m, r, b, some);
+                one_shared(how, share, m, r, b, some);
             else
                 (void)shared_step(how, share, beside == SHMT_MERGE_ATOMIC, m, r, b, some);
         }
