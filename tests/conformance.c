@@ -59,7 +59,7 @@ void each_case(void (*test)(const struct kase *)) {
                     const struct kase k = {ops, POLICIES[p], SEATS[s], processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS};
                     char name[64];
                     if (!is_settled(&k.policy, k.n_seats)) continue;
-                    shmt_mode_name(&k.policy, name, sizeof name);
+                    shmt_mode_name(&k.policy, NULL, name, sizeof name);
                     print_message("  %s, %s, %u %s\n", ops->name, name, k.n_seats, processes ? "processes" : "threads");
                     test(&k);
                 }

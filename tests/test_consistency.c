@@ -9,7 +9,7 @@
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
 
-static void name_of(const struct shmt_policy *p, char out[64]) { shmt_mode_name(p, out, 64); }
+static void name_of(const struct shmt_policy *p, char out[64]) { shmt_mode_name(p, NULL, out, 64); }
 
 static void modes_are_names_for_points(void **state) {
     const struct shmt_mode *mode;
@@ -19,13 +19,27 @@ static void modes_are_names_for_points(void **state) {
         struct shmt_policy p;
         assert_int_equal(shmt_mode_parse(mode->name, &p, NULL), 0);
         assert_true(shmt_policy_equal(&p, &mode->policy));
-        name_of(&p, name);
+        shmt_mode_name(&p, mode->name, name, sizeof name);
         assert_string_equal(name, mode->name);
         assert_int_equal(shmt_policy_settle(&p, 8, NULL), 0);
-        name_of(&p, name);
+        shmt_mode_name(&p, mode->name, name, sizeof name);
         assert_string_equal(name, mode->name);
         assert_true(strlen(mode->about) <= 50);
     }
+}
+
+static void a_point_of_two_modes_has_the_name_that_was_asked_for(void **state) {
+    struct shmt_policy p;
+    char name[64];
+    (void)state;
+    assert_int_equal(shmt_mode_parse("hogwild", &p, NULL), 0);
+    name_of(&p, name);
+    assert_string_equal(name, "async");
+    shmt_mode_name(&p, "hogwild", name, sizeof name);
+    assert_string_equal(name, "hogwild");
+    p.write = SHMT_WRITE_LOCKED;
+    shmt_mode_name(&p, "hogwild", name, sizeof name);
+    assert_string_equal(name, "locked, staleness inf");
 }
 
 static void the_number_behind_a_name_is_the_one_that_the_mode_is_about(void **state) {
@@ -50,7 +64,7 @@ static void the_number_behind_a_name_is_the_one_that_the_mode_is_about(void **st
 static void a_mode_that_is_none_is_refused_with_the_ones_there_are(void **state) {
     static const struct {
         const char *mode, *says;
-    } CASES[] = {{"fast", "mode \"fast\" is not one of async, sync, ssp, backup, local and node"},
+    } CASES[] = {{"fast", "mode \"fast\" is not one of async, hogwild, sync, ssp, backup, local and node"},
                  {"", "is not one of async"},
                  {"asyn", "is not one of async"},
                  {"async:1", "mode async takes no number"},
@@ -299,6 +313,7 @@ static void the_largest_stack_fits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes_are_names_for_points),
+        cmocka_unit_test(a_point_of_two_modes_has_the_name_that_was_asked_for),
         cmocka_unit_test(the_number_behind_a_name_is_the_one_that_the_mode_is_about),
         cmocka_unit_test(a_mode_that_is_none_is_refused_with_the_ones_there_are),
         cmocka_unit_test(a_live_mode_with_a_barrier_is_no_bsp),

@@ -43,7 +43,7 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(epochs), 1, 1000000, NULL},
     {{"steps", 0, "N", "all", ENV("STEPS"), WORK, "end after N steps (sync: batches, else items)"},
      COUNT, AT(steps), 1, 1e18, "all"},
-    {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, sync, ssp:S, backup:K, local:H or node:H"},
+    {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, hogwild, sync, ssp:S, backup:K, local:H or node:H"},
      TEXT, AT(mode), 0, 0, NULL},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy, atomic, locked or aggregate; default: the mode's"},
      CHOICE, AT(write), 0, 0, "racy|atomic|locked|aggregate"},

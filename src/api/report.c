@@ -42,7 +42,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     const struct shmt_spec *spec = &store->spec;
     struct shmtrain_report *r = &store->report;
     const struct shmt_policy *policy = &spec->policy;
-    shmt_mode_name(policy, store->mode, sizeof store->mode);
+    shmt_mode_name(policy, store->mode_taken, store->mode, sizeof store->mode);
     r->mode = store->mode;
     r->mode_reason = store->mode_reason ? store->mode_reason : "";
     r->copies_reason = store->copies_reason;

@@ -98,17 +98,16 @@ static bool is_linear(const struct shmtrain_store *store, const struct shmtrain_
     return model && model->columns_alike && !model->dense && store->n_tables == 1 && store->table[0].table.width == 1;
 }
 
-/* `async`, and nobody says more: one copy of the parameters, or one per worker. */
+/* A mode that leaves it open (`async`), and nobody says more: one copy of the parameters, or one per worker. */
 static int choose_copies(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
                          struct shmt_policy *p) {
     const struct shmt_config *c = &store->config;
     struct shmt_rule rule = {0};
     enum shmt_rule_kind kind;
-    struct shmt_policy async;
+    const struct shmt_mode *mode = shmt_mode_find(store->mode_taken);
     store->copies_reason[0] = '\0';
-    int rc = shmt_mode_parse("async", &async, &store->error);
-    if (rc < 0 || names_copies(c) || !shmt_policy_equal(p, &async)) return rc;
-    rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
+    if (!mode || !mode->may_copy || names_copies(c) || !shmt_policy_equal(p, &mode->policy)) return 0;
+    const int rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
     if (rc < 0) return rc;
     rule.kind = kind;
     const struct shmt_copies_wish wish = {.is_linear = is_linear(store, model),

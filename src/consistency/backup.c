@@ -5,8 +5,8 @@
 
 const struct shmt_mode SHMT_MODE_BACKUP = {
     .name = "backup",
-    .known_as = "backup workers (Chen et al. 2016)",
-    .about = "an update takes the first K gradients",
+    .known_as = "backup workers, Chen et al. 2016",
+    .about = "updates take the first K gradients",
     .policy = {.write = SHMT_WRITE_AGGREGATE, .staleness = 0, .quorum = SHMT_QUORUM_MOST, .late = SHMT_LATE_DROP},
     .number = SHMT_NUMBER_QUORUM,
 };

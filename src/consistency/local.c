@@ -4,7 +4,7 @@
 
 const struct shmt_mode SHMT_MODE_LOCAL = {
     .name = "local",
-    .known_as = "local SGD, parameter averaging",
+    .known_as = "local SGD",
     .about = "a copy per worker, averaged every H clocks",
     .policy = {.write = SHMT_WRITE_RACY,
                .staleness = 0,

@@ -9,7 +9,7 @@
 #include "consistency/mode_priv.h"
 
 static const struct shmt_mode *const MODES[] = {
-    &SHMT_MODE_ASYNC, &SHMT_MODE_SYNC, &SHMT_MODE_SSP, &SHMT_MODE_BACKUP, &SHMT_MODE_LOCAL, &SHMT_MODE_NODE,
+    &SHMT_MODE_ASYNC, &SHMT_MODE_HOGWILD, &SHMT_MODE_SYNC, &SHMT_MODE_SSP, &SHMT_MODE_BACKUP, &SHMT_MODE_LOCAL, &SHMT_MODE_NODE,
 };
 
 #define N_MODES (sizeof MODES / sizeof *MODES)
@@ -22,8 +22,10 @@ static const struct shmt_mode *find(const char *text, size_t length) {
     return NULL;
 }
 
+const struct shmt_mode *shmt_mode_find(const char *text) { return find(text, strcspn(text, ":")); }
+
 static int refuse_name(const char *text, struct shmt_error *e) {
-    char names[128] = "";
+    char names[160] = "";
     for (size_t i = 0; i < N_MODES; i++) {
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < N_MODES ? ", " : " and ", MODES[i]->name);
@@ -73,7 +75,7 @@ static int set_number(const struct shmt_mode *mode, struct shmt_policy *policy, 
 
 int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error *e) {
     const size_t length = strcspn(text, ":");
-    const struct shmt_mode *mode = find(text, length);
+    const struct shmt_mode *mode = shmt_mode_find(text);
     if (!mode) return refuse_name(text, e);
     struct shmt_policy policy = mode->policy;
     const int rc = text[length] == ':' ? set_number(mode, &policy, text + length + 1, e) : 0;
@@ -116,12 +118,14 @@ static void name_axes(const struct shmt_policy *policy, char *out, size_t bytes)
     add(out, bytes, shmt_replicas_name(policy->replicas));
 }
 
-void shmt_mode_name(const struct shmt_policy *policy, char *out, size_t bytes) {
+void shmt_mode_name(const struct shmt_policy *policy, const char *asked_for, char *out, size_t bytes) {
+    const struct shmt_mode *mode = asked_for ? shmt_mode_find(asked_for) : NULL;
+    if (mode && !is_of(policy, mode)) mode = NULL;
+    for (size_t i = 0; i < N_MODES && !mode; i++)
+        if (is_of(policy, MODES[i])) mode = MODES[i];
     out[0] = '\0';
-    for (size_t i = 0; i < N_MODES; i++) {
-        if (!is_of(policy, MODES[i])) continue;
-        add(out, bytes, MODES[i]->name);
-        return;
-    }
-    name_axes(policy, out, bytes);
+    if (mode)
+        add(out, bytes, mode->name);
+    else
+        name_axes(policy, out, bytes);
 }

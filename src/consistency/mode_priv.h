@@ -4,6 +4,7 @@
 
 #include "consistency/mode.h"
 
-extern const struct shmt_mode SHMT_MODE_ASYNC, SHMT_MODE_SYNC, SHMT_MODE_SSP, SHMT_MODE_BACKUP, SHMT_MODE_LOCAL, SHMT_MODE_NODE;
+extern const struct shmt_mode SHMT_MODE_ASYNC, SHMT_MODE_HOGWILD, SHMT_MODE_SYNC, SHMT_MODE_SSP, SHMT_MODE_BACKUP,
+    SHMT_MODE_LOCAL, SHMT_MODE_NODE;
 
 #endif
