@@ -2,12 +2,16 @@
  *
  * usage: bench_kernels [features=47236] [nonzeros=74] [mbytes=0] [rounds=9] [shuffle=1] [write=racy|atomic|locked|aggregate]
  *                      [rule=sgd|momentum|adagrad|adam|ftrl] [rate=0.5] [l1=0] [l2=0] [cpu=auto|portable|avx2|avx512|neon]
+ *                      [columns=frequency|given]
  *
  * The examples are those of builtin:sparse, in shared memory, 8 bytes per nonzero, `mbytes` MB of them (0: four times the
- * last-level cache). The floor is the best of several loops that only read these bytes. Against it stands `each` with the
- * logistic slope and loss, by work items of 1,024 examples in the order of an epoch, for several sizes of group. Rounds are
- * interleaved, because machines drift: each figure is the median over the rounds, each ratio the median of the ratios within
- * a round. The last column is the mean loss of the last round, when a group has trained for as many epochs as there are
+ * last-level cache), their columns ordered by frequency, as programs have them, or as given. The floor is the best of several
+ * loops that only read these bytes. `lines` is a second floor, for tables that no cache holds: a loop that reads each weight that
+ * an example needs, too, and asks for those of the examples to come; the best of several distances. `plain` is the loop that
+ * one writes first: an example after the other, in the columns given, without asking for anything early. Against these stands
+ * `each` with the logistic slope and loss, by work items of 1,024 examples in the order of an epoch, for several sizes of group.
+ * Rounds are interleaved, because machines drift: each figure is the median over the rounds, each ratio the median of the ratios
+ * within a round. The last column is the mean loss of the last round, when a group has trained for as many epochs as there are
  * rounds at a constant rate: larger groups use staler weights. */
 #include <math.h>
 #include <stdio.h>
@@ -34,13 +38,15 @@ struct options {
     enum shmt_rule_kind rule;
     float rate, l1, l2;
     enum shmt_cpu cpu;
+    bool as_given;
 };
 
 struct examples {
     struct shmt_arrays arrays;
     uint64_t n, n_nonzeros;
     uint32_t *order;
-    float *sign; /* the labels, -1 and 1 */
+    float *sign;     /* the labels, -1 and 1 */
+    uint32_t *given; /* (n_nonzeros) ids as they were given; arrays.id: as the option says */
 };
 
 static void give_up(const char *what) {
@@ -66,6 +72,19 @@ static unsigned long last_level_cache(void) {
     return kib > 0 ? kib << 10 : 32ul << 20;
 }
 
+/* Ids become places, 0 being the most frequent feature's; by a counting sort, as api/places.c does it on a sample. */
+static void order_columns(const struct options *o, struct examples *x) {
+    uint32_t *place = calloc(o->features, sizeof *place), *next = calloc(x->n + 2, sizeof *next);
+    if (!place || !next) give_up("not enough memory");
+    for (uint64_t i = 0; i < x->n_nonzeros; i++) place[x->given[i]]++;
+    for (uint64_t i = 0; i < o->features; i++) next[x->n - place[i] + 1]++;
+    for (uint64_t c = 1; c <= x->n + 1; c++) next[c] += next[c - 1];
+    for (uint64_t i = 0; i < o->features; i++) place[i] = next[x->n - place[i]]++;
+    for (uint64_t i = 0; i < x->n_nonzeros; i++) x->arrays.id[i] = place[x->given[i]];
+    free(place);
+    free(next);
+}
+
 static void make_examples(const struct options *o, struct examples *out) {
     char name[128];
     struct shmt_source *source = NULL;
@@ -86,6 +105,11 @@ static void make_examples(const struct options *o, struct examples *out) {
     if (shmt_source_fill(source, 0, 1, part, &out->arrays, &e) < 0) give_up(e.text);
     shmt_source_close(source);
     free(part);
+    out->given = out->arrays.id;
+    if (!o->as_given) {
+        out->arrays.id = shared(out->n_nonzeros * sizeof *out->arrays.id);
+        order_columns(o, out);
+    }
     out->sign = out->arrays.label;
     out->order = shared(out->n * sizeof *out->order);
     const struct shmt_order order = {.seed = SEED, .n_examples = out->n, .shuffle = o->shuffle != 0};
@@ -96,6 +120,78 @@ static double floor_ns(const struct examples *x) {
     const uint64_t bytes = x->n_nonzeros * 4;
     const struct bench_bytes read = {.at = {x->arrays.id, x->arrays.value}, .bytes = {bytes, bytes}};
     return bench_floor_ns(&read);
+}
+
+/* ---- the floor of random lines, and the plain loop ---- */
+
+enum { DATA_AHEAD = 8 }; /* examples, as the kernels ask for theirs */
+
+static void ask_for_example(const struct examples *x, uint64_t k) {
+    if (k >= x->n) return;
+    const uint64_t from = x->arrays.start[x->order[k]], to = x->arrays.start[x->order[k] + 1];
+    for (uint64_t i = from; i < to; i += 16) { /* a line */
+        __builtin_prefetch(x->arrays.id + i, 0, 2);
+        __builtin_prefetch(x->arrays.value + i, 0, 2);
+    }
+}
+
+static void ask_for_weights(const struct examples *x, const float *weight, uint64_t k) {
+    if (k >= x->n) return;
+    for (uint64_t i = x->arrays.start[x->order[k]]; i < x->arrays.start[x->order[k] + 1]; i++)
+        __builtin_prefetch(weight + x->arrays.id[i]);
+}
+
+/* Sums that do not wait for one another. */
+static float sum_of_weights(const float *weight, const uint32_t *id, uint64_t n) {
+    float a = 0, b = 0, c = 0, d = 0;
+    uint64_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        a += weight[id[j]];
+        b += weight[id[j + 1]];
+        c += weight[id[j + 2]];
+        d += weight[id[j + 3]];
+    }
+    for (; j < n; j++) a += weight[id[j]];
+    return (a + b) + (c + d);
+}
+
+/* `distance`: examples between asking for weights and reading them; 0: without asking. */
+static double lines_at_ns(const struct examples *x, const float *weight, uint32_t distance) {
+    const uint64_t from = bench_thread_ns();
+    float sum = 0;
+    for (uint64_t k = 0; k < x->n; k++) {
+        ask_for_example(x, k + DATA_AHEAD);
+        if (distance > 0) ask_for_weights(x, weight, k + distance);
+        const uint64_t i = x->order[k];
+        sum += sum_of_weights(weight, x->arrays.id + x->arrays.start[i], x->arrays.start[i + 1] - x->arrays.start[i]);
+    }
+    volatile float sink = sum;
+    (void)sink;
+    return (double)(bench_thread_ns() - from);
+}
+
+static double lines_ns(const struct examples *x, const float *weight) {
+    double best = INFINITY;
+    for (uint32_t distance = 0; distance <= 4; distance = distance ? 2 * distance : 1)
+        best = fmin(best, lines_at_ns(x, weight, distance));
+    return best;
+}
+
+static double plain_ns(const struct options *o, const struct examples *x, float *weight) {
+    const uint64_t from = bench_thread_ns();
+    double loss = 0;
+    for (uint64_t k = 0; k < x->n; k++) {
+        const uint64_t i = x->order[k], first = x->arrays.start[i], end = x->arrays.start[i + 1];
+        float dot = weight[o->features];
+        for (uint64_t j = first; j < end; j++) dot += weight[x->given[j]] * x->arrays.value[j];
+        const float margin = x->sign[i] * dot, step = o->rate * x->sign[i] / (1 + expf(margin));
+        loss += log1p(exp((double)-margin));
+        for (uint64_t j = first; j < end; j++) weight[x->given[j]] += step * x->arrays.value[j];
+        weight[o->features] += step;
+    }
+    volatile double sink = loss;
+    (void)sink;
+    return (double)(bench_thread_ns() - from);
 }
 
 /* ---- the pass ---- */
@@ -171,28 +267,52 @@ static double median(const double *x, unsigned long n) {
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-static void run(const struct options *o, const struct examples *x) {
-    struct shmt_span span[N_GROUPS];
-    double floor[MAX_ROUNDS], pass[N_GROUPS][MAX_ROUNDS], ratio[N_GROUPS][MAX_ROUNDS], loss[N_GROUPS];
+struct figures {
+    double floor[MAX_ROUNDS], lines[MAX_ROUNDS], plain[MAX_ROUNDS];
+    double pass[N_GROUPS][MAX_ROUNDS], of_floor[N_GROUPS][MAX_ROUNDS], of_lines[N_GROUPS][MAX_ROUNDS],
+        of_plain[N_GROUPS][MAX_ROUNDS];
+    double loss[N_GROUPS];
+};
+
+static void measure(const struct options *o, const struct examples *x, struct figures *f) {
+    struct shmt_span span[N_GROUPS], plain = make_span(o);
     for (int g = 0; g < N_GROUPS; g++) span[g] = make_span(o);
     for (unsigned long round = 0; round < o->rounds; round++) {
-        floor[round] = floor_ns(x);
+        f->floor[round] = floor_ns(x);
+        f->lines[round] = lines_ns(x, span[0].weight);
+        f->plain[round] = plain_ns(o, x, plain.sink);
         for (int g = 0; g < N_GROUPS; g++) {
-            pass[g][round] = pass_ns(o, x, &span[g], groups[g], &loss[g]);
-            ratio[g][round] = pass[g][round] / floor[round];
+            const double ns = f->pass[g][round] = pass_ns(o, x, &span[g], groups[g], &f->loss[g]);
+            f->of_floor[g][round] = ns / f->floor[round];
+            f->of_lines[g][round] = ns / f->lines[round];
+            f->of_plain[g][round] = ns / f->plain[round];
         }
     }
-    const double n = (double)x->n, floor_ns = median(floor, o->rounds);
+}
+
+static void run(const struct options *o, const struct examples *x) {
+    struct figures *f = calloc(1, sizeof *f);
+    if (!f) give_up("not enough memory");
+    measure(o, x, f);
+    const double n = (double)x->n, floor_ns = median(f->floor, o->rounds);
     printf("%llu examples, %.1f nonzeros each, %lu features, %.0f MB, path %s\n", (unsigned long long)x->n,
            (double)x->n_nonzeros / n, o->features, (double)x->n_nonzeros * 8e-6, shmt_cpu_name(o->cpu));
     printf("floor     %7.1f ns/example  (%.1f GB/s)\n", floor_ns / n, (double)x->n_nonzeros * 8 / floor_ns);
+    printf("lines     %7.1f ns/example\n", median(f->lines, o->rounds) / n);
+    printf("plain     %7.1f ns/example\n", median(f->plain, o->rounds) / n);
     for (int g = 0; g < N_GROUPS; g++)
-        printf("group %2u  %7.1f ns/example  ratio %5.2f  loss after %lu epochs %.4f\n", groups[g],
-               median(pass[g], o->rounds) / n, median(ratio[g], o->rounds), o->rounds, loss[g]);
+        printf("group %2u  %7.1f ns/example  of floor %5.2f, lines %5.2f, plain %5.2f  loss after %lu epochs %.4f\n", groups[g],
+               median(f->pass[g], o->rounds) / n, median(f->of_floor[g], o->rounds), median(f->of_lines[g], o->rounds),
+               median(f->of_plain[g], o->rounds), o->rounds, f->loss[g]);
+    free(f);
 }
 
 static bool read_option(const char *text, struct options *o) {
     char word[16];
+    if (strcmp(text, "columns=given") == 0 || strcmp(text, "columns=frequency") == 0) {
+        o->as_given = text[strlen("columns=")] == 'g';
+        return true;
+    }
     if (sscanf(text, "write=%15s", word) == 1) return shmt_write_parse(word, &o->write, NULL) == 0;
     if (sscanf(text, "cpu=%15s", word) == 1) return shmt_cpu_parse("cpu", word, &o->cpu, NULL) == 0;
     if (sscanf(text, "rule=%15s", word) == 1) return shmt_rule_parse(word, &o->rule, NULL) == 0;
