@@ -14,51 +14,94 @@
 /* ---- the choice ---- */
 
 static struct shmt_copies_wish ordinary(void) {
-    return (struct shmt_copies_wish){.is_linear = true, .n_workers = 2, .floats = 47237, .cache_bytes = MIB};
+    return (struct shmt_copies_wish){.is_linear = true, .n_workers = 2, .floats = 47237, .cache_bytes = MIB, .unit = 1024};
 }
 
 static void parameters_that_fit_in_the_cache_get_a_copy_per_worker(void **state) {
     struct shmt_copies_wish wish = ordinary();
-    char why[160];
+    char why[192];
+    uint32_t hot = 1;
     (void)state;
-    assert_true(shmt_copies_choose(&wish, why, sizeof why));
+    assert_true(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_string_equal(why, "a copy per worker, merged by lines: the parameters (185 KiB) fit in the second-level cache");
+    assert_int_equal(hot, 0);
     wish.cache_bytes = 0; /* unknown: as if it were a MiB */
-    assert_true(shmt_copies_choose(&wish, why, sizeof why));
+    assert_true(shmt_copies_choose(&wish, &hot, why, sizeof why));
     wish.floats = MIB / 16; /* twice four bytes of each are just half of the cache */
-    assert_true(shmt_copies_choose(&wish, why, sizeof why));
+    assert_true(shmt_copies_choose(&wish, &hot, why, sizeof why));
     wish.floats++;
-    assert_false(shmt_copies_choose(&wish, why, sizeof why));
+    assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_non_null(strstr(why, "one copy: the parameters (256 KiB), twice, are more than half of the second-level cache"));
+    assert_non_null(strstr(why, "and not ordered by frequency"));
     wish.floats = UINT64_MAX / 2; /* beyond arithmetic */
-    assert_false(shmt_copies_choose(&wish, why, sizeof why));
+    assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
 }
 
 static void state_takes_room_too(void **state) {
     struct shmt_copies_wish wish = ordinary();
-    char why[160];
+    char why[192];
+    uint32_t hot = 1;
     (void)state;
     wish.planes = 1;
-    assert_false(shmt_copies_choose(&wish, why, sizeof why));
+    assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_non_null(strstr(why, "with their state (369 KiB)"));
     wish.cache_bytes = 2 * MIB;
-    assert_true(shmt_copies_choose(&wish, why, sizeof why));
+    assert_true(shmt_copies_choose(&wish, &hot, why, sizeof why));
+}
+
+/* As many as fit, in whole pages, with one at least to share beside the last row's. */
+static void of_larger_tables_that_are_ordered_the_first_rows_do(void **state) {
+    static const struct {
+        uint64_t floats, cache_bytes, unit;
+        uint32_t planes, hot;
+    } CASES[] = {{1 << 26, MIB, 1024, 0, 65536},
+                 {1 << 26, 0, 1024, 0, 65536},
+                 {1 << 26, MIB, 1024, 1, 32768},
+                 {1 << 26, MIB, 1024, 4, 12288}, /* of 13,107 */
+                 {1 << 26, 512 << 20, 1024, 0, 33554432},
+                 {65537, MIB, 1024, 0, 64512}, /* the last row is alone on its page */
+                 {65536 + 1025, MIB, 1024, 0, 65536},
+                 {1 << 26, MIB, 1 << 19, 0, 0}, /* pages that are larger than what fits */
+                 {1 << 26, MIB, 0, 0, 0},
+                 {1500, 8192, 1024, 0, 0}, /* two pages, one of which is the last row's */
+                 {3000, 16384, 1024, 0, 1024}};
+    char why[192];
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmt_copies_wish wish = ordinary();
+        uint32_t hot = 1;
+        wish.by_frequency = true;
+        wish.floats = CASES[i].floats;
+        wish.cache_bytes = CASES[i].cache_bytes;
+        wish.unit = CASES[i].unit;
+        wish.planes = CASES[i].planes;
+        assert_int_equal(shmt_copies_choose(&wish, &hot, why, sizeof why), CASES[i].hot > 0);
+        if (hot != CASES[i].hot) fail_msg("case %zu: %u rows: %s", i, hot, why);
+        assert_int_equal(strstr(why, "the rest shared") != NULL, hot > 0);
+        assert_null(strstr(why, "not ordered"));
+        if (i == 0)
+            assert_string_equal(why,
+                                "a copy of the 65,536 most frequent rows per worker, the rest shared: that is what half of "
+                                "the second-level cache (1.0 MiB) holds");
+        if (i == 4) assert_non_null(strstr(why, "the 33,554,432 most"));
+    }
 }
 
 static void guests_one_worker_and_other_models_have_one_copy(void **state) {
     struct shmt_copies_wish wish = ordinary();
-    char why[160];
+    char why[192];
+    uint32_t hot = 1;
     (void)state;
     wish.has_guests = true;
-    assert_false(shmt_copies_choose(&wish, why, sizeof why));
+    assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_string_equal(why, "one copy: workers may come and go by name");
     wish = ordinary();
     wish.n_workers = 1;
-    assert_false(shmt_copies_choose(&wish, why, sizeof why));
+    assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_string_equal(why, "");
     wish = ordinary();
     wish.is_linear = false;
-    assert_false(shmt_copies_choose(&wish, why, sizeof why));
+    assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_string_equal(why, "");
 }
 
@@ -99,6 +142,27 @@ static void curvature_is_the_mean_of_weighted_squares_times_the_models(void **st
     assert_null(rows.curvature);
 }
 
+/* Of those that replicas hold: the first 1,024 of 5,000 and the last one's page. */
+static void curvature_is_of_the_rows_that_replicas_hold(void **state) {
+    enum { HOT = 1024, COLD = 2000, TAIL = 4096, BIAS = 4999, HELD = HOT + BIAS + 1 - TAIL };
+    static const uint32_t IDS[] = {3, COLD, HOT - 1, HOT, TAIL};
+    const struct shmtrain_data data = {
+        .n_examples = 3, .n_nonzeros = 5, .n_features = BIAS, .start = START, .id = IDS, .value = VALUE, .label = LABEL};
+    struct shmt_spec spec = {.n_examples = 3, .n_tables = 1, .curvatures = true, .l2_rows = {BIAS}, .hot_floats = HOT};
+    const struct shmt_rows_of of = {.model = &SHMT_MODEL_LINEAR, .data = &data, .spec = &spec};
+    struct shmt_rows rows = {0};
+    (void)state;
+    spec.table[0] = (struct shmt_table_spec){.name = "weight", .rows = BIAS + 1, .width = 1};
+    assert_int_equal(shmt_rows_curve(&rows, &of, NULL), 0);
+    assert_int_equal(rows.n_curvatures, HELD);
+    for (uint32_t held = 0; held < HELD; held++) {
+        const float squares = held == 3 ? 1 : held == HOT - 1 ? 9 : held == HOT ? 25 : held == HELD - 1 ? 3 : 0;
+        assert_true(fabsf(rows.curvature[held] - squares / 3) < 1e-5f);
+    }
+    assert_int_equal(shmt_rows_work_bytes(&spec), HELD * sizeof(float));
+    shmt_rows_free(&rows);
+}
+
 /* ---- through the options ---- */
 
 static struct shmtrain_store *trained(const char *data, const char *const *option) {
@@ -136,13 +200,39 @@ static void async_chooses_copies_and_whoever_names_an_axis_gets_what_it_says(voi
     }
 }
 
+/* A table of two million rows, which half of no second-level cache holds twice. */
+static void of_large_tables_async_copies_the_hot_rows_where_there_is_an_order(void **state) {
+    static const struct {
+        const char *option[5], *replicas, *reason;
+        bool hot;
+    } CASES[] = {{{NULL}, "worker", "most frequent rows per worker, the rest shared", true},
+                 {{"optimizer", "adagrad", NULL}, "worker", "the rest shared", true},
+                 {{"columns", "given", NULL}, "one", "not ordered by frequency", false},
+                 {{"hugepages", "2M", NULL}, "one", "one copy: ", false},
+                 {{"replicas", "one", NULL}, "one", "", false},
+                 {{"replicas", "worker", "merge", "damped", NULL}, "worker", "", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmtrain_store *store = trained("builtin:sparse:examples=60000,features=2000000,nonzeros=50", CASES[i].option);
+        const struct shmtrain_report *r = shmtrain_store_report(store);
+        if (strcmp(r->replicas, CASES[i].replicas) != 0 || !strstr(r->copies_reason, CASES[i].reason) ||
+            (r->hot_rows > 0) != CASES[i].hot)
+            fail_msg("case %zu: replicas %s, %u rows: %s", i, r->replicas, r->hot_rows, r->copies_reason);
+        assert_true(!CASES[i].reason[0] == !r->copies_reason[0]);
+        shmtrain_store_destroy(store);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_that_fit_in_the_cache_get_a_copy_per_worker),
         cmocka_unit_test(state_takes_room_too),
+        cmocka_unit_test(of_larger_tables_that_are_ordered_the_first_rows_do),
         cmocka_unit_test(guests_one_worker_and_other_models_have_one_copy),
         cmocka_unit_test(curvature_is_the_mean_of_weighted_squares_times_the_models),
+        cmocka_unit_test(curvature_is_of_the_rows_that_replicas_hold),
         cmocka_unit_test(async_chooses_copies_and_whoever_names_an_axis_gets_what_it_says),
+        cmocka_unit_test(of_large_tables_async_copies_the_hot_rows_where_there_is_an_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,8 @@ static void spoil_named_word(struct shmt_manifest *m, uint64_t *n) {
                                &m->group,          &m->n_classes,
                                &m->table[0].width, &m->train.shared,
                                &m->valid.shared,   &m->train.n_features,
-                               &m->train.n_labels, &m->cpu};
+                               &m->train.n_labels, &m->cpu,
+                               &m->hot_floats};
     uint64_t *const longs[] = {&m->n_examples,       &m->max_steps,        &m->staleness,       &m->board_bytes,
                                &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,         &m->train.n_examples,
                                &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off, &m->train.id_off,
@@ -224,6 +225,10 @@ static void what_is_wrong_is_said(void **state) {
     m.epochs++;
     put_manifest(fd[STORE], &m, true);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "what it says of itself needs");
+    m = manifest;
+    m.hot_floats = 1024; /* of copies that there are not */
+    put_manifest(fd[STORE], &m, true);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "only where they are merged damped");
     m = manifest;
     m.valid.n_features = m.train.n_features + 1000; /* whose ids the parameters have not */
     put_manifest(fd[STORE], &m, true);

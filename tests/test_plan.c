@@ -169,9 +169,9 @@ static void what_nodes_give_adds_up_to_what_is_needed(void **state) {
         assert_true(sum <= plan->total_bytes && sum + 64 > plan->total_bytes);
         assert_int_equal(plan->total_bytes, plan->parameter_bytes + plan->state_bytes + plan->gradient_bytes +
                                                 plan->other_bytes + plan->data_bytes);
-        assert_true(plan->state_bytes >= plan->parameter_bytes);
+        assert_int_equal(plan->state_bytes >= plan->parameter_bytes, i / 3 != 0); /* beside these: curvatures, of async */
         assert_int_equal(plan->gradient_bytes > 0, i / 3 == 1);
-        assert_int_equal(plan->parameter_bytes > 1000000, i / 3 >= 2); /* of 100,001 parameters: copies */
+        assert_int_equal(plan->parameter_bytes > 1000000, i / 3 != 1); /* of 100,001 parameters: copies */
         assert_int_equal(plan->available_bytes, 16 * GIB);
         assert_string_equal(plan->limit, "memory of the machine");
         shmtrain_store_destroy(store);
@@ -182,7 +182,8 @@ static void what_nodes_give_adds_up_to_what_is_needed(void **state) {
 
 static void shards_take_the_nodes_in_turn(void **state) {
     (void)state;
-    struct shmtrain_store *store = store_with(OPTIONS("workers", "8", "numa", "bind", "shards", "6", "optimizer", "adagrad"));
+    struct shmtrain_store *store =
+        store_with(OPTIONS("workers", "8", "numa", "bind", "shards", "6", "optimizer", "adagrad", "replicas", "one"));
     const struct shmtrain_plan *plan = plan_on(store, BIG, SPARSE);
     uint64_t rows = 0, bytes = 0;
     assert_int_equal(plan->n_shards, 6);

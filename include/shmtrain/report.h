@@ -73,6 +73,7 @@ struct shmtrain_report {
                                             copy; "drop",
                                             "fold", or "" without a quorum */
     uint32_t n_replicas;                 /* copies that are trained on */
+    uint32_t hot_rows;        /* of a part of the rows: so many, the most frequent ones; all others are shared. 0: of all */
     uint32_t merge_all_every; /* clocks between two merges of all of the parameters; "damped" merges hot lines more often */
     const char *slow;         /* which workers are slowed down on purpose, as option `slow` has it; "": none */
     uint32_t workers, threads, n_epochs, stopped; /* stopped: 1 when shmtrain_store_stop, or a limit of steps, ended it early */

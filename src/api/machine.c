@@ -124,6 +124,12 @@ enum shmt_pages shmt_machine_pages(struct shmt_machine *machine, uint64_t bytes,
     return pages;
 }
 
+/* What replicas hold of the parameters is mapped in ordinary pages, which reserved huge ones are not made of. */
+static enum shmt_pages store_pages(struct shmt_machine *machine, const struct shmt_spec *spec, uint64_t bytes) {
+    if (spec->hot_floats > 0) return shmt_pages_unreserved(machine->hugepages, machine->topo, bytes);
+    return shmt_machine_pages(machine, bytes, "store");
+}
+
 int shmt_machine_settle(struct shmt_machine *machine, const struct shmt_backend_ops *ops, struct shmt_spec *spec,
                         struct shmt_error *e) {
     struct shmt_need need = {0}, huge = {0};
@@ -135,12 +141,12 @@ int shmt_machine_settle(struct shmt_machine *machine, const struct shmt_backend_
     int rc = ops->plan(spec, &need, e);
     /* Each part of the segment begins at a whole page, so huge ones make it larger: that size has to fit. */
     spec->placement.page_bytes = (uint32_t)SHMT_HUGE_BYTES;
+    spec->placement.transparent = spec->hot_floats > 0;
     if (rc == 0) rc = ops->plan(spec, &huge, e);
     if (rc < 0) return rc;
     const int wasteful = huge.total_bytes - need.total_bytes > need.total_bytes / 4;
-    const enum shmt_pages pages = wasteful && strcmp(machine->hugepages, "2M") != 0
-                                      ? SHMT_PAGES_ORDINARY
-                                      : shmt_machine_pages(machine, huge.total_bytes, "store");
+    const enum shmt_pages pages =
+        wasteful && strcmp(machine->hugepages, "2M") != 0 ? SHMT_PAGES_ORDINARY : store_pages(machine, spec, huge.total_bytes);
     spec->placement.page_bytes = pages == SHMT_PAGES_ORDINARY ? shmt_pages_bytes(pages) : (uint32_t)SHMT_HUGE_BYTES;
     spec->placement.transparent = pages == SHMT_PAGES_TRANSPARENT;
     return 0;

@@ -10,8 +10,8 @@
 /* Other programs read it: a field more, less or elsewhere is another version. */
 _Static_assert(sizeof(struct shmt_manifest) == 10176 && offsetof(struct shmt_manifest, table) == 4648 &&
                    offsetof(struct shmt_manifest, train) == 9304,
-               "the layout of version 5");
-_Static_assert(sizeof(struct shmt_spec) == 5072,
+               "the layout of version 6");
+_Static_assert(sizeof(struct shmt_spec) == 5080,
                "its new words belong into the manifest, too: here, in manifest.h and manifest_check.c");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
 
@@ -64,6 +64,7 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .count_lost = spec->count_lost,
         .l2_shares = spec->l2_shares,
         .curvatures = spec->curvatures,
+        .hot_floats = spec->hot_floats,
         .row_places = spec->row_places,
         .spin_ns = spec->spin_ns,
         .spin_seats = spec->spin_seats,
@@ -151,6 +152,7 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
         .count_lost = m->count_lost != 0,
         .l2_shares = m->l2_shares != 0,
         .curvatures = m->curvatures != 0,
+        .hot_floats = m->hot_floats,
         .row_places = m->row_places != 0,
         .spin_ns = m->spin_ns,
         .spin_seats = m->spin_seats,

@@ -13,7 +13,7 @@
 #include "base/line.h"
 #include "ps/spec.h"
 
-#define SHMT_MANIFEST_VERSION 5
+#define SHMT_MANIFEST_VERSION 6
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
 
 /* What `state` says. */
@@ -52,7 +52,7 @@ struct shmt_manifest {
     uint64_t n_examples, max_steps, steps_before, staleness, seed;
     uint32_t quorum, late, replicas, merge_every, merge, unmeasured, trace_events, row_places;
     uint32_t write, batch, n_chunks, item, shuffle, count_lost, l2_shares, spin_ns, spin_seats, place_transparent;
-    uint32_t rule, rate_kind, curvatures, reserved3;
+    uint32_t rule, rate_kind, curvatures, hot_floats;
     float l1, l2, momentum, beta2, epsilon, beta;
     float rate_base, rate_power;
     double rate_every, rate_factor, rate_warmup, rate_epochs;

@@ -131,7 +131,8 @@ static int plan_shards(struct shmtrain_store *store, struct shmt_plan_kept *kept
     const struct shmt_spec *spec = &store->spec;
     const struct shmt_placement *p = &spec->placement;
     /* Words beside each parameter that lie where it lies. */
-    const uint64_t words = 1 + shmt_flat_planes(spec) + spec->l2_shares + spec->curvatures + spec->count_lost;
+    const uint64_t words =
+        1 + shmt_flat_planes(spec) + spec->l2_shares + spec->count_lost + (spec->hot_floats == 0 && spec->curvatures);
     struct shmt_flat flat;
     shmt_flat_plan(spec, &flat);
     struct shmt_shard *shard = calloc(shmt_shards_most(spec), sizeof *shard);
@@ -173,7 +174,7 @@ static int plan_parts(struct shmtrain_store *store, struct shmt_plan_kept *kept,
     return kept->part ? 0 : no_memory(store);
 }
 
-/* Copies of the parameters: what is needed of these beyond the tables. */
+/* Copies of the parameters, or of the hot ones: what is needed of these beyond the tables. */
 static void plan_replicas(struct shmt_plan_kept *kept, const struct shmt_spec *spec, const struct shmt_need *bytes) {
     const uint32_t n = shmt_replicas_count(spec);
     uint64_t copies = bytes->parameter_bytes + bytes->state_bytes;

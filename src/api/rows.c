@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "ps/replicas.h"
 
 #define SAMPLED  (UINT64_C(1) << 21) /* elements: some milliseconds */
 #define LOGISTIC 0.25                /* curvature of models that do not name theirs, as for the automatic rate */
@@ -15,9 +16,17 @@ void shmt_rows_free(struct shmt_rows *rows) {
     *rows = (struct shmt_rows){0};
 }
 
+/* Of which rows it is known: those that replicas hold. Rows are floats: table 0 is the only one, or all are held. */
+static struct shmt_cover rows_with_curvature(const struct shmt_spec *spec) {
+    const struct shmt_flat flat = {.n = spec->table[0].rows};
+    struct shmt_cover cover;
+    shmt_replicas_cover(spec, &flat, &cover);
+    return cover;
+}
+
 uint64_t shmt_rows_work_bytes(const struct shmt_spec *spec) {
-    const uint64_t arrays = (spec->l2_shares ? 2 : 0) + (spec->curvatures ? 1 : 0); /* shares with their counts */
-    return arrays * spec->table[0].rows * sizeof(float);
+    const uint64_t shares = spec->l2_shares ? 2 * spec->table[0].rows : 0; /* with their counts */
+    return (shares + (spec->curvatures ? rows_with_curvature(spec).n : 0)) * sizeof(float);
 }
 
 static uint64_t example_at(const struct shmt_rows_of *of, uint64_t k) { return of->example ? of->example[k] : k; }
@@ -55,29 +64,34 @@ static uint64_t stride_of(const struct shmt_rows_of *of) {
     return shmt_max_u64(1, (uint64_t)((double)of->data->n_nonzeros * share / (double)SAMPLED));
 }
 
-static void add_example(const struct shmtrain_data *data, uint64_t i, float weight, uint64_t n_rows, float *out) {
+static void add_example(const struct shmtrain_data *data, uint64_t i, float weight, const struct shmt_cover *cover,
+                        float *out) {
     for (uint64_t j = data->start[i]; j < data->start[i + 1]; j++) {
         const float x = data->value ? data->value[j] : 1;
-        if (data->id[j] < n_rows) out[data->id[j]] += weight * x * x;
+        const uint64_t held = shmt_cover_of(cover, data->id[j]);
+        if (held != UINT64_MAX) out[held] += weight * x * x;
     }
 }
 
 int shmt_rows_curve(struct shmt_rows *rows, const struct shmt_rows_of *of, struct shmt_error *e) {
     const struct shmtrain_data *data = of->data;
-    const uint64_t n_rows = of->spec->table[0].rows, bias = of->spec->l2_rows[0], stride = stride_of(of);
+    const struct shmt_cover cover = rows_with_curvature(of->spec);
+    const uint64_t bias = shmt_cover_of(&cover, of->spec->l2_rows[0]), stride = stride_of(of);
     const double most = of->model->curvature > 0 ? (double)of->model->curvature : LOGISTIC;
     double weights = 0, n = 0;
     if (!of->spec->curvatures) return 0;
-    float *const h = rows->curvature = calloc(n_rows, sizeof *h);
-    if (!h) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the curvatures of %llu features", (unsigned long long)n_rows);
+    float *const h = rows->curvature = calloc(cover.n, sizeof *h);
+    if (!h)
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the curvatures of %llu features", (unsigned long long)cover.n);
     for (uint64_t k = 0; k < of->spec->n_examples; k += stride) {
         const uint64_t i = example_at(of, k);
         const float weight = data->weight ? data->weight[i] : 1;
-        add_example(data, i, weight, n_rows, h);
+        add_example(data, i, weight, &cover, h);
         weights += (double)weight;
         n++;
     }
-    for (uint64_t row = 0; row < n_rows; row++) h[row] = (float)((double)h[row] * most / n);
-    if (bias < n_rows) h[bias] = (float)(weights * most / n); /* a column of ones */
+    rows->n_curvatures = cover.n;
+    for (uint64_t held = 0; held < cover.n; held++) h[held] = (float)((double)h[held] * most / n);
+    if (bias != UINT64_MAX) h[bias] = (float)(weights * most / n); /* a column of ones */
     return 0;
 }

@@ -8,10 +8,12 @@
 
 #include "ps/spec.h"
 
-/* (rows) each; NULL: not asked for. */
+/* NULL: not asked for. */
 struct shmt_rows {
-    uint32_t *place; /* by feature (places.h); all else is by place */
-    float *l2_share, *curvature;
+    uint32_t *place;  /* (rows) by feature (places.h); all else is by place */
+    float *l2_share;  /* (rows) */
+    float *curvature; /* (n_curvatures) of those rows that replicas hold (ps/replicas.h) */
+    uint64_t n_curvatures;
 };
 void shmt_rows_free(struct shmt_rows *rows); /* what it points to; {0} is fine */
 

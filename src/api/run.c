@@ -60,7 +60,7 @@ static void fill_rows(const struct shmtrain_store *store, struct shmt_store *mad
     if (rows->l2_share && store->spec.l2_shares)
         memcpy(store->ops->l2_share(made, 0), rows->l2_share, n * sizeof *rows->l2_share);
     if (rows->curvature && store->spec.curvatures)
-        memcpy(store->ops->curvature(made), rows->curvature, n * sizeof *rows->curvature);
+        memcpy(store->ops->curvature(made), rows->curvature, rows->n_curvatures * sizeof *rows->curvature);
 }
 
 static int make_backend(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows) {

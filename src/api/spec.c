@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/copies.h"
 #include "api/manifest.h"
@@ -98,9 +99,17 @@ static bool is_linear(const struct shmtrain_store *store, const struct shmtrain_
     return model && model->columns_alike && !model->dense && store->n_tables == 1 && store->table[0].table.width == 1;
 }
 
-/* A mode that leaves it open (`async`), and nobody says more: one copy of the parameters, or one per worker. */
+/* Floats of a page of which hot rows may be made; 0: pages are too large for that, here or as the options have it. */
+static uint64_t hot_unit(const struct shmt_config *c) {
+    const struct shmt_spec ordinary = {0};
+    if (sysconf(_SC_PAGESIZE) != 4096 || strcmp(c->hugepages, "2M") == 0) return 0;
+    return shmt_spec_hot_unit(&ordinary);
+}
+
+/* A mode that leaves it open (`async`), and nobody says more: one copy of the parameters, or one per worker, of all or of the
+ * hot ones. */
 static int choose_copies(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
-                         struct shmt_policy *p) {
+                         struct shmt_policy *p, uint32_t *hot_out) {
     const struct shmt_config *c = &store->config;
     struct shmt_rule rule = {0};
     enum shmt_rule_kind kind;
@@ -111,13 +120,15 @@ static int choose_copies(struct shmtrain_store *store, const struct shmtrain_mod
     if (rc < 0) return rc;
     rule.kind = kind;
     const struct shmt_copies_wish wish = {.is_linear = is_linear(store, model),
+                                          .by_frequency = store->rows_by_frequency,
                                           .has_guests = c->name[0] != '\0',
                                           .n_workers = crew->n_workers,
                                           .planes = shmt_rule_planes(&rule, true),
                                           .floats = store->n_tables ? shmt_table_floats(&store->table[0].table) : 0,
-                                          .cache_bytes = shmt_topo_cache_bytes(crew->topo, 2)};
+                                          .cache_bytes = shmt_topo_cache_bytes(crew->topo, 2),
+                                          .unit = hot_unit(c)};
     if (!(store->ops->caps & SHMT_CAP_MANY)) return 0;
-    if (!shmt_copies_choose(&wish, store->copies_reason, sizeof store->copies_reason)) return 0;
+    if (!shmt_copies_choose(&wish, hot_out, store->copies_reason, sizeof store->copies_reason)) return 0;
     p->replicas = SHMT_REPLICAS_WORKER;
     p->merge = SHMT_MERGE_DAMPED;
     p->merge_every = 1;
@@ -125,11 +136,11 @@ static int choose_copies(struct shmtrain_store *store, const struct shmtrain_mod
 }
 
 static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
-                            struct shmt_policy *out) {
+                            struct shmt_policy *out, uint32_t *hot_out) {
     store->mode_taken = mode_of_config(store, model);
     int rc = shmt_mode_parse(store->mode_taken, out, &store->error);
     if (rc == 0) rc = axes_of_config(store, out);
-    if (rc == 0) rc = choose_copies(store, model, crew, out);
+    if (rc == 0) rc = choose_copies(store, model, crew, out, hot_out);
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
     if (rc == 0) rc = shmt_policy_settle(out, crew->n_workers, &store->error);
     if (rc == 0) settle_one_node(store, crew->machine.placement.n_nodes, out);
@@ -256,9 +267,10 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
     const struct shmt_config *c = &store->config;
     struct shmt_policy policy;
     enum shmt_cpu cpu = SHMT_CPU_PORTABLE;
+    uint32_t hot = 0;
     int rc = slow_of_config(store, crew->n_workers);
     if (rc == 0) rc = shmt_cpu_parse("--cpu", c->cpu, &cpu, &store->error); /* checked when it was set */
-    if (rc == 0) rc = policy_of_config(store, model, crew, &policy);
+    if (rc == 0) rc = policy_of_config(store, model, crew, &policy, &hot);
     if (rc != 0) return rc;
     *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
                               .n_guests = crew->n_guests,
@@ -269,6 +281,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .batch = batch_of_config(c, &policy, crew->n_seats),
                               .n_chunks = chunks_of_config(c),
                               .policy = policy,
+                              .hot_floats = hot,
                               .cpu = cpu,
                               .item = item_of_config(c, &policy, model, n_examples, crew),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},

@@ -86,6 +86,7 @@ struct shmtrain_store {
     const char *mode_taken;  /* the mode that it began with, as the options or we named it */
     bool quorum_of_all;      /* a quorum was asked for, and is of all workers: none */
     const char *mode_reason; /* why it was chosen; "": somebody named it */
+    bool rows_by_frequency;  /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
     char copies_reason[192]; /* how many copies of the parameters were chosen, and why; "": there was no choice */
     char blas[64];           /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;

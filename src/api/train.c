@@ -274,13 +274,24 @@ static void ask_for_columns(struct session *s) {
     spec->l2_shares = shmt_rule_regularises(&spec->rule) && spec->rule.kind != SHMT_RULE_FTRL &&
                       shmt_policy_is_live(&spec->policy) && by_columns;
     spec->curvatures = shmt_policy_is_damped(&spec->policy) && by_columns;
-    spec->row_places = strcmp(s->store->config.columns, "auto") == 0 && shmt_places_pay(s->model, &s->train.data, spec);
+    spec->row_places = s->store->rows_by_frequency;
+}
+
+/* Whether rows will stand by frequency, before there is a spec: how many copies of them there are depends on it. */
+static bool orders_rows(const struct session *s) {
+    const struct shmtrain_store *store = s->store;
+    struct shmt_spec spec = {.epochs = (uint32_t)store->config.epochs};
+    if (strcmp(store->config.columns, "auto") != 0 || store->n_tables == 0) return false;
+    spec.table[0] = store->table[0].table;
+    spec.l2_rows[0] = store->table[0].l2_rows;
+    return shmt_places_pay(s->model, &s->train.data, &spec);
 }
 
 static int make_spec(struct session *s) {
     struct shmtrain_store *store = s->store;
     const uint64_t n_valid = s->has_valid ? s->valid.totals.n_examples : s->split.n_valid;
     const uint64_t n_train = s->share > 0 ? s->split.n_train : s->train.totals.n_examples;
+    store->rows_by_frequency = orders_rows(s);
     int rc = shmt_spec_of_config(store, &s->crew, s->model, n_train, &store->spec);
     if (rc < 0) return rc;
     shmt_board_plan(store->spec.epochs, n_valid, shmtrain_model_outputs(s->model, &store->job.settings), &store->job.board);

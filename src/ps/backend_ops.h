@@ -167,7 +167,8 @@ struct shmt_backend_ops {
     float *(*l2_share)(struct shmt_store *store, int t); /* (rows), to be filled before workers enter; NULL: not asked for */
     uint32_t *(*row_place)(struct shmt_store *store);    /* (rows of table 0) the row of each feature, for whoever looks from
                                                             outside; to be filled before workers enter; NULL: not asked for */
-    float *(*curvature)(struct shmt_store *store);       /* (rows of table 0) of the mean loss along each, likewise */
+    float *(*curvature)(struct shmt_store *store);       /* of the mean loss along each row of table 0 that
+                                                           replicas hold (struct shmt_cover), likewise */
     float *(*state)(struct shmt_store *store, int t,
                     uint32_t plane);                              /* (rows * width) of the rule's state; NULL: there is none.
                                                                          While nobody trains */

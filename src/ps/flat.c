@@ -7,10 +7,12 @@
 #include "store/merge.h"
 #include "store/path.h"
 
-/* Tables begin on lines; where shards are bound to nodes, on pages, which are what can be bound. */
+/* Tables begin on lines; where shards are bound to nodes, or parts of the parameters are mapped from here or there, on pages,
+ * which are what can be bound, or mapped. */
 static uint64_t alignment(const struct shmt_spec *spec) {
     const struct shmt_placement *p = &spec->placement;
-    if (p->policy != SHMT_PLACE_BIND || p->n_nodes < 2) return SHMT_LINE / sizeof(float);
+    const bool is_bound = p->policy == SHMT_PLACE_BIND && p->n_nodes >= 2;
+    if (!is_bound && spec->hot_floats == 0) return SHMT_LINE / sizeof(float);
     return (p->page_bytes ? p->page_bytes : 4096) / sizeof(float);
 }
 
@@ -58,12 +60,13 @@ void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat,
 }
 
 void shmt_flat_follow(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, const float *state,
-                      uint64_t from, uint64_t to, const struct shmt_update *u) {
+                      uint64_t plane, uint64_t from, uint64_t to, const struct shmt_update *u) {
     for (uint32_t i = 0; i < 2 * spec->n_tables; i++) {
         const struct part part = part_of(spec, flat, i / 2, i % 2 == 0, from, to);
         if (part.from >= part.to) continue;
         const struct shmt_update update = update_of(&part, u);
-        shmt_merge_follow(spec->rule.kind, weight + part.from, state + part.from, flat->n, part.to - part.from, &update);
+        const uint64_t at = part.from - from;
+        shmt_merge_follow(spec->rule.kind, weight + at, state + at, plane, part.to - part.from, &update);
     }
 }
 

@@ -8,7 +8,7 @@
 /* In floats. */
 struct shmt_flat {
     uint64_t start[SHMT_MAX_TABLES];
-    uint64_t n; /* in all, a multiple of a line */
+    uint64_t n; /* in all, a multiple of a line; of a page, where replicas hold a part of it */
 };
 void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out);
 
@@ -23,9 +23,10 @@ static inline uint32_t shmt_flat_planes(const struct shmt_spec *spec) {
 void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, const float *grad,
                      uint64_t from, uint64_t to, const struct shmt_update *u);
 
-/* After state was merged (store/merge.h): the weights from .. to - 1 that follow from it, for rules where they do. */
+/* After state was merged (store/merge.h): the weights from .. to - 1 that follow from it, for rules where they do. weight and
+ * state (planes `plane` floats apart) begin at float `from`. */
 void shmt_flat_follow(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, const float *state,
-                      uint64_t from, uint64_t to, const struct shmt_update *u);
+                      uint64_t plane, uint64_t from, uint64_t to, const struct shmt_update *u);
 
 /* After rows row .. row + n - 1 of table t were set from outside: gives them state that fits. While nobody trains. */
 void shmt_flat_begin(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, int t,

@@ -71,3 +71,12 @@ uint32_t shmt_replicas_node(const struct shmt_spec *spec, uint32_t replica) {
         if (has_seats(spec, node) && nodes_below(spec, node) == replica) return node;
     return 0;
 }
+
+void shmt_replicas_cover(const struct shmt_spec *spec, const struct shmt_flat *flat, struct shmt_cover *out) {
+    const uint64_t unit = shmt_spec_hot_unit(spec), n = flat->n;
+    *out = (struct shmt_cover){n, n, n};
+    if (spec->hot_floats == 0) return;
+    out->hot = spec->hot_floats;
+    out->tail = (spec->table[0].rows - 1) / unit * unit; /* of the one table, which begins at 0 */
+    out->n = out->hot + shmt_min_u64(unit, n - out->tail);
+}

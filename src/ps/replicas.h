@@ -1,12 +1,12 @@
-/* Replicas: how many copies of the parameters a run has, and whose each is. Pure; called by backends, and every worker finds
- * the same. The master copy, which is what one reads, evaluates and saves, is none of them.
+/* Replicas: how many copies of the parameters a run has, whose each is, and what it holds. Pure; called by backends, and every
+ * worker finds the same. The master copy, which is what one reads, evaluates and saves, is none of them.
  *
  * replicas worker: one for each worker, guests included; the threads of a worker share theirs. replicas node: one for each NUMA
  * node that has seats, in the order of nodes. */
 #ifndef SHMT_PS_REPLICAS_H
 #define SHMT_PS_REPLICAS_H
 
-#include "ps/spec.h"
+#include "ps/flat.h"
 
 /* 0 with one copy for all. */
 uint32_t shmt_replicas_count(const struct shmt_spec *spec);
@@ -36,6 +36,26 @@ uint32_t shmt_replicas_merge_all_every(const struct shmt_spec *spec);
  * epoch. They take turns, so that the replica is merged about once while each of them completes merge_every clocks. */
 static inline bool shmt_replicas_turn(const struct shmt_policy *policy, uint64_t clocks, uint32_t index, uint32_t n) {
     return clocks > 0 && shmt_policy_merge_due(policy, clocks) && clocks / policy->merge_every % n == index;
+}
+
+/* What replicas hold of the flat array, numbered without gaps: its first `hot` floats, and `n - hot` from `tail` on. */
+struct shmt_cover {
+    uint64_t hot, tail, n;
+};
+void shmt_replicas_cover(const struct shmt_spec *spec, const struct shmt_flat *flat, struct shmt_cover *out);
+
+/* The place in the flat array of a replica's float `at`, and how many from there on, below `to`, lie side by side. */
+static inline uint64_t shmt_cover_place(const struct shmt_cover *cover, uint64_t at) {
+    return at < cover->hot ? at : at - cover->hot + cover->tail;
+}
+static inline uint64_t shmt_cover_run(const struct shmt_cover *cover, uint64_t at, uint64_t to) {
+    return (at < cover->hot ? shmt_min_u64(to, cover->hot) : to) - at;
+}
+
+/* The number in a replica of the float at `place`; UINT64_MAX: it holds none. */
+static inline uint64_t shmt_cover_of(const struct shmt_cover *cover, uint64_t place) {
+    if (place < cover->hot) return place;
+    return place >= cover->tail && place - cover->tail < cover->n - cover->hot ? place - cover->tail + cover->hot : UINT64_MAX;
 }
 
 #endif

@@ -47,11 +47,31 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     return 0;
 }
 
+/* Rows that replicas do not hold are shared by those who hold different ones, so row locks would have to be, too. */
+static int check_hot(const struct shmt_spec *spec, struct shmt_error *e) {
+    const uint64_t unit = shmt_spec_hot_unit(spec);
+    if (spec->hot_floats == 0) return 0;
+    if (!shmt_policy_is_damped(&spec->policy) || spec->policy.write == SHMT_WRITE_LOCKED)
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "replicas hold a part of the parameters only where they are merged damped and writes are racy or atomic");
+    if (spec->n_tables != 1 || spec->table[0].width != 1)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "replicas hold a part of the parameters only where these are one table of width 1");
+    if (spec->hot_floats % unit != 0 || spec->hot_floats >= (spec->table[0].rows - 1) / unit * unit)
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "replicas cannot hold %u of %llu parameters: it must be a multiple of %llu, and leave as many to share",
+            spec->hot_floats, (unsigned long long)spec->table[0].rows, (unsigned long long)unit);
+    return 0;
+}
+
 int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
     int rc = shmt_policy_check(&spec->policy, spec->n_workers, e);
     if (rc == 0) rc = check_work(spec, e);
     if (rc == 0) rc = shmt_rule_check(&spec->rule, spec->policy.write, e);
     if (rc == 0) rc = shmt_merge_check(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = check_tables(spec, e);
+    if (rc == 0) rc = check_hot(spec, e);
     return rc;
 }

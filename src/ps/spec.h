@@ -59,6 +59,8 @@ struct shmt_spec {
     bool curvatures;       /* room for the curvature of the mean loss along each row of table 0 (merge damped) */
     bool row_places;       /* the rows of table 0 are in another order than its features; room for the place of each */
     uint32_t trace_events; /* of each seat, kept for a trace; 0: none */
+    uint32_t hot_floats;   /* replicas: they hold the first so many floats of the table, in units (shmt_spec_hot_unit), and the
+                              unit with its last one; all others have one copy, the master's. 0: replicas hold everything */
     uint32_t n_tables;
     struct shmt_table_spec table[SHMT_MAX_TABLES];
     uint64_t l2_rows[SHMT_MAX_TABLES]; /* rows below this are regularised: all, or all but a bias row at the end */
@@ -126,6 +128,12 @@ static inline void shmt_spec_update_of(const struct shmt_spec *spec, uint32_t ep
 static inline bool shmt_spec_has_step(const struct shmt_spec *spec, uint32_t epoch, uint64_t step) {
     const uint64_t steps = shmt_spec_steps(spec);
     return step < steps && epoch * steps + step < spec->max_steps;
+}
+
+/* Floats that replicas hold of, or do not, are whole units: a page of the store, which is mapped as one or the other. */
+static inline uint64_t shmt_spec_hot_unit(const struct shmt_spec *spec) {
+    const struct shmt_placement *p = &spec->placement;
+    return (p->page_bytes && !p->transparent ? p->page_bytes : 4096) / sizeof(float);
 }
 
 /* Checks everything that a caller could have got wrong; one sentence. */

@@ -54,7 +54,11 @@ static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report 
 
 static void say_updates(char *out, size_t bytes, const struct shmtrain_report *r) {
     const int is_dense = r->blas && r->blas[0] != '\0', is_first = !has_replicas(r);
-    if (!is_first)
+    char rows[16];
+    if (!is_first && r->hot_rows > 0)
+        shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of %s rows, the rest shared", r->n_replicas,
+                      r->n_replicas == 1 ? "y" : "ies", shmt_grouped_number(r->hot_rows, rows));
+    else if (!is_first)
         shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of the parameters", r->n_replicas, r->n_replicas == 1 ? "y" : "ies");
     if (r->model[0] == '\0')
         shmt_add_item(out, bytes, is_first, "updates at once");

@@ -51,6 +51,7 @@ static void add_policy(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "late", word_or_null(r->late));
     json_object_set_new(o, "replicas", json_string(r->replicas));
     json_object_set_new(o, "n_replicas", shmt_json_whole(r->n_replicas));
+    json_object_set_new(o, "hot_rows", shmt_json_whole(r->hot_rows));
     json_object_set_new(o, "merge", word_or_null(r->merge));
     json_object_set_new(o, "merge_every", shmt_json_whole(r->merge_every));
     json_object_set_new(o, "merge_all_every", shmt_json_whole(r->merge_all_every));

@@ -52,7 +52,12 @@ enum shmt_pages shmt_pages_choose(const char *option, const struct shmt_topo *to
                  "node %" PRIu32 " has %" PRIu64 " free huge pages of 2 MiB and the %s would take %" PRIu64
                  " there: it does without",
                  lacks.node, lacks.huge_free, what, pages);
-    return bytes >= SHMT_HUGE_BYTES && shmt_topo_transparent(topo) ? SHMT_PAGES_TRANSPARENT : SHMT_PAGES_ORDINARY;
+    return shmt_pages_unreserved(option, topo, bytes);
+}
+
+enum shmt_pages shmt_pages_unreserved(const char *option, const struct shmt_topo *topo, uint64_t bytes) {
+    const int off = strcmp(option, "off") == 0;
+    return !off && bytes >= SHMT_HUGE_BYTES && shmt_topo_transparent(topo) ? SHMT_PAGES_TRANSPARENT : SHMT_PAGES_ORDINARY;
 }
 
 const char *shmt_pages_name(enum shmt_pages pages) {

@@ -16,6 +16,9 @@ enum shmt_pages { SHMT_PAGES_ORDINARY, SHMT_PAGES_TRANSPARENT, SHMT_PAGES_2M };
 enum shmt_pages shmt_pages_choose(const char *option, const struct shmt_topo *topo, uint64_t bytes, const uint32_t *node,
                                   uint32_t n_nodes, const char *what, const struct shmt_log *log);
 
+/* Those of what cannot have reserved huge ones. */
+enum shmt_pages shmt_pages_unreserved(const char *option, const struct shmt_topo *topo, uint64_t bytes);
+
 const char *shmt_pages_name(enum shmt_pages pages); /* "off", "transparent", "2M" */
 
 /* The alignment of ranges, and what segments are asked for: SHMT_HUGE_BYTES for reserved ones, else 4096. */

@@ -18,17 +18,19 @@ void *shmt_segment_at(const struct shmt_segment *segment, uint64_t off, uint64_t
     return segment->base + SHMT_SEGMENT_HEADER_BYTES + off;
 }
 
+void shmt_segment_enter(unsigned char *first, uint64_t bytes, uint64_t page_bytes, int write) {
+    if (madvise(first, bytes, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0 || errno != EINVAL) return;
+    /* A kernel before 5.14. Reading is all that may be done to memory that others are writing; atomically, because they are. */
+    for (uint64_t page = 0; page < bytes; page += page_bytes) (void)load_relaxed((_Atomic unsigned char *)(first + page));
+}
+
 void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uint64_t bytes, int write) {
     const unsigned char *start = shmt_segment_at(segment, off, bytes);
     if (!start || bytes == 0) return;
     const uint64_t page_bytes = segment->page_bytes;
     const uint64_t first = (uint64_t)(start - segment->base) & ~(page_bytes - 1);
     const uint64_t end = (uint64_t)(start - segment->base) + bytes;
-    const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-    if (madvise(segment->base + first, end - first, advice) == 0 || errno != EINVAL) return;
-    /* A kernel before 5.14. Reading is all that may be done to memory that others are writing; atomically, because they are. */
-    for (uint64_t page = first; page < end; page += page_bytes)
-        (void)load_relaxed((_Atomic unsigned char *)(segment->base + page));
+    shmt_segment_enter(segment->base + first, end - first, page_bytes, write);
 }
 
 void shmt_segment_punch(const struct shmt_segment *segment, uint64_t off, uint64_t bytes) {

@@ -87,6 +87,23 @@ void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uin
  * placed any more: whoever touches them again takes the risk that create takes away. */
 void shmt_segment_punch(const struct shmt_segment *segment, uint64_t off, uint64_t bytes);
 
+/* A window: ranges of the contents, one behind the other in the order given, at addresses that follow one another. It is the
+ * same memory, on the same pages, which keep the node that they were placed on; what is written in the one place is there in
+ * the other. Only this process has it, as long as it wishes; the segment must stay. */
+struct shmt_window_part {
+    uint64_t off, bytes; /* whole pages of the segment; two parts may be of one range */
+};
+struct shmt_window {
+    unsigned char *base; /* NULL: none. Where pages may be huge, as aligned as these */
+    uint64_t bytes;
+};
+
+/* Maps n >= 1 parts and enters their pages into the page table, as those that somebody has filled. Errors: _MEMORY when there
+ * are no addresses left, _SYSTEM; then nothing is left behind. */
+int shmt_segment_open_window(const struct shmt_segment *segment, const struct shmt_window_part *part, uint32_t n,
+                             struct shmt_window *out, struct shmt_error *e);
+void shmt_segment_close_window(struct shmt_window *window);
+
 /* Plans offsets: aligned pieces one behind the other, with overflow checked. Start with {0}; `bytes` is what is needed in
  * all. */
 struct shmt_layout {

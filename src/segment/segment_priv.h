@@ -32,6 +32,9 @@ int shmt_segment_map(struct shmt_segment *segment, int protection, struct shmt_e
 /* Takes back whatever there is of a segment, half-made ones included. */
 void shmt_segment_undo(struct shmt_segment *segment);
 
+/* Enters `bytes` of mapped shared memory, from the beginning of a page, into the page table: see shmt_segment_populate. */
+void shmt_segment_enter(unsigned char *first, uint64_t bytes, uint64_t page_bytes, int write);
+
 /* ---- placing.c ---- */
 
 /* Whether the nodes have the reserved huge pages that a segment of `bytes` would take of them; 0: a line of the log says which

@@ -97,16 +97,20 @@ static uint64_t pages(struct shmt_layout *plan, uint64_t a, uint64_t b, uint64_t
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e) {
     struct shmt_layout plan = {0};
     shmt_flat_plan(spec, &out->flat);
+    shmt_replicas_cover(spec, &out->flat, &out->cover);
     const uint64_t floats = out->flat.n, table_bytes = product(&plan, floats, sizeof(float)), locks = n_locks(spec),
-                   merge_locks = n_merge_locks(spec, floats);
+                   merge_locks = n_merge_locks(spec, out->cover.n);
     const uint64_t page = spec->placement.page_bytes ? spec->placement.page_bytes : 4096;
+    const uint64_t held_page = spec->hot_floats > 0 ? shmt_spec_hot_unit(spec) * sizeof(float) : page; /* small parts */
     out->page_bytes = page;
     out->planes = shmt_flat_planes(spec);
     out->lock_mask = (uint32_t)(locks - 1);
     out->merge_mask = (uint32_t)(merge_locks - 1);
     out->n_replicas = shmt_replicas_count(spec);
     out->base = shmt_replicas_keep_base(&spec->policy);
-    out->replica_bytes = out->n_replicas ? pages(&plan, table_bytes, (UINT64_C(1) + out->planes) * (1 + out->base), page) : 0;
+    out->replica_bytes = out->n_replicas ? pages(&plan, product(&plan, out->cover.n, sizeof(float)),
+                                                 (UINT64_C(1) + out->planes) * (1 + out->base), held_page)
+                                         : 0;
     out->stack = stack_height(spec);
     out->n_slices = n_slices(spec, floats);
     out->touched = out->stack > 0 && floats >= MAP_FROM_FLOATS;
@@ -125,12 +129,12 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->weight_off = shmt_layout_add_at(&plan, floats, sizeof(float), page);
     out->state_off = shmt_layout_add_at(&plan, out->planes, table_bytes, page);
     out->l2_share_off = shmt_layout_add_at(&plan, spec->l2_shares ? floats : 0, sizeof(float), page);
-    out->curvature_off = shmt_layout_add_at(&plan, spec->curvatures ? floats : 0, sizeof(float), page);
+    out->curvature_off = shmt_layout_add_at(&plan, spec->curvatures ? out->cover.n : 0, sizeof(float), held_page);
     out->counted_off = shmt_layout_add_at(&plan, spec->count_lost ? floats : 0, sizeof(uint32_t), page);
     out->grad_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_grad_bytes, page);
     out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
     out->trace_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_trace_bytes, page);
-    out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, page);
+    out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, held_page);
     out->row_place_off = shmt_layout_add_at(&plan, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096);
     out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);
     out->bytes = plan.bytes;

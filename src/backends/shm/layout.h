@@ -4,7 +4,9 @@
  *     state planes | l2 shares | curvatures | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) |
  *     replicas | places of rows | board
  *
- * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the parameters. */
+ * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the
+ * parameters; or, where spec.hot_floats says so, of what replicas hold of them (struct shmt_cover), as the curvatures are,
+ * which are for merging. Then parameters and state planes are whole pages: see windows.c. */
 #ifndef SHMT_BACKENDS_SHM_LAYOUT_H
 #define SHMT_BACKENDS_SHM_LAYOUT_H
 
@@ -12,10 +14,10 @@
 #include <stddef.h>
 
 #include "ps/backend_ops.h"
-#include "ps/flat.h"
+#include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 6
+#define SHMT_SHM_LAYOUT_VERSION 7
 #define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
@@ -78,12 +80,13 @@ struct shmt_shm_piece {
 
 struct shmt_shm_layout {
     struct shmt_flat flat;
-    uint32_t stack;     /* aggregate: gradient buffers of each seat */
-    bool touched;       /* whether touched maps are kept */
-    uint64_t map_bytes; /* of one touched map */
-    uint32_t planes;    /* of the rule's state */
-    uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
-    uint32_t n_slices;  /* rounds; else 0 */
+    struct shmt_cover cover; /* what replicas hold of it; all, where there are none */
+    uint32_t stack;          /* aggregate: gradient buffers of each seat */
+    bool touched;            /* whether touched maps are kept */
+    uint64_t map_bytes;      /* of one touched map */
+    uint32_t planes;         /* of the rule's state */
+    uint32_t lock_mask;      /* row locks - 1; meaningless where write is not locked */
+    uint32_t n_slices;       /* rounds; else 0 */
     uint32_t n_replicas;
     bool base;           /* whether each replica has a base copy (store/merge.h) */
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */

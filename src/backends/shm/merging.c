@@ -22,11 +22,16 @@ float *shmt_shm_master(const struct shmt_store *store, uint32_t word) {
 }
 
 float *shmt_shm_replica(const struct shmt_store *store, uint32_t replica, uint32_t word) {
-    return store->replicas + replica * (store->layout.replica_bytes / sizeof(float)) + word * store->layout.flat.n;
+    return store->replicas + replica * (store->layout.replica_bytes / sizeof(float)) + word * store->layout.cover.n;
 }
 
 float *shmt_shm_base(const struct shmt_store *store, uint32_t replica, uint32_t word) {
     return store->layout.base ? shmt_shm_replica(store, replica, 1 + store->layout.planes + word) : NULL;
+}
+
+/* Of the float that replicas hold as number `at`. */
+static float *master_at(const struct shmt_store *store, uint32_t word, uint64_t at) {
+    return shmt_shm_master(store, word) + shmt_cover_place(&store->layout.cover, at);
 }
 
 static void copy(float *to, const float *from, uint64_t n) {
@@ -34,21 +39,36 @@ static void copy(float *to, const float *from, uint64_t n) {
 }
 
 void shmt_shm_replica_begin(const struct shmt_store *store, uint32_t replica, uint64_t from, uint64_t to) {
-    for (uint32_t word = 0; word <= store->layout.planes; word++) {
-        const float *const master = shmt_shm_master(store, word) + from;
-        float *const base = shmt_shm_base(store, replica, word);
-        copy(shmt_shm_replica(store, replica, word) + from, master, to - from);
-        copy(base ? base + from : NULL, master, to - from);
+    for (uint64_t at = from, n; at < to; at += n) {
+        n = shmt_cover_run(&store->layout.cover, at, to);
+        for (uint32_t word = 0; word <= store->layout.planes; word++) {
+            const float *const master = master_at(store, word, at);
+            float *const base = shmt_shm_base(store, replica, word);
+            copy(shmt_shm_replica(store, replica, word) + at, master, n);
+            copy(base ? base + at : NULL, master, n);
+        }
     }
 }
 
-/* ftrl: the weights from .. to - 1 of one copy, after its state was merged. */
-static void follow(const struct shmt_shm_seat *p, float *weight, uint64_t from, uint64_t to) {
+/* ftrl: n weights of one copy, after its state was merged; weight and state (planes `plane` floats apart) begin at what
+ * replicas hold as number `at`. */
+static void follow(const struct shmt_shm_seat *p, float *weight, const float *state, uint64_t plane, uint64_t at, uint64_t n) {
     const struct shmt_store *store = p->store;
-    const struct shmt_flat *flat = &store->layout.flat;
+    const uint64_t place = shmt_cover_place(&store->layout.cover, at);
     struct shmt_update u;
     shmt_spec_update(&store->spec, p->epoch, 0, &u); /* the rule's rate is constant */
-    shmt_flat_follow(&store->spec, flat, weight, weight == store->weight ? store->state : weight + flat->n, from, to, &u);
+    shmt_flat_follow(&store->spec, &store->layout.flat, weight, state, plane, place, place + n, &u);
+}
+
+static void master_follows(const struct shmt_shm_seat *p, uint64_t at, uint64_t n) {
+    const struct shmt_store *store = p->store;
+    follow(p, master_at(store, 0, at), master_at(store, 1, at), store->layout.flat.n, at, n);
+}
+
+static void mine_follows(const struct shmt_shm_seat *p, uint64_t at, uint64_t n) {
+    const struct shmt_store *store = p->store;
+    const uint32_t mine = p->merging->mine;
+    follow(p, shmt_shm_replica(store, mine, 0) + at, shmt_shm_replica(store, mine, 1) + at, store->layout.cover.n, at, n);
 }
 
 /* ---- together ---- */
@@ -58,7 +78,7 @@ static bool merge_word(struct shmt_shm_seat *p, uint32_t word, uint64_t at, uint
     const struct shmt_store *store = p->store;
     struct shmt_shm_merging *m = p->merging;
     const struct shmt_merging how = m->how[word];
-    float *const master = shmt_shm_master(store, word) + at;
+    float *const master = master_at(store, word, at);
     bool changed = false;
     for (uint32_t i = 0; i < m->n_present; i++) m->copy[i] = shmt_shm_replica(store, m->present[i], word) + at;
     if (last && how.kind == SHMT_MERGING_OWN) shmt_merge_collect(master, m->copy, m->n_present, n);
@@ -79,7 +99,7 @@ static void merge_all_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bo
     changed |= merge_word(p, 0, at, n, last);
     if (m->how[0].kind == SHMT_MERGING_FOLLOWS) {
         changed |= last; /* racy pushes may have left weights that do not fit */
-        if (changed) follow(p, store->weight, at, at + n);
+        if (changed) master_follows(p, at, n);
     }
     if (!changed || store->spec.policy.merge == SHMT_MERGE_ELASTIC) return;
     if (shmt_policy_merges_together(&store->spec.policy) && m->how[0].kind != SHMT_MERGING_FOLLOWS) return; /* all are equal */
@@ -90,9 +110,12 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
     _Atomic uint64_t *const before = p->seat.meter;
     uint64_t from, to;
     shmt_meter_turn(&p->seat, &p->slot->counters.merge_ns);
-    shmt_slice(p->store->layout.flat.n, p->seat.index, p->seat.n_present, &from, &to);
-    for (uint64_t at = from; at < to; at += SHMT_MERGE_FLOATS)
-        merge_all_words(p, at, shmt_min_u64(SHMT_MERGE_FLOATS, to - at), last);
+    const struct shmt_cover *cover = &p->store->layout.cover;
+    shmt_slice(cover->n, p->seat.index, p->seat.n_present, &from, &to);
+    for (uint64_t at = from, n; at < to; at += n) {
+        n = shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(cover, at, to));
+        merge_all_words(p, at, n, last);
+    }
     bump_relaxed(&p->slot->counters.merges, 1);
     shmt_meter_turn(&p->seat, before);
 }
@@ -104,7 +127,8 @@ static bool merge_damped(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool 
     const struct shmt_shm_merging *m = p->merging;
     const bool atomic = spec->policy.write == SHMT_WRITE_ATOMIC;
     const enum shmt_merge_beside beside = !shared ? SHMT_MERGE_NOBODY : atomic ? SHMT_MERGE_ATOMIC : SHMT_MERGE_RACY;
-    return shmt_path_of(spec->cpu)->merge_damped((enum shmt_rule_kind)spec->rule.kind, &m->damping, beside, &m->words, at, n);
+    const struct shmt_merge_words *const words = at < p->store->layout.cover.hot ? &m->words : &m->tail_words;
+    return shmt_path_of(spec->cpu)->merge_damped((enum shmt_rule_kind)spec->rule.kind, &m->damping, beside, words, at, n);
 }
 
 static bool merge_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
@@ -114,7 +138,7 @@ static bool merge_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool s
     bool changed = false;
     for (uint32_t i = 0; i <= store->layout.planes; i++) {
         const uint32_t word = store->layout.planes - i; /* weights last: they may follow */
-        float *const master = shmt_shm_master(store, word) + at, *const mine = shmt_shm_replica(store, m->mine, word) + at;
+        float *const master = master_at(store, word, at), *const mine = shmt_shm_replica(store, m->mine, word) + at;
         float *const whole_base = shmt_shm_base(store, m->mine, word), *const base = whole_base ? whole_base + at : NULL;
         changed |= shared ? shmt_merge_shared(m->how[word], atomic, master, mine, base, n)
                           : shmt_merge_one(m->how[word], master, mine, base, n);
@@ -129,8 +153,8 @@ static void merge_mine(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool sh
     const bool is_damped = shmt_policy_is_damped(&store->spec.policy);
     const bool changed = is_damped ? merge_damped(p, at, n, shared) : merge_words(p, at, n, shared);
     if (!changed || m->how[0].kind != SHMT_MERGING_FOLLOWS) return;
-    follow(p, store->weight, at, at + n);
-    follow(p, shmt_shm_replica(store, m->mine, 0), at, at + n);
+    master_follows(p, at, n);
+    mine_follows(p, at, n);
 }
 
 static bool looks_due(const struct shmt_shm_seat *p, uint64_t at, uint64_t n) {
@@ -138,7 +162,7 @@ static bool looks_due(const struct shmt_shm_seat *p, uint64_t at, uint64_t n) {
     const struct shmt_shm_merging *m = p->merging;
     for (uint32_t word = 0; word <= store->layout.planes; word++) {
         const float *const base = shmt_shm_base(store, m->mine, word);
-        if (shmt_merge_looks_due(m->how[word], shmt_shm_master(store, word) + at, shmt_shm_replica(store, m->mine, word) + at,
+        if (shmt_merge_looks_due(m->how[word], master_at(store, word, at), shmt_shm_replica(store, m->mine, word) + at,
                                  base ? base + at : NULL, n))
             return true;
     }
@@ -197,14 +221,14 @@ bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, b
 
 static void merge_block(struct shmt_shm_seat *p, uint64_t block) {
     const uint64_t from = block * SHMT_MERGE_FLOATS;
-    (void)shmt_shm_merge_range(p, from, shmt_min_u64(from + SHMT_MERGE_FLOATS, p->store->layout.flat.n), false);
+    (void)shmt_shm_merge_range(p, from, shmt_min_u64(from + SHMT_MERGE_FLOATS, p->store->layout.cover.n), false);
 }
 
 /* Replicas begin at different blocks, so that those who merge at one time seldom meet. */
 void shmt_shm_merge_alone(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     _Atomic uint64_t *const before = p->seat.meter;
-    const uint64_t n = shmt_ceil_div(store->layout.flat.n, SHMT_MERGE_FLOATS);
+    const uint64_t n = shmt_ceil_div(store->layout.cover.n, SHMT_MERGE_FLOATS);
     const uint64_t first = n * p->merging->mine / store->layout.n_replicas;
     shmt_meter_turn(&p->seat, &p->slot->counters.merge_ns);
     for (uint64_t i = 0; i < n; i++) merge_block(p, (first + i) % n);

@@ -56,13 +56,15 @@ static void place_tables(struct ranges *r, const struct shmt_shard *shard, uint6
     } parts[] = {{l->weight_off, 1},
                  {l->state_off, l->planes},
                  {l->l2_share_off, r->spec->l2_shares},
-                 {l->curvature_off, r->spec->curvatures},
+                 {l->curvature_off, r->spec->curvatures && r->spec->hot_floats == 0},
                  {l->counted_off, r->spec->count_lost}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (r->spec->placement.policy == SHMT_PLACE_INTERLEAVE) interleave(r, parts[i].off, parts[i].arrays * bytes);
         if (r->spec->placement.policy != SHMT_PLACE_BIND) continue;
         for (uint64_t k = 0; k < parts[i].arrays; k++) bind_shards(r, parts[i].off + k * bytes, shard, n_shards);
     }
+    /* Of what replicas hold: it belongs to no shard. */
+    if (r->spec->hot_floats > 0) interleave(r, l->curvature_off, l->cover.n * sizeof(float));
 }
 
 static void place_seats(struct ranges *r) {

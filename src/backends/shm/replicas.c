@@ -15,6 +15,8 @@
  * When an epoch is over, all meet for a last merge, so that the master has everything, and replicas equal it (elastic: keep
  * what is theirs).
  *
+ * Replicas may hold a part of the parameters only (windows.c). Pushes to all others are updates of the master itself.
+ *
  * Replicas are made of the master before the first piece is dealt; a guest's when it is let in, by the chief, while the master
  * rests. A guest that dies ends the run, as in `aggregate`: its slices of the next merge would stay undone. */
 #include "backends/shm/replicas_priv.h"
@@ -57,6 +59,7 @@ static void share(struct shmt_shm_seat *p) {
         if (seats > 0) m->present[m->n_present++] = replica;
         if (replica == m->mine) m->n_sharers = seats;
     }
+    const struct shmt_cover *cover = &store->layout.cover;
     m->words.n = 1 + store->layout.planes;
     for (uint32_t word = 0; word < m->words.n; word++) {
         m->how[word] = m->words.how[word] = shmt_merging_of(spec->policy.merge, spec->rule.kind, word, m->n_present);
@@ -64,6 +67,8 @@ static void share(struct shmt_shm_seat *p) {
         m->words.replica[word] = shmt_shm_replica(store, m->mine, word);
         m->words.base[word] = shmt_shm_base(store, m->mine, word);
     }
+    m->tail_words = m->words;
+    for (uint32_t word = 0; word < m->words.n; word++) m->tail_words.master[word] += cover->tail - cover->hot;
     m->clocks = 0;
     if (!m->begun) note_merge(p);
 }
@@ -79,7 +84,7 @@ static void make_my_part(struct shmt_shm_seat *p) {
         if (seat < p->seat.rank) index++;
         n++;
     }
-    shmt_slice(p->store->layout.flat.n, index, n, &from, &to);
+    shmt_slice(p->store->layout.cover.n, index, n, &from, &to);
     shmt_shm_replica_begin(p->store, m->mine, from, to);
 }
 
@@ -96,10 +101,9 @@ static int enter(struct shmt_shm_seat *p) {
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory to tell %u replicas apart", n_replicas);
     for (uint32_t seat = 0; seat < spec->n_seats; seat++) m->of_seat[seat] = shmt_replicas_of(spec, seat);
     m->mine = m->of_seat[p->seat.rank];
-    if (shmt_policy_is_damped(&spec->policy)) {
-        const int rc = shmt_shm_tiers_make(p);
-        if (rc < 0) return rc;
-    }
+    int rc = shmt_shm_window_make(p);
+    if (rc == 0 && shmt_policy_is_damped(&spec->policy)) rc = shmt_shm_tiers_make(p);
+    if (rc < 0) return rc;
     shmt_shm_deal_begin(p);
     if (p->guest) return 0; /* what it shares in is found when it is let in */
     make_my_part(p);
@@ -113,6 +117,7 @@ static void leave(struct shmt_shm_seat *p) {
     free(p->merging->present);
     free((void *)p->merging->copy);
     shmt_shm_tiers_free(p->merging);
+    shmt_segment_close_window(&p->merging->window);
     free(p->merging);
 }
 
@@ -122,7 +127,7 @@ static void welcome(struct shmt_shm_seat *chief, uint32_t rank) {
     const struct shmt_shm_merging *m = chief->merging;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++)
         if (m->of_seat[seat] == m->of_seat[rank] && shmt_shm_is_present(store, seat)) return;
-    shmt_shm_replica_begin(store, m->of_seat[rank], 0, store->layout.flat.n);
+    shmt_shm_replica_begin(store, m->of_seat[rank], 0, store->layout.cover.n);
 }
 
 /* ---- merging ---- */
@@ -212,12 +217,14 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     return rc < 0 ? rc : 0;
 }
 
-/* Who only looks, between two epochs or before the first, looks at the master. */
+/* Who only looks, between two epochs or before the first, looks at the master. A replica that holds a part is looked at through
+ * the window. */
 static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_merging *m = p->merging;
-    float *const weight = m->training ? shmt_shm_replica(store, m->mine, 0) : store->weight;
-    float *const state = m->training ? shmt_shm_replica(store, m->mine, 1) : store->state;
+    float *const view = m->window.base ? (float *)(void *)m->window.base : shmt_shm_replica(store, m->mine, 0);
+    float *const weight = m->training ? view : store->weight;
+    float *const state = m->training ? view + store->layout.flat.n : store->state;
     *out = (struct shmt_shm_memory){.weight = weight, .sink = weight, .state = store->layout.planes ? state : NULL};
 }
 

@@ -7,7 +7,7 @@
 
 #define SHMT_SHM_TIERS 3 /* hot, middle, rest: see tiers.c */
 
-/* Floats of the flat array, within a block of the master. */
+/* Floats that replicas hold, within a block. */
 struct shmt_shm_run {
     uint64_t from, to;
     uint64_t merged; /* examples that I had trained on when I merged it last */
@@ -36,8 +36,9 @@ struct shmt_shm_merging {
     bool training;      /* between the first claim of an epoch and its last merge */
     /* damped */
     struct shmt_shm_tier tier[SHMT_SHM_TIERS];
-    struct shmt_damping damping;   /* of the merge that goes on */
-    struct shmt_merge_words words; /* of the flat array */
+    struct shmt_damping damping;               /* of the merge that goes on */
+    struct shmt_merge_words words, tail_words; /* of what replicas hold: below cover.hot, and from there on */
+    struct shmt_window window; /* replicas that hold a part: the parameters and state planes as I train on them */
 };
 
 /* Word 0 (weights) or 1 + plane of the float at place 0: the master's, a replica's, its base's. */
@@ -45,7 +46,8 @@ float *shmt_shm_master(const struct shmt_store *store, uint32_t word);
 float *shmt_shm_replica(const struct shmt_store *store, uint32_t replica, uint32_t word);
 float *shmt_shm_base(const struct shmt_store *store, uint32_t replica, uint32_t word); /* NULL: none is kept */
 
-/* The replica becomes what the master is, over the floats from .. to - 1; nobody writes either. */
+/* Floats of replicas are counted as replicas hold them, without gaps (struct shmt_cover), here and below. The replica becomes
+ * what the master is, over the floats from .. to - 1; nobody writes either. */
 void shmt_shm_replica_begin(const struct shmt_store *store, uint32_t replica, uint64_t from, uint64_t to);
 
 /* My slice of all replicas; between two meetings. `last`: of the epoch. */
@@ -54,9 +56,12 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last);
 /* My replica with the master, while everybody goes on. */
 void shmt_shm_merge_alone(struct shmt_shm_seat *p);
 
-/* The floats from .. to - 1, which lie within one block of the master, under its lock. Damped: as merging->damping says. False:
+/* The floats from .. to - 1, which lie within one block, under its lock. Damped: as merging->damping says. False:
  * nothing was done, because another is at it and `may_skip`, or because the run is given up. */
 bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, bool may_skip);
+
+/* windows.c. My window, where replicas hold a part; errors: of shmt_segment_open_window, in the seat. */
+int shmt_shm_window_make(struct shmt_shm_seat *p);
 
 /* tiers.c. Lists of what belongs to which tier; errors: _MEMORY, in the seat. Whether one is due at my turn number
  * merging->turns. Merging those that are, or all. */

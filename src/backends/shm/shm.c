@@ -24,9 +24,10 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     /* Of what follows, all is in the layout, whose size has been checked. */
     if (!shmt_add_u64(layout.bytes, SHMT_SEGMENT_HEADER_BYTES, &out->total_bytes))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
-    const uint64_t copies = 1 + layout.n_replicas * (layout.base ? UINT64_C(2) : 1), array = layout.flat.n * sizeof(float);
-    out->parameter_bytes = array * (copies + spec->l2_shares + spec->curvatures);
-    out->state_bytes = array * (copies * layout.planes + spec->count_lost);
+    const uint64_t array = layout.flat.n * sizeof(float), held = layout.cover.n * sizeof(float);
+    const uint64_t copies = held * layout.n_replicas * (layout.base ? UINT64_C(2) : 1);
+    out->parameter_bytes = array * (UINT64_C(1) + spec->l2_shares) + copies + held * spec->curvatures;
+    out->state_bytes = array * (layout.planes + (uint64_t)spec->count_lost) + copies * layout.planes;
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
     return 0;
@@ -52,7 +53,7 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->counted = at(store, l->counted_off, spec->count_lost ? table_bytes : 0);
     store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
     store->row_place = at(store, l->row_place_off, spec->row_places ? spec->table[0].rows * sizeof *store->row_place : 0);
-    store->curvature = at(store, l->curvature_off, spec->curvatures ? table_bytes : 0);
+    store->curvature = at(store, l->curvature_off, spec->curvatures ? l->cover.n * sizeof(float) : 0);
     store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
     store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);

@@ -19,7 +19,7 @@ struct shmt_store {
     _Atomic uint32_t *locks;       /* (lock_mask + 1) */
     _Atomic uint32_t *merge_locks; /* (merge_mask + 1), SHMT_LINE apart */
     float *weight, *l2_share;      /* (flat.n) */
-    float *curvature;              /* (flat.n) */
+    float *curvature;              /* (cover.n) */
     float *state;                  /* (planes, flat.n); NULL: none */
     uint32_t *counted;             /* (flat.n) */
     uint32_t *row_place;           /* (rows of table 0) */

@@ -13,7 +13,8 @@
  * different turns and at different runs, so that those who merge at one time seldom meet. With a finite staleness every turn
  * merges all tiers: what the bound promises is of the whole model.
  *
- * The tiers follow from the curvatures alone, which rest while workers live, so all seats find the same. */
+ * Where replicas hold a part of the parameters only, so do the tiers; lines are counted as replicas hold them. The tiers follow
+ * from the curvatures alone, which rest while workers live, so all seats find the same. */
 #include <stdlib.h>
 
 #include "backends/shm/replicas_priv.h"
@@ -90,7 +91,8 @@ static int in_order(const void *a, const void *b) {
 static uint64_t bias_line(const struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &p->store->spec;
     if (spec->l2_rows[0] >= spec->table[0].rows) return UINT64_MAX;
-    return (p->store->layout.flat.start[0] + spec->l2_rows[0]) / LINE_FLOATS;
+    const uint64_t held = shmt_cover_of(&p->store->layout.cover, p->store->layout.flat.start[0] + spec->l2_rows[0]);
+    return held == UINT64_MAX ? held : held / LINE_FLOATS;
 }
 
 /* Lines of the hot and the middle tier, each in order: chosen[0 .. hot) and chosen[hot .. n). */
@@ -103,7 +105,7 @@ static void choose(const struct shmt_shm_seat *p, struct hottest *h, struct chos
     const struct shmt_store *store = p->store;
     const uint64_t bias = bias_line(p);
     h->n = 0;
-    for (uint64_t line = 0; line < store->layout.flat.n / LINE_FLOATS; line++) {
+    for (uint64_t line = 0; line < store->layout.cover.n / LINE_FLOATS; line++) {
         const float heat = heat_of(store->curvature + line * LINE_FLOATS);
         if (heat > 0 && line != bias) offer(h, (struct line){line, heat});
     }
@@ -135,7 +137,7 @@ static void add_lines(struct shmt_shm_tier *tier, uint64_t from, uint64_t to) {
 
 static void fill_tiers(struct shmt_shm_seat *p, struct chosen *chosen) {
     struct shmt_shm_tier *tier = p->merging->tier;
-    const uint64_t lines = p->store->layout.flat.n / LINE_FLOATS;
+    const uint64_t lines = p->store->layout.cover.n / LINE_FLOATS;
     uint64_t at = 0;
     for (uint32_t i = 0; i < chosen->n; i++) add_lines(&tier[i < chosen->hot ? 0 : 1], chosen->line[i], chosen->line[i] + 1);
     qsort(chosen->line, chosen->n, sizeof *chosen->line, in_order);
@@ -147,7 +149,7 @@ static void fill_tiers(struct shmt_shm_seat *p, struct chosen *chosen) {
 }
 
 int shmt_shm_tiers_make(struct shmt_shm_seat *p) {
-    const uint64_t lines = p->store->layout.flat.n / LINE_FLOATS;
+    const uint64_t lines = p->store->layout.cover.n / LINE_FLOATS;
     struct shmt_shm_merging *m = p->merging;
     struct hottest *hottest = malloc(sizeof *hottest);
     struct chosen *chosen = malloc(sizeof *chosen);
@@ -184,7 +186,8 @@ bool shmt_shm_tier_is_due(const struct shmt_shm_seat *p, uint32_t tier) {
 
 /* What comes next is on its way while this is merged. */
 static void expect(const struct shmt_shm_seat *p, const struct shmt_shm_run *run) {
-    const struct shmt_merge_words *words = &p->merging->words;
+    const struct shmt_shm_merging *m = p->merging;
+    const struct shmt_merge_words *const words = run->from < p->store->layout.cover.hot ? &m->words : &m->tail_words;
     for (uint32_t word = 0; word < words->n; word++) shmt_merge_expect(words->master[word] + run->from, run->to - run->from);
 }
 
