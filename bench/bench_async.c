@@ -2,7 +2,8 @@
  *
  * usage: bench_async [rcv1|large|dense] [--quick] [--rounds N]        (without a shape: all three)
  *
- * Three shapes: RCV1's (builtin:sparse: 74 of 47,236 features); the same with 2^26 features; and a9a's (14 of 123 features, all
+ * Three shapes: RCV1's (builtin:sparse: 74 of 47,236 features); the same with 2^26 features, four times as many examples, and
+ * without sync, whose updates go over all parameters; and a9a's (14 of 123 features, all
  * ones, so that everybody writes everything), from a file that is made for it. In each round there are five runs of the
  * library as the program makes them, one right behind the other: one worker; two workers with one copy of the parameters, which
  * is plain Hogwild!; two workers as `--mode async` chooses; two workers in `sync`; and two runs of one worker each, at the same
@@ -108,6 +109,7 @@ struct shape {
     const char *valid;            /* option `valid` */
     char whole[NAME], half[NAME]; /* data */
     bool is_file;
+    int ways; /* the first of WAYS */
 };
 
 /* One attribute after the other has one of its values, as in a9a: the first values of each are the frequent ones. */
@@ -138,8 +140,8 @@ static void write_examples(char *path, const char *folder, uint64_t n) {
     }
 }
 
-static void make_sparse(struct shape *s, uint64_t features, const struct bench_options *o) {
-    const uint64_t n = bench_far_bytes(o) / (8 * NONZEROS) + 1;
+static void make_sparse(struct shape *s, uint64_t features, uint64_t bytes) {
+    const uint64_t n = bytes / (8 * NONZEROS) + 1;
     const char *form = "builtin:sparse:examples=%llu,features=%llu,nonzeros=%d";
     snprintf(s->whole, NAME, form, (unsigned long long)n, (unsigned long long)features, NONZEROS);
     snprintf(s->half, NAME, form, (unsigned long long)(n / 2), (unsigned long long)features, NONZEROS);
@@ -154,8 +156,8 @@ static void make_dense(struct shape *s, const struct bench_options *o) {
 }
 
 static void make_shape(struct shape *s, const struct bench_options *o) {
-    if (strcmp(s->name, "rcv1") == 0) make_sparse(s, o->quick ? 4724 : 47236, o);
-    if (strcmp(s->name, "large") == 0) make_sparse(s, o->quick ? 1 << 16 : 1 << 26, o);
+    if (strcmp(s->name, "rcv1") == 0) make_sparse(s, o->quick ? 4724 : 47236, bench_far_bytes(o));
+    if (strcmp(s->name, "large") == 0) make_sparse(s, o->quick ? 1 << 16 : 1 << 26, 4 * bench_far_bytes(o));
     if (strcmp(s->name, "dense") == 0) make_dense(s, o);
 }
 
@@ -178,6 +180,7 @@ static const char *const TITLE[WAYS] = {"plain Hogwild, 2 workers", "async as it
 
 struct contest {
     struct run *one, *two[WAYS];
+    int ways;
     struct apart *apart;
     struct line *line;
 };
@@ -189,6 +192,7 @@ static struct run *make_run(const struct shape *s) {
 }
 
 static void make_contest(const struct shape *s, struct contest *out) {
+    out->ways = s->ways;
     out->one = make_run(s);
     for (int w = 0; w < WAYS; w++) out->two[w] = make_run(s);
     out->apart = bench_shared(sizeof *out->apart);
@@ -208,7 +212,7 @@ static double excess(const struct run *two, const struct run *one) {
 
 static void measure_round(struct contest *c) {
     train(c->one, "1", OPTIONS[CHOSEN]);
-    for (int w = 0; w < WAYS; w++) train(c->two[w], "2", OPTIONS[w]);
+    for (int w = 0; w < c->ways; w++) train(c->two[w], "2", OPTIONS[w]);
     bench_run(2, apart_body, c->apart);
 }
 
@@ -232,18 +236,18 @@ static void add_round(struct figures *f, const struct contest *c, double line) {
     bench_add(&f->line, line);
     bench_add(&f->one, 1e3 * c->one->epoch_s);
     bench_add(&f->factor, factor);
-    for (int w = 0; w < WAYS; w++) {
+    for (int w = 0; w < c->ways; w++) {
         bench_add(&f->of_one[w], c->one->epoch_s / c->two[w]->epoch_s);
         bench_add(&f->of_apart[w], apart_s / c->two[w]->epoch_s);
         bench_add(&f->loss[w], excess(c->two[w], c->one));
     }
 }
 
-static void show(const struct figures *f) {
+static void show(const struct figures *f, int ways) {
     bench_show(&f->line);
     bench_show(&f->one);
     bench_show(&f->factor);
-    for (int w = 0; w < WAYS; w++) {
+    for (int w = 0; w < ways; w++) {
         bench_show(&f->of_one[w]);
         bench_show(&f->of_apart[w]);
         bench_show(&f->loss[w]);
@@ -265,13 +269,14 @@ static void measure(struct shape *s, const struct bench_options *o) {
         if (bench_round_end(&round, o)) add_round(&f, &c, line);
     }
     forget_shape(s);
-    show(&f);
+    show(&f, c.ways);
 }
 
 int main(int argc, char **argv) {
-    struct shape shape[] = {{.name = "rcv1", .title = "RCV1's shape, 74 of 47,236 features"},
-                            {.name = "large", .title = "74 of 2^26 features"},
-                            {.name = "dense", .title = "a9a's shape, 14 of 123 features, all ones", .valid = "0.02"}};
+    struct shape shape[] = {
+        {.name = "rcv1", .title = "RCV1's shape, 74 of 47,236 features", .ways = WAYS},
+        {.name = "large", .title = "74 of 2^26 features", .ways = SYNC},
+        {.name = "dense", .title = "a9a's shape, 14 of 123 features, all ones", .valid = "0.02", .ways = WAYS}};
     /* The name of a shape, if there is one, comes before the common options. */
     const char *only = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
     const int skipped = only ? 1 : 0;
