@@ -7,7 +7,7 @@ The examples have the shape of RCV1: about 74 of 47,236 features each, drawn by 
 labels of a logistic model. Both programs train logistic regression by stochastic gradient descent without regularisation, on one
 thread; shmtrain with two workers, too. An epoch's time is what each says of it: scikit-learn's partial_fit, without making its
 arrays; shmtrain's "seconds" of the epoch. Each has the schedule of a few that ends lowest: scikit-learn's invscaling from several
-eta0, shmtrain's default, --power 1 or cosine. Losses are of 20,000 further examples, after as many epochs.
+eta0, shmtrain's default or a cosine from several rates. Losses are of 20,000 further examples, after as many epochs.
 """
 import argparse
 import json
@@ -107,7 +107,7 @@ def main():
         paths = [os.path.join(folder, "train.svm"), os.path.join(folder, "valid.svm")]
         write_libsvm(paths[0], *train)
         write_libsvm(paths[1], *valid)
-        schedule = min([[], ["--power", "1"], ["--schedule", "cosine"]],
+        schedule = min([[]] + [["--schedule", "cosine", "--rate", rate] for rate in ("1", "0.7", "0.5")],
                        key=lambda s: shmtrain_run(options.program, 1, s, paths)[1])
         peer, one, two = [], [], []
         for _ in range(options.rounds):
