@@ -197,12 +197,12 @@ static void make_contest(const struct shape *s, struct contest *out) {
     for (int w = 0; w < WAYS; w++) out->two[w] = make_run(s);
     out->apart = bench_shared(sizeof *out->apart);
     out->line = bench_shared(sizeof *out->line);
-    out->line = bench_shared(sizeof *out->line);
     out->apart->options = OPTIONS[CHOSEN];
-    for (int h = 0; h < 2; h++) out->apart->half[h] = (struct run){.data = s->half, .seed = h == 0 ? "1" : "2"};
+    for (int h = 0; h < 2; h++)
+        out->apart->half[h] = (struct run){.data = s->half, .valid = s->valid, .seed = h == 0 ? "1" : "2"};
 }
 
-/* The largest excess of the two workers' loss over one worker's, after any epoch but the first, in percent. */
+/* The largest excess of the two workers' loss over one worker's after any epoch, in percent. */
 static double excess(const struct run *two, const struct run *one) {
     double most = -INFINITY;
     for (uint32_t e = 0; e < one->n_epochs && e < two->n_epochs; e++)

@@ -37,7 +37,7 @@ static void sixty_of_64_are_enough_when_27_have_no_work_left(void **state) {
             }
 }
 
-enum { SLOW = 2, LATE_BY = 5 };
+enum { SLOW = 2, LATE_BY = 5, PUSHED = 2 };
 
 /* The slow one pushes its first gradient when some rounds have been closed without it. */
 static int be_late(struct game *game, shmtrain_session *s) {
@@ -48,11 +48,16 @@ static int be_late(struct game *game, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         const uint64_t round = shmt_shm_seat_of(s->seat)->clock;
         /* the others hold their first until the slow one has one, or else there might be none left for it */
-        if (s->seat->rank == SLOW) store_release(&game->told->claimed, 1);
+        if (s->seat->rank == SLOW && pieces == 0) store_release(&game->told->claimed, 1);
         while (w.epoch == 0 && load_acquire(&game->told->claimed) == 0) nap_us(100);
         const bool sleeps = s->seat->rank == SLOW && pieces++ == 0;
         while (sleeps && shmt_shm_rounds_closed(game->store) < round + LATE_BY) nap_us(100);
+        /* and do not use up all work before its first gradient is there, however busy the machine is */
+        while (w.epoch == 0 && !sleeps && load_acquire(&game->told->claimed) != PUSHED &&
+               shmt_shm_rounds_closed(game->store) > LATE_BY + 2)
+            nap_us(100);
         if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(game, s, &w, order)) < 0) return rc;
+        if (sleeps) store_release(&game->told->claimed, PUSHED);
         if ((rc = shmtrain_clock(s, &fate)) < 0 || (rc = note_fate(game, &w, order, &fate)) < 0) return rc;
         if (sleeps) store_relaxed(&game->told->first_late, order[0] + 1);
         if (sleeps && fate.applied > 0) return shmt_fail(&s->error, SHMTRAIN_E_DATA, "a late gradient got in");

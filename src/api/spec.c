@@ -90,9 +90,7 @@ static void settle_one_node(struct shmtrain_store *store, uint32_t n_nodes, stru
 }
 
 /* Somebody has said what becomes of updates, or of copies: then `async` is what it says. */
-static bool names_copies(const struct shmt_config *c) {
-    return c->replicas[0] || c->merge[0] || c->merge_every || c->write[0] || c->count_lost;
-}
+static bool names_copies(const struct shmt_config *c) { return c->replicas[0] || c->merge[0] || c->write[0] || c->count_lost; }
 
 /* Its one table has a float for each feature, and perhaps a bias. */
 static bool is_linear(const struct shmtrain_store *store, const struct shmtrain_model *model) {
@@ -115,13 +113,15 @@ static int choose_copies(struct shmtrain_store *store, const struct shmtrain_mod
     enum shmt_rule_kind kind;
     const struct shmt_mode *mode = shmt_mode_find(store->mode_taken);
     store->copies_reason[0] = '\0';
-    if (!mode || !mode->may_copy || names_copies(c) || !shmt_policy_equal(p, &mode->policy)) return 0;
+    struct shmt_policy point = *p;
+    point.merge_every = 0; /* if anything is merged, that is how often */
+    if (!mode || !mode->may_copy || names_copies(c) || !shmt_policy_equal(&point, &mode->policy)) return 0;
     const int rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
     if (rc < 0) return rc;
     rule.kind = kind;
     const struct shmt_copies_wish wish = {.is_linear = is_linear(store, model),
                                           .by_frequency = store->rows_by_frequency,
-                                          .has_guests = c->name[0] != '\0',
+                                          .has_guests = crew->n_guests > 0,
                                           .n_workers = crew->n_workers,
                                           .planes = shmt_rule_planes(&rule, true),
                                           .floats = store->n_tables ? shmt_table_floats(&store->table[0].table) : 0,
@@ -131,7 +131,7 @@ static int choose_copies(struct shmtrain_store *store, const struct shmtrain_mod
     if (!shmt_copies_choose(&wish, hot_out, store->copies_reason, sizeof store->copies_reason)) return 0;
     p->replicas = SHMT_REPLICAS_WORKER;
     p->merge = SHMT_MERGE_DAMPED;
-    p->merge_every = 1;
+    p->merge_every = c->merge_every ? (uint32_t)c->merge_every : 1;
     return 0;
 }
 

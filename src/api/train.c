@@ -270,10 +270,10 @@ static int know_rows(struct session *s) {
 /* Numbers of the data's columns, row by row, where the model has a table for that. */
 static void ask_for_columns(struct session *s) {
     struct shmt_spec *spec = &s->store->spec;
-    const bool by_columns = spec->table[0].width == 1 && !s->model->dense;
+    const bool by_columns = spec->table[0].width == 1 && spec->table[0].rows >= s->train.data.n_features && !s->model->dense;
     spec->l2_shares = shmt_rule_regularises(&spec->rule) && spec->rule.kind != SHMT_RULE_FTRL &&
                       shmt_policy_is_live(&spec->policy) && by_columns;
-    spec->curvatures = shmt_policy_is_damped(&spec->policy) && by_columns;
+    spec->curvatures = shmt_policy_is_damped(&spec->policy) && by_columns && spec->n_tables == 1;
     spec->row_places = s->store->rows_by_frequency;
 }
 

@@ -18,12 +18,14 @@ SHMT_INLINE __m256 shmt_eight_products(const float *w, const uint32_t *id, const
 
 /* The products of the last `rest` (below 8) elements of a row of at least 8, in lanes 0 .. rest - 1; 0 in the others. */
 #ifdef __AVX512VL__
-/* By masks: what is masked out is neither loaded nor computed. Each element of a gather is loaded whole, as live.h asks. */
+/* By masks: what is masked out is neither loaded nor computed. Each element of a gather is loaded whole, as live.h asks. Ids go
+ * beyond 2^31, and 32-bit indices of a gather have a sign: so they are widened first. */
 SHMT_INLINE __m256 shmt_rest_products(const float *w, struct shmt_row row, uint64_t rest, struct shmt_how how) {
     const uint64_t at = row.n - rest;
     const __mmask8 mask = (__mmask8)((1u << rest) - 1);
     const __m256i id = _mm256_maskz_loadu_epi32(mask, row.id + at);
-    const __m256 all = _mm256_mmask_i32gather_ps(_mm256_setzero_ps(), mask, id, w, sizeof *w);
+    const __m512i wide = _mm512_cvtepu32_epi64(id);
+    const __m256 all = _mm512_mask_i64gather_ps(_mm256_setzero_ps(), mask, wide, w, sizeof *w);
     return how.values ? _mm256_maskz_mul_ps(mask, all, _mm256_maskz_loadu_ps(mask, row.value + at)) : all;
 }
 #else

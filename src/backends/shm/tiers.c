@@ -176,12 +176,31 @@ void shmt_shm_tiers_free(struct shmt_shm_merging *m) {
 
 /* ---- merging ---- */
 
-bool shmt_shm_tier_is_due(const struct shmt_shm_seat *p, uint32_t tier) {
-    const struct shmt_shm_merging *m = p->merging;
+/* Turns of the replica from one merge of a tier to the next. */
+static uint64_t turns_between(const struct shmt_shm_seat *p, uint32_t tier) {
     const struct shmt_spec *spec = &p->store->spec;
     const uint32_t rest = shmt_replicas_merge_all_every(spec) / spec->policy.merge_every;
-    const uint64_t every = tier == 0 ? 1 : tier == 1 ? shmt_ceil_div(rest, 4) : rest;
-    return (m->turns + every * m->mine / p->store->layout.n_replicas) % every == 0;
+    return tier == 0 ? 1 : tier == 1 ? shmt_ceil_div(rest, 4) : rest;
+}
+
+/* Turns of the replica since a tier was due; 0: it is due now. Those who share a replica go at about one pace, and each turn is
+ * one of them's (shmt_replicas_turn), so whose stretch it is does not matter: all count them alike. */
+static uint64_t turns_since(const struct shmt_shm_seat *p, uint32_t tier) {
+    const struct shmt_shm_merging *m = p->merging;
+    const uint64_t every = turns_between(p, tier),
+                   turn = m->n_sharers > 1 ? m->clocks / p->store->spec.policy.merge_every : m->turns;
+    return (turn + every * m->mine / p->store->layout.n_replicas) % every;
+}
+
+bool shmt_shm_tier_is_due(const struct shmt_shm_seat *p, uint32_t tier) { return turns_since(p, tier) == 0; }
+
+/* Examples that my replica has trained on since a run was merged. Who has it to itself knows; sharers go by the plan. */
+static uint64_t trained_since(const struct shmt_shm_seat *p, uint32_t tier, const struct shmt_shm_run *run) {
+    const struct shmt_shm_merging *m = p->merging;
+    const struct shmt_spec *spec = &p->store->spec;
+    if (m->n_sharers == 1) return m->examples - run->merged;
+    const uint64_t since = turns_since(p, tier), turns = since > 0 ? since : turns_between(p, tier);
+    return turns * m->n_sharers * spec->policy.merge_every * spec->item;
 }
 
 /* What comes next is on its way while this is merged. */
@@ -195,16 +214,15 @@ static void expect(const struct shmt_shm_seat *p, const struct shmt_shm_run *run
  * and waiting for it would keep me from my work. */
 #define MOST_SKIPPED 3 /* turns, one after the other */
 
-/* Seats that share a replica take turns, at the same pace: what it has trained on since its last merge is about what I have
- * since mine. */
-static void merge_tier(struct shmt_shm_seat *p, struct shmt_shm_tier *tier, bool all) {
+static void merge_tier(struct shmt_shm_seat *p, uint32_t t, bool all) {
     struct shmt_shm_merging *m = p->merging;
+    struct shmt_shm_tier *const tier = &m->tier[t];
     const uint64_t n = tier->n, first = n * m->mine / p->store->layout.n_replicas, each = m->examples - tier->examples;
-    const bool may_skip = !all && tier != &m->tier[SHMT_SHM_TIERS - 1];
+    const bool may_skip = !all && t + 1 < SHMT_SHM_TIERS && m->n_sharers == 1;
     tier->examples = m->examples;
     for (uint64_t i = 0; i < n; i++) {
         struct shmt_shm_run *run = &tier->run[(first + i) % n];
-        const uint64_t since = m->examples - run->merged;
+        const uint64_t since = trained_since(p, t, run);
         if (i + 1 < n) expect(p, &tier->run[(first + i + 1) % n]);
         m->damping.examples = (double)since;
         if (shmt_shm_merge_range(p, run->from, run->to, may_skip && since <= MOST_SKIPPED * each)) run->merged = m->examples;
@@ -220,7 +238,7 @@ void shmt_shm_merge_tiers(struct shmt_shm_seat *p, bool all) {
     m->damping.n_replicas = m->n_present;
     m->damping.curvature = store->curvature;
     for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++)
-        if (all || shmt_shm_tier_is_due(p, t)) merge_tier(p, &m->tier[t], all);
+        if (all || shmt_shm_tier_is_due(p, t)) merge_tier(p, t, all);
     bump_relaxed(&p->slot->counters.merges, 1);
     shmt_meter_turn(&p->seat, before);
 }
