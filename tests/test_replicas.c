@@ -284,6 +284,30 @@ static void tiers_are_due_when_they_should_and_seats_at_different_turns(void **s
     end(&run);
 }
 
+/* Four seats with one replica take turns, and count its turns, not their own. */
+static void tiers_of_a_shared_replica_are_due_as_often(void **state) {
+    const struct kase k = case_of(NODE(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 4, SHMT_TEAM_THREADS);
+    struct shmt_error e;
+    struct run run;
+    uint64_t n[SHMT_SHM_TIERS] = {0};
+    (void)state;
+    begin_tiers(&run, &k);
+    assert_int_equal(shmt_replicas_merge_all_every(&run.spec), 16);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        struct shmt_seat *seat;
+        assert_int_equal(k.ops->enter(run.store, rank, 0, &seat, &e), 0);
+        struct shmt_shm_merging *m = shmt_shm_seat_of(seat)->merging;
+        assert_int_equal(m->n_sharers, 4);
+        for (m->clocks = 1; m->clocks <= 64; m->clocks++)
+            for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++)
+                if (shmt_replicas_turn(&run.spec.policy, m->clocks, m->index, m->n_sharers))
+                    n[t] += shmt_shm_tier_is_due(shmt_shm_seat_of(seat), t);
+        k.ops->leave(seat);
+    }
+    assert_true(n[0] == 64 && n[1] == 16 && n[2] == 4);
+    end(&run);
+}
+
 /* The rest waits for no more than a fourth of an epoch's work, and with a finite bound for nothing. */
 static void how_long_the_rest_waits_follows_from_how_much_all_do(void **state) {
     struct shmt_spec spec = {.n_seats = 2, .n_workers = 2, .item = 1024, .n_examples = 1 << 20};
@@ -299,6 +323,10 @@ static void how_long_the_rest_waits_follows_from_how_much_all_do(void **state) {
     assert_int_equal(shmt_replicas_merge_all_every(&spec), 48);
     spec.policy.staleness = 5;
     assert_int_equal(shmt_replicas_merge_all_every(&spec), 3);
+    spec = (struct shmt_spec){.n_seats = 1, .n_workers = 1, .item = 1u << 31, .n_examples = 1, .policy = spec.policy};
+    spec.policy.staleness = INF;
+    spec.policy.merge_every = 1u << 31; /* as somebody else's store might say: their product is 2^64 with its four parts */
+    assert_int_equal(shmt_replicas_merge_all_every(&spec), 1u << 31);
     assert_int_equal(shmt_replicas_averaged(&spec), 1); /* steps as many and as noisy as one worker's */
     assert_int_equal(shmt_replicas_summed(&spec), 1);
 }
@@ -590,6 +618,7 @@ int main(void) {
         cmocka_unit_test(damped_merges_lose_nothing_of_what_has_no_curvature),
         cmocka_unit_test(every_line_is_in_one_tier_and_the_hottest_in_the_first),
         cmocka_unit_test(tiers_are_due_when_they_should_and_seats_at_different_turns),
+        cmocka_unit_test(tiers_of_a_shared_replica_are_due_as_often),
         cmocka_unit_test(how_long_the_rest_waits_follows_from_how_much_all_do),
         cmocka_unit_test(the_mean_of_replicas_that_do_alike_is_what_one_worker_does),
         cmocka_unit_test(sums_add_up_squares_and_keep_averages),
