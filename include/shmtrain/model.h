@@ -62,7 +62,8 @@ struct shmtrain_model {
      * of the right label, and is held against that of the model behind generated data; "squared loss" is half the squared
      * error, (prediction - label)^2 / 2. */
     const char *loss;
-    float curvature; /* the largest second derivative of the loss by a score, for the automatic rate; 0: 0.25, as logistic's */
+    float curvature; /* the largest second derivative of the loss by a score; 0: 0.25, as logistic's. The automatic rate and the
+                        shares of damped merging follow from it: one that is too small lets them go too far */
     float threshold; /* SHMTRAIN_BINARY only */
 
     /* Can this data be learned from? NULL: yes; else what is wrong with it, as an end to "the data has ...". May be NULL. */

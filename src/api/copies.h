@@ -2,7 +2,7 @@
  * worker of the rows that occur most often. Called by spec.c; pure numbers in, a verdict and its reason out.
  *
  * With one copy the lines of frequent features travel from core to core with every update, and two workers on sparse rows take
- * longer than one. With a copy each they do not, and merging by lines costs about two hundredths of the time, as long as
+ * longer than one. With a copy each they do not, and merging by lines costs a few hundredths of the time, as long as
  * replica and base stay in the worker's own cache. Of a larger table the hot rows do, which are most of what is written where
  * rows stand by frequency; what misses the cache anyway may as well be shared. */
 #ifndef SHMT_API_COPIES_H
