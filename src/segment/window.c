@@ -9,8 +9,8 @@
 #include "segment/budget.h"
 #include "segment/segment_priv.h"
 
-/* Transparent huge pages need addresses and offsets in the file that are alike within such a page: the window begins with one, and
- * whoever wants them lays out what a range stands in for at multiples of it, too. */
+/* Transparent huge pages need addresses and offsets in the file that are alike within such a page: the window begins with one,
+ * and whoever wants them lays out what a range stands in for at multiples of it, too. */
 static uint64_t alignment_of(const struct shmt_segment *segment) {
     return segment->transparent ? SHMT_HUGE_BYTES : segment->page_bytes;
 }
