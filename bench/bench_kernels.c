@@ -7,12 +7,12 @@
  * The examples are those of builtin:sparse, in shared memory, 8 bytes per nonzero, `mbytes` MB of them (0: four times the
  * last-level cache), their columns ordered by frequency, as programs have them, or as given. The floor is the best of several
  * loops that only read these bytes. `lines` is a second floor, for tables that no cache holds: a loop that reads and then
- * writes each weight of an example, and asks for those of the examples to come; the best of several distances. `plain` is the loop that
- * one writes first: an example after the other, in the columns given, without asking for anything early. Against these stands
- * `each` with the logistic slope and loss, by work items of 1,024 examples in the order of an epoch, for several sizes of group.
- * Rounds are interleaved, because machines drift: each figure is the median over the rounds, each ratio the median of the ratios
- * within a round. The last column is the mean loss of the last round, when a group has trained for as many epochs as there are
- * rounds at a constant rate: larger groups use staler weights. */
+ * writes each weight of an example, and asks for those of the examples to come; the best of several distances. `plain` is the
+ * loop that one writes first: an example after the other, in the columns given, without asking for anything early. Against
+ * these stands `each` with the logistic slope and loss, by work items of 1,024 examples in the order of an epoch, for several
+ * sizes of group. Rounds are interleaved, because machines drift: each figure is the median over the rounds, each ratio the
+ * median of the ratios within a round. The last column is the mean loss of the last round, when a group has trained for as many
+ * epochs as there are rounds at a constant rate: larger groups use staler weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -196,7 +196,9 @@ static void a_page_that_cannot_be_written_is_refused_before_anything_runs(void *
 static void bad_lists_and_targets_are_answered_in_one_line(void **state) {
     (void)state;
     const struct refusal list[] = {
-        {2, "--modes async,fast: mode \"fast\" is not one of async, hogwild, sync, ssp, ", {"compare", "--modes", "async,fast"}},
+        {2,
+         "--modes async,fast: mode \"fast\" is not one of async, hogwild, sync, ssp, ",
+         {"compare", "--modes", "async,fast"}},
         {2, "--modes async,: mode \"\" is not one of", {"compare", "--modes", "async,"}},
         {2, "--modes ssp:x: mode ssp:x: the number is a staleness bound", {"compare", "--modes", "ssp:x"}},
         {2, "--modes \"\": expected LIST", {"compare", "--modes", ""}},

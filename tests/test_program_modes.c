@@ -168,9 +168,9 @@ static void async_says_how_many_copies_it_takes_and_why(void **state) {
     json_decref(one);
 }
 
-/* Within a percent of what sync comes to in ten epochs. How many gradients come late in backup is up to the machine: a quarter where
- * workers are equal, more where others take processors away. They are dropped, or make an update larger that would have been
- * two; where updates are delayed, how much is up to the machine, too. So these have half as many epochs again. */
+/* Within a percent of what sync comes to in ten epochs. How many gradients come late in backup is up to the machine: a quarter
+ * where workers are equal, more where others take processors away. They are dropped, or make an update larger that would have
+ * been two; where updates are delayed, how much is up to the machine, too. So these have half as many epochs again. */
 static void every_mode_learns_as_much_as_sync(void **state) {
     static const char *const MODES[][8] = {{"--mode", "async"},
                                            {"--mode", "ssp:4"},

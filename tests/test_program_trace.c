@@ -117,7 +117,8 @@ static void end_trace(struct trace *t, const char *path) {
 /* ---- what the modes do ---- */
 
 static struct trace trace_of(const char *mode, const char *workers) {
-    struct program *p = RUN("-w", workers, "--mode", mode, "-e", "2", "--batch", "1024", "--item", "1024", "--trace", "t.json", DATA);
+    struct program *p =
+        RUN("-w", workers, "--mode", mode, "-e", "2", "--batch", "1024", "--item", "1024", "--trace", "t.json", DATA);
     program_assert_status(p, 0);
     return read_trace("t.json");
 }

@@ -12,8 +12,8 @@ extern "C" {
 
 /* n_examples rows over n_features columns, in one of two layouts, as the model asks for (struct shmtrain_model, `dense`).
  * Sparse: example i owns the nonzeros start[i] .. start[i + 1] - 1; their columns ascend, unless the model says that numbers of
- * columns do not matter (columns_alike). Dense: example i is the row dense[i * n_features ..], and start, id and value are NULL.
- * All arrays are read-only and shared by all workers. */
+ * columns do not matter (columns_alike). Dense: example i is the row dense[i * n_features ..], and start, id and value are
+ * NULL. All arrays are read-only and shared by all workers. */
 struct shmtrain_data {
     uint64_t n_examples, n_nonzeros; /* n_nonzeros: values other than 0, in either layout */
     uint32_t n_features;             /* columns are below this */

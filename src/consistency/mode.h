@@ -31,9 +31,9 @@ const struct shmt_mode *shmt_mode_find(const char *text);
 /* The point that "ssp" or "ssp:4" stands for. Errors: _USAGE with the names that there are, or what the number may be. */
 int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error *e);
 
-/* The name of a point: the mode's of which at most the numbers differ, else its axes, as "racy, staleness 0". Where several modes
- * are that point, the one `asked_for` (as in shmt_mode_find; NULL: none) is it, else the first. Written to `out`; 64 bytes are
- * enough. */
+/* The name of a point: the mode's of which at most the numbers differ, else its axes, as "racy, staleness 0". Where several
+ * modes are that point, the one `asked_for` (as in shmt_mode_find; NULL: none) is it, else the first. Written to `out`; 64
+ * bytes are enough. */
 void shmt_mode_name(const struct shmt_policy *policy, const char *asked_for, char *out, size_t bytes);
 
 #endif
