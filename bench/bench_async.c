@@ -49,9 +49,13 @@ static void collect(const struct shmtrain_report *report, struct run *out) {
     out->epoch_s = bench_median(&seconds);
 }
 
-/* `options`: pairs of name and value; the last name is NULL. */
-static void train(struct run *run, const char *workers, const char *const *options) {
-    struct shmtrain_store *store;
+/* Options; NULL: not set. */
+struct way {
+    const char *title, *mode, *replicas, *batch;
+};
+
+static void train(struct run *run, const char *workers, const struct way *way) {
+    struct shmtrain_store *store = NULL;
     char epochs[16];
     if (shmtrain_store_create(&store) < 0) bench_fail("no memory for a store");
     snprintf(epochs, sizeof epochs, "%d", EPOCHS);
@@ -59,7 +63,9 @@ static void train(struct run *run, const char *workers, const char *const *optio
     must(store, shmtrain_store_set(store, "epochs", epochs));
     must(store, shmtrain_store_set(store, "seed", run->seed));
     if (run->valid) must(store, shmtrain_store_set(store, "valid", run->valid));
-    for (; options[0]; options += 2) must(store, shmtrain_store_set(store, options[0], options[1]));
+    must(store, shmtrain_store_set(store, "mode", way->mode));
+    if (way->replicas) must(store, shmtrain_store_set(store, "replicas", way->replicas));
+    if (way->batch) must(store, shmtrain_store_set(store, "batch", way->batch));
     must(store, shmtrain_store_train(store, run->data));
     collect(shmtrain_store_report(store), run);
     shmtrain_store_destroy(store);
@@ -69,17 +75,17 @@ static void train(struct run *run, const char *workers, const char *const *optio
 
 struct apart {
     struct run half[2];
-    const char *const *options;
+    const struct way *way;
 };
 
 static void apart_body(void *arg, uint32_t rank) {
     struct apart *a = arg;
-    train(&a->half[rank], "1", a->options);
+    train(&a->half[rank], "1", a->way);
 }
 
 /* ---- a cache line ---- */
 
-enum { TRIPS = 20000 };
+enum { WARM = 10000, TRIPS = 20000 };
 
 struct line {
     _Alignas(128) _Atomic uint32_t ball;
@@ -90,10 +96,10 @@ static void line_body(void *arg, uint32_t rank) {
     struct line *l = arg;
     uint64_t from = 0;
     for (uint32_t trip = 0; trip < TRIPS; trip++) {
-        if (trip == TRIPS / 2) from = shmt_now_ns();
+        if (trip == WARM) from = shmt_now_ns();
         bench_hit(&l->ball, rank, trip);
     }
-    if (rank == 0) l->ns = (double)(shmt_now_ns() - from) / (TRIPS - TRIPS / 2);
+    if (rank == 0) l->ns = (double)(shmt_now_ns() - from) / (TRIPS - WARM);
 }
 
 static double line_ns(struct line *l) {
@@ -170,13 +176,11 @@ static void forget_shape(const struct shape *s) {
 /* ---- rounds ---- */
 
 enum { PLAIN, CHOSEN, SYNC, WAYS };
-static const char *const OPTIONS[WAYS][12] = {
-    [PLAIN] = {"mode", "async", "replicas", "one", NULL},
-    [CHOSEN] = {"mode", "async", NULL},
-    [SYNC] = {"mode", "sync", "batch", "4096", NULL},
+static const struct way WAY[WAYS] = {
+    [PLAIN] = {.title = "plain Hogwild, 2 workers", .mode = "async", .replicas = "one"},
+    [CHOSEN] = {.title = "async as it chooses, 2 workers", .mode = "async"},
+    [SYNC] = {.title = "sync, batch 4096, 2 workers", .mode = "sync", .batch = "4096"},
 };
-static const char *const TITLE[WAYS] = {"plain Hogwild, 2 workers", "async as it chooses, 2 workers",
-                                        "sync, batch 4096, 2 workers"};
 
 struct contest {
     struct run *one, *two[WAYS];
@@ -197,7 +201,7 @@ static void make_contest(const struct shape *s, struct contest *out) {
     for (int w = 0; w < WAYS; w++) out->two[w] = make_run(s);
     out->apart = bench_shared(sizeof *out->apart);
     out->line = bench_shared(sizeof *out->line);
-    out->apart->options = OPTIONS[CHOSEN];
+    out->apart->way = &WAY[CHOSEN];
     for (int h = 0; h < 2; h++)
         out->apart->half[h] = (struct run){.data = s->half, .valid = s->valid, .seed = h == 0 ? "1" : "2"};
 }
@@ -211,8 +215,8 @@ static double excess(const struct run *two, const struct run *one) {
 }
 
 static void measure_round(struct contest *c) {
-    train(c->one, "1", OPTIONS[CHOSEN]);
-    for (int w = 0; w < c->ways; w++) train(c->two[w], "2", OPTIONS[w]);
+    train(c->one, "1", &WAY[CHOSEN]);
+    for (int w = 0; w < c->ways; w++) train(c->two[w], "2", &WAY[w]);
     bench_run(2, apart_body, c->apart);
 }
 
@@ -225,7 +229,7 @@ static void begin_figures(struct figures *f) {
                           .one = {.name = "one worker", .unit = "ms/epoch"},
                           .factor = {.name = "two that share nothing", .unit = "of one"}};
     for (int w = 0; w < WAYS; w++) {
-        f->of_one[w] = (struct bench_figure){.name = TITLE[w], .unit = "of one"};
+        f->of_one[w] = (struct bench_figure){.name = WAY[w].title, .unit = "of one"};
         f->of_apart[w] = (struct bench_figure){.name = "  of two that share nothing", .unit = "of it"};
         f->loss[w] = (struct bench_figure){.name = "  validation loss above one worker's, at most", .unit = "percent"};
     }

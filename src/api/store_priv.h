@@ -71,6 +71,8 @@ struct shmtrain_store {
     struct shmt_store *_Atomic live; /* its parameters */
     int stop_fd;                     /* an eventfd, constant: shmtrain_store_stop writes to it, from anywhere */
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
+    bool quorum_of_all;              /* a quorum was asked for, and is of all workers: none */
+    bool rows_by_frequency;          /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_job job;
@@ -84,9 +86,7 @@ struct shmtrain_store {
     uint64_t began_ns;
     char mode[64];           /* the policy's name */
     const char *mode_taken;  /* the mode that it began with, as the options or we named it */
-    bool quorum_of_all;      /* a quorum was asked for, and is of all workers: none */
     const char *mode_reason; /* why it was chosen; "": somebody named it */
-    bool rows_by_frequency;  /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
     char copies_reason[192]; /* how many copies of the parameters were chosen, and why; "": there was no choice */
     char blas[64];           /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
