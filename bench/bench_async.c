@@ -40,13 +40,13 @@ static void must(const struct shmtrain_store *store, int rc) {
 }
 
 static void collect(const struct shmtrain_report *report, struct run *out) {
-    struct bench_figure seconds = {.name = "epochs"};
+    struct shmt_figure seconds = {.name = "epochs"};
     out->n_epochs = report->n_epochs;
     for (uint32_t e = 0; e < report->n_epochs && e < EPOCHS; e++) {
         out->valid_loss[e] = report->epoch[e].valid_loss;
-        if (e > 0) bench_add(&seconds, report->epoch[e].seconds);
+        if (e > 0) shmt_figure_add(&seconds, report->epoch[e].seconds);
     }
-    out->epoch_s = bench_median(&seconds);
+    out->epoch_s = shmt_figure_median(&seconds);
 }
 
 /* Options; NULL: not set. */
@@ -97,14 +97,14 @@ static void line_body(void *arg, uint32_t rank) {
     uint64_t from = 0;
     for (uint32_t trip = 0; trip < TRIPS; trip++) {
         if (trip == WARM) from = shmt_now_ns();
-        bench_hit(&l->ball, rank, trip);
+        shmt_hit(&l->ball, rank, trip);
     }
     if (rank == 0) l->ns = (double)(shmt_now_ns() - from) / (TRIPS - WARM);
 }
 
 static double line_ns(struct line *l) {
     l->ball = 0;
-    bench_run(2, line_body, l);
+    shmt_helpers_run(2, line_body, l);
     return l->ns;
 }
 
@@ -190,7 +190,7 @@ struct contest {
 };
 
 static struct run *make_run(const struct shape *s) {
-    struct run *run = bench_shared(sizeof *run);
+    struct run *run = shmt_measure_shared(sizeof *run);
     *run = (struct run){.data = s->whole, .valid = s->valid, .seed = "1"};
     return run;
 }
@@ -199,8 +199,8 @@ static void make_contest(const struct shape *s, struct contest *out) {
     out->ways = s->ways;
     out->one = make_run(s);
     for (int w = 0; w < WAYS; w++) out->two[w] = make_run(s);
-    out->apart = bench_shared(sizeof *out->apart);
-    out->line = bench_shared(sizeof *out->line);
+    out->apart = shmt_measure_shared(sizeof *out->apart);
+    out->line = shmt_measure_shared(sizeof *out->line);
     out->apart->way = &WAY[CHOSEN];
     for (int h = 0; h < 2; h++)
         out->apart->half[h] = (struct run){.data = s->half, .valid = s->valid, .seed = h == 0 ? "1" : "2"};
@@ -217,11 +217,11 @@ static double excess(const struct run *two, const struct run *one) {
 static void measure_round(struct contest *c) {
     train(c->one, "1", &WAY[CHOSEN]);
     for (int w = 0; w < c->ways; w++) train(c->two[w], "2", &WAY[w]);
-    bench_run(2, apart_body, c->apart);
+    shmt_helpers_run(2, apart_body, c->apart);
 }
 
 struct figures {
-    struct bench_figure line, one, factor, of_one[WAYS], of_apart[WAYS], loss[WAYS];
+    struct shmt_figure line, one, factor, of_one[WAYS], of_apart[WAYS], loss[WAYS];
 };
 
 static void begin_figures(struct figures *f) {
@@ -229,21 +229,21 @@ static void begin_figures(struct figures *f) {
                           .one = {.name = "one worker", .unit = "ms/epoch"},
                           .factor = {.name = "two that share nothing", .unit = "of one"}};
     for (int w = 0; w < WAYS; w++) {
-        f->of_one[w] = (struct bench_figure){.name = WAY[w].title, .unit = "of one"};
-        f->of_apart[w] = (struct bench_figure){.name = "  of two that share nothing", .unit = "of it"};
-        f->loss[w] = (struct bench_figure){.name = "  validation loss above one worker's, at most", .unit = "percent"};
+        f->of_one[w] = (struct shmt_figure){.name = WAY[w].title, .unit = "of one"};
+        f->of_apart[w] = (struct shmt_figure){.name = "  of two that share nothing", .unit = "of it"};
+        f->loss[w] = (struct shmt_figure){.name = "  validation loss above one worker's, at most", .unit = "percent"};
     }
 }
 
 static void add_round(struct figures *f, const struct contest *c, double line) {
     const double apart_s = fmax(c->apart->half[0].epoch_s, c->apart->half[1].epoch_s), factor = c->one->epoch_s / apart_s;
-    bench_add(&f->line, line);
-    bench_add(&f->one, 1e3 * c->one->epoch_s);
-    bench_add(&f->factor, factor);
+    shmt_figure_add(&f->line, line);
+    shmt_figure_add(&f->one, 1e3 * c->one->epoch_s);
+    shmt_figure_add(&f->factor, factor);
     for (int w = 0; w < c->ways; w++) {
-        bench_add(&f->of_one[w], c->one->epoch_s / c->two[w]->epoch_s);
-        bench_add(&f->of_apart[w], apart_s / c->two[w]->epoch_s);
-        bench_add(&f->loss[w], excess(c->two[w], c->one));
+        shmt_figure_add(&f->of_one[w], c->one->epoch_s / c->two[w]->epoch_s);
+        shmt_figure_add(&f->of_apart[w], apart_s / c->two[w]->epoch_s);
+        shmt_figure_add(&f->loss[w], excess(c->two[w], c->one));
     }
 }
 
@@ -266,11 +266,10 @@ static void measure(struct shape *s, const struct bench_options *o) {
     begin_figures(&f);
     bench_head("async: %s", s->title);
     while (f.one.n < o->rounds) {
-        struct bench_round round;
-        bench_round_begin(&round);
+        bench_round_begin();
         const double line = line_ns(c.line);
         measure_round(&c);
-        if (bench_round_end(&round, o)) add_round(&f, &c, line);
+        if (bench_round_end(o)) add_round(&f, &c, line);
     }
     forget_shape(s);
     show(&f, c.ways);
@@ -286,7 +285,7 @@ int main(int argc, char **argv) {
     const int skipped = only ? 1 : 0;
     const struct bench_options o = bench_options_read(argc - skipped, argv + skipped, 15);
     bool found = false;
-    if (!bench_two_cores()) {
+    if (!(shmt_measure_cores() >= 2)) {
         bench_head("async: one core, and nothing to say about two");
         return 0;
     }

@@ -10,34 +10,34 @@
  *
  * What two workers of one run reach is told as a multiple of one worker, and divided by what two independent runs
  * reach in the same round (training.h). */
-#include "examples.h"
-#include "training.h"
+#include "bench.h"
+#include "measure/examples.h"
+#include "measure/training.h"
 
 enum { EPOCHS = 6, FEATURES = 47236, NONZEROS = 74 }; /* the first epoch warms up */
 
 /* ---- one worker against the floor ---- */
 
-static void measure_one(struct bench_training *run, const struct bench_options *o) {
+static void measure_one(struct shmt_timed *run, const struct bench_options *o) {
     static const uint32_t group[] = {1, 4, 16};
-    struct bench_figure floor = {.name = "floor", .unit = "GB/s"},
-                        example = {.name = "one worker, async", .unit = "ns/example"},
-                        ratio[3] = {{.name = "epoch / floor, group 1 (plain SGD)", .unit = "x"},
-                                    {.name = "epoch / floor, group 4", .unit = "x"},
-                                    {.name = "epoch / floor, group 16", .unit = "x"}};
+    struct shmt_figure floor = {.name = "floor", .unit = "GB/s"}, example = {.name = "one worker, async", .unit = "ns/example"},
+                       ratio[3] = {{.name = "epoch / floor, group 1 (plain SGD)", .unit = "x"},
+                                   {.name = "epoch / floor, group 4", .unit = "x"},
+                                   {.name = "epoch / floor, group 16", .unit = "x"}};
     run->with_floor = true;
     while (floor.n < o->rounds) {
-        struct bench_round round;
         double epoch_ns[3], floor_ns[3];
-        bench_round_begin(&round);
+        bench_round_begin();
         for (int g = 0; g < 3; g++) {
-            bench_train(run, &(struct bench_how){.workers = "1", .mode = "async", .group = group[g], .epochs = EPOCHS});
+            shmt_timed_train(run,
+                             &(struct shmt_timed_how){.workers = "1", .mode = "async", .group = group[g], .epochs = EPOCHS});
             epoch_ns[g] = run->own_ns;
             floor_ns[g] = run->floor_ns;
         }
-        if (!bench_round_end(&round, o)) continue;
-        bench_add(&floor, 8 * (double)run->data.n_nonzeros / floor_ns[0]);
-        bench_add(&example, epoch_ns[0] / (double)run->data.n_examples);
-        for (int g = 0; g < 3; g++) bench_add(&ratio[g], epoch_ns[g] / floor_ns[g]);
+        if (!bench_round_end(o)) continue;
+        shmt_figure_add(&floor, 8 * (double)run->data.n_nonzeros / floor_ns[0]);
+        shmt_figure_add(&example, epoch_ns[0] / (double)run->data.n_examples);
+        for (int g = 0; g < 3; g++) shmt_figure_add(&ratio[g], epoch_ns[g] / floor_ns[g]);
     }
     run->with_floor = false;
     bench_show(&floor);
@@ -48,20 +48,20 @@ static void measure_one(struct bench_training *run, const struct bench_options *
 /* ---- two workers against one ---- */
 
 /* The time that two need who share nothing. */
-static double independent_ns(struct bench_independent *i) {
-    bench_train_independent(i, &(struct bench_how){.workers = "1", .mode = "async", .group = 1, .epochs = EPOCHS});
+static double independent_ns(struct shmt_independent *i) {
+    shmt_independent_train(i, &(struct shmt_timed_how){.workers = "1", .mode = "async", .group = 1, .epochs = EPOCHS});
     const double a = i->half[0]->epoch_ns, b = i->half[1]->epoch_ns;
     return a > b ? a : b;
 }
 
 /* One worker's time divided by two workers' time. */
-static double multiple(struct bench_training *run, const char *mode, const char *batch, double *one_ns_out) {
-    struct bench_how how = {
+static double multiple(struct shmt_timed *run, const char *mode, const char *batch, double *one_ns_out) {
+    struct shmt_timed_how how = {
         .workers = "1", .mode = mode, .batch = batch, .group = batch ? SHMTRAIN_MODEL_GROUP : 1, .epochs = EPOCHS};
-    bench_train(run, &how);
+    shmt_timed_train(run, &how);
     *one_ns_out = run->epoch_ns;
     how.workers = "2";
-    bench_train(run, &how);
+    shmt_timed_train(run, &how);
     return *one_ns_out / run->epoch_ns;
 }
 
@@ -73,26 +73,25 @@ static const struct {
                 {"sync", "1024", "sync, batch 1024, 2 workers", "  divided by independence"},
                 {"sync", "4096", "sync, batch 4096, 2 workers", "  divided by independence"}};
 
-static void measure_two(struct bench_training *run, struct bench_independent *i, const struct bench_options *o) {
-    struct bench_figure factor = {.name = "independence factor, two epochs", .unit = "of one"}, all[WAYS], part[WAYS],
-                        alone[WAYS];
+static void measure_two(struct shmt_timed *run, struct shmt_independent *i, const struct bench_options *o) {
+    struct shmt_figure factor = {.name = "independence factor, two epochs", .unit = "of one"}, all[WAYS], part[WAYS],
+                       alone[WAYS];
     for (int w = 0; w < WAYS; w++) {
-        all[w] = (struct bench_figure){.name = ways[w].multiple, .unit = "of one"};
-        part[w] = (struct bench_figure){.name = ways[w].part, .unit = "of it"};
-        alone[w] = (struct bench_figure){.name = "  one worker's time, of its async time", .unit = "x"};
+        all[w] = (struct shmt_figure){.name = ways[w].multiple, .unit = "of one"};
+        part[w] = (struct shmt_figure){.name = ways[w].part, .unit = "of it"};
+        alone[w] = (struct shmt_figure){.name = "  one worker's time, of its async time", .unit = "x"};
     }
     while (factor.n < o->rounds) {
-        struct bench_round round;
         double by[WAYS], one_ns[WAYS];
-        bench_round_begin(&round);
+        bench_round_begin();
         for (int w = 0; w < WAYS; w++) by[w] = multiple(run, ways[w].mode, ways[w].batch, &one_ns[w]);
         const double f = one_ns[0] / independent_ns(i);
-        if (!bench_round_end(&round, o)) continue;
-        bench_add(&factor, f);
+        if (!bench_round_end(o)) continue;
+        shmt_figure_add(&factor, f);
         for (int w = 0; w < WAYS; w++) {
-            bench_add(&all[w], by[w]);
-            bench_add(&part[w], by[w] / f);
-            bench_add(&alone[w], one_ns[w] / one_ns[0]);
+            shmt_figure_add(&all[w], by[w]);
+            shmt_figure_add(&part[w], by[w] / f);
+            shmt_figure_add(&alone[w], one_ns[w] / one_ns[0]);
         }
     }
     bench_show(&factor);
@@ -106,13 +105,13 @@ static void measure_two(struct bench_training *run, struct bench_independent *i,
 int main(int argc, char **argv) {
     const struct bench_options o = bench_options_read(argc, argv, 15);
     struct shmtrain_data data;
-    bench_make_examples(bench_far_bytes(&o), FEATURES, NONZEROS, &data);
+    shmt_make_examples(bench_far_bytes(&o), FEATURES, NONZEROS, &data);
     bench_head("epoch: logistic regression, %llu examples, %.1f nonzeros each, %.0f MiB", (unsigned long long)data.n_examples,
                (double)data.n_nonzeros / (double)data.n_examples, (double)data.n_nonzeros * 8 / (1 << 20));
-    struct bench_training *run = bench_training_make(&data);
+    struct shmt_timed *run = shmt_timed_make(&data);
     measure_one(run, &o);
-    if (bench_two_cores())
-        measure_two(run, bench_independent_make(&data), &o);
+    if ((shmt_measure_cores() >= 2))
+        measure_two(run, shmt_independent_make(&data), &o);
     else
         bench_head("  one core: nothing to say about two workers");
     bench_show_noise();

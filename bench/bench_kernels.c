@@ -94,7 +94,7 @@ static void make_examples(const struct options *o, struct examples *out) {
     snprintf(name, sizeof name, "builtin:sparse:examples=%llu,features=%lu,nonzeros=%lu", (unsigned long long)n, o->features,
              o->nonzeros);
     if (!part || shmt_source_open(name, SEED, false, &source, &e) < 0) give_up(e.text);
-    if (shmt_source_count(source, &SHMT_ALL_COLUMNS, 0, 1, part) < 0) give_up(part->error.text);
+    if (shmt_source_count(source, &SHMT_ALL_COLUMNS, 0, 1, NULL, part) < 0) give_up(part->error.text);
     out->n = part->n_examples;
     out->n_nonzeros = part->n_nonzeros;
     out->arrays = (struct shmt_arrays){.start = shared((out->n + 1) * sizeof(uint64_t)),
@@ -118,71 +118,23 @@ static void make_examples(const struct options *o, struct examples *out) {
 
 static double floor_ns(const struct examples *x) {
     const uint64_t bytes = x->n_nonzeros * 4;
-    const struct bench_bytes read = {.at = {x->arrays.id, x->arrays.value}, .bytes = {bytes, bytes}};
-    return bench_floor_ns(&read);
-}
-
-/* ---- the floor of random lines, and the plain loop ---- */
-
-enum { DATA_AHEAD = 8 }; /* examples, as the kernels ask for theirs */
-
-static void ask_for_example(const struct examples *x, uint64_t k) {
-    if (k >= x->n) return;
-    const uint64_t from = x->arrays.start[x->order[k]], to = x->arrays.start[x->order[k] + 1];
-    for (uint64_t i = from; i < to; i += 16) { /* a line */
-        __builtin_prefetch(x->arrays.id + i, 0, 2);
-        __builtin_prefetch(x->arrays.value + i, 0, 2);
-    }
-}
-
-static void ask_for_weights(const struct examples *x, const float *weight, uint64_t k) {
-    if (k >= x->n) return;
-    for (uint64_t i = x->arrays.start[x->order[k]]; i < x->arrays.start[x->order[k] + 1]; i++)
-        __builtin_prefetch(weight + x->arrays.id[i]);
-}
-
-/* Sums that do not wait for one another. */
-static float sum_of_weights(const float *weight, const uint32_t *id, uint64_t n) {
-    float a = 0, b = 0, c = 0, d = 0;
-    uint64_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        a += weight[id[j]];
-        b += weight[id[j + 1]];
-        c += weight[id[j + 2]];
-        d += weight[id[j + 3]];
-    }
-    for (; j < n; j++) a += weight[id[j]];
-    return (a + b) + (c + d);
-}
-
-/* `distance`: examples between asking for weights and reading them; 0: without asking. */
-static double lines_at_ns(const struct examples *x, float *weight, uint32_t distance) {
-    const uint64_t from = bench_thread_ns();
-    static volatile float one = 1; /* so that no compiler leaves out the stores */
-    const float same = one;
-    float sum = 0;
-    for (uint64_t k = 0; k < x->n; k++) {
-        ask_for_example(x, k + DATA_AHEAD);
-        if (distance > 0) ask_for_weights(x, weight, k + distance);
-        const uint64_t i = x->order[k], n = x->arrays.start[i + 1] - x->arrays.start[i];
-        const uint32_t *id = x->arrays.id + x->arrays.start[i];
-        sum += sum_of_weights(weight, id, n);
-        for (uint64_t j = 0; j < n; j++) weight[id[j]] *= same;
-    }
-    volatile float sink = sum;
-    (void)sink;
-    return (double)(bench_thread_ns() - from);
+    const struct shmt_ranges read = {.at = {x->arrays.id, x->arrays.value}, .bytes = {bytes, bytes}};
+    return shmt_stream_ns(&read);
 }
 
 static double lines_ns(const struct examples *x, float *weight) {
-    double best = INFINITY;
-    for (uint32_t distance = 0; distance <= 4; distance = distance ? 2 * distance : 1)
-        best = fmin(best, lines_at_ns(x, weight, distance));
-    return best;
+    const struct shmtrain_data data = {.n_examples = x->n,
+                                       .n_nonzeros = x->n_nonzeros,
+                                       .start = x->arrays.start,
+                                       .id = x->arrays.id,
+                                       .value = x->arrays.value};
+    return shmt_lines_ns(&data, x->order, weight);
 }
 
+/* ---- the plain loop ---- */
+
 static double plain_ns(const struct options *o, const struct examples *x, float *weight) {
-    const uint64_t from = bench_thread_ns();
+    const uint64_t from = shmt_thread_ns();
     double loss = 0;
     for (uint64_t k = 0; k < x->n; k++) {
         const uint64_t i = x->order[k], first = x->arrays.start[i], end = x->arrays.start[i + 1];
@@ -195,7 +147,7 @@ static double plain_ns(const struct options *o, const struct examples *x, float 
     }
     volatile double sink = loss;
     (void)sink;
-    return (double)(bench_thread_ns() - from);
+    return (double)(shmt_thread_ns() - from);
 }
 
 /* ---- the pass ---- */
@@ -222,7 +174,7 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
 static double pass_ns(const struct options *o, const struct examples *x, const struct shmt_span *span, uint32_t group,
                       double *loss_out) {
     const struct shmt_kernels *kernels = shmt_path_of(o->cpu)->find(o->write, o->rule, true, o->l1 > 0 || o->l2 > 0);
-    const uint64_t from = bench_thread_ns();
+    const uint64_t from = shmt_thread_ns();
     const struct shmt_update update = {
         .rate = o->rate, .scale = 1, .l1 = o->l1, .l2 = o->l2, .momentum = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .beta = 1};
     struct slopes s = {.x = x};
@@ -238,7 +190,7 @@ static double pass_ns(const struct options *o, const struct examples *x, const s
         kernels->each(span, &item, group, slope, &s, &update);
     }
     *loss_out = s.loss / (double)x->n;
-    return (double)(bench_thread_ns() - from);
+    return (double)(shmt_thread_ns() - from);
 }
 
 static struct shmt_span make_span(const struct options *o) {

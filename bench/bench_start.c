@@ -88,18 +88,17 @@ static void write_small_file(char *path) {
 static void measure_time(const struct bench_options *o) {
     char path[] = "/tmp/bench_start_XXXXXX";
     const char *const data[] = {path, SMALL};
-    struct bench_figure figure[2][2] = {
+    struct shmt_figure figure[2][2] = {
         {{.name = "file of 1,000 examples, by --json", .unit = "ms"}, {.name = "  from outside", .unit = "ms"}},
         {{.name = SMALL ", by --json", .unit = "ms"}, {.name = "  from outside", .unit = "ms"}}};
     write_small_file(path);
     while (figure[0][0].n < o->rounds) {
-        struct bench_round round;
         double ms[2][2];
-        bench_round_begin(&round);
+        bench_round_begin();
         for (int d = 0; d < 2; d++) time_one(data[d], "2", &ms[d][0], &ms[d][1]);
-        if (!bench_round_end(&round, o)) continue;
+        if (!bench_round_end(o)) continue;
         for (int d = 0; d < 2; d++)
-            for (int k = 0; k < 2; k++) bench_add(&figure[d][k], ms[d][k]);
+            for (int k = 0; k < 2; k++) shmt_figure_add(&figure[d][k], ms[d][k]);
     }
     unlink(path);
     for (int d = 0; d < 2; d++)
@@ -153,15 +152,15 @@ static double memory_of(const char *mode, uint32_t workers) {
 }
 
 static void measure_memory(const struct bench_options *o) {
-    struct bench_figure few = {.name = "async, 2 workers in all", .unit = "MiB"},
-                        async = {.name = "one more worker, async", .unit = "MiB"},
-                        sync = {.name = "one more worker, sync", .unit = "MiB"};
+    struct shmt_figure few = {.name = "async, 2 workers in all", .unit = "MiB"},
+                       async = {.name = "one more worker, async", .unit = "MiB"},
+                       sync = {.name = "one more worker, sync", .unit = "MiB"};
     const uint32_t rounds = o->rounds < 5 ? o->rounds : 5; /* memory does not depend on what others do */
     for (uint32_t i = 0; i < rounds; i++) {
         const double two = memory_of("async", 2), sync_two = memory_of("sync", 2);
-        bench_add(&few, two);
-        bench_add(&async, (memory_of("async", MOST_WORKERS) - two) / (MOST_WORKERS - 2));
-        bench_add(&sync, (memory_of("sync", MOST_WORKERS) - sync_two) / (MOST_WORKERS - 2));
+        shmt_figure_add(&few, two);
+        shmt_figure_add(&async, (memory_of("async", MOST_WORKERS) - two) / (MOST_WORKERS - 2));
+        shmt_figure_add(&sync, (memory_of("sync", MOST_WORKERS) - sync_two) / (MOST_WORKERS - 2));
     }
     bench_show(&few);
     bench_show(&async);

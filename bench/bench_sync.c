@@ -18,9 +18,10 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "examples.h"
+#include "bench.h"
+#include "measure/examples.h"
 #include "store/span.h"
-#include "training.h"
+#include "measure/training.h"
 
 enum { EPOCHS = 4, FEATURES = 47236, NONZEROS = 74, DENSE_FEATURES = 784, SIZES = 5, BATCHES_COUNTED = 8 };
 static const uint32_t sizes[SIZES] = {64, 256, 1024, 4096, 16384};
@@ -30,7 +31,7 @@ static const uint32_t sizes[SIZES] = {64, 256, 1024, 4096, 16384};
 enum { LINES = 4096, TURNS = 9 }; /* 256 KiB: in the second-level caches */
 
 struct lines {
-    struct bench_meeting meeting;
+    struct shmt_meeting meeting;
     _Alignas(128) double ns; /* of one line: to read it, and to write it again */
     _Alignas(128) float at[LINES * SHMT_TOUCH_FLOATS];
 };
@@ -56,16 +57,16 @@ static double time_of(void (*work)(struct lines *l), struct lines *l) {
 
 static void lines_body(void *arg, uint32_t rank) {
     struct lines *l = arg;
-    struct bench_figure mine = {.name = "lines"};
+    struct shmt_figure mine = {.name = "lines"};
     for (int turn = 0; turn < TURNS; turn++) {
-        if (rank == 0) bench_add(&mine, time_of(write_lines, l));
-        bench_meet(&l->meeting, rank);
-        if (rank == 1) bench_add(&mine, time_of(read_lines, l));
-        bench_meet(&l->meeting, rank);
+        if (rank == 0) shmt_figure_add(&mine, time_of(write_lines, l));
+        shmt_meet(&l->meeting, rank);
+        if (rank == 1) shmt_figure_add(&mine, time_of(read_lines, l));
+        shmt_meet(&l->meeting, rank);
     }
-    if (rank == 0) l->ns = bench_median(&mine);
-    bench_meet(&l->meeting, rank);
-    if (rank == 1) l->ns += bench_median(&mine);
+    if (rank == 0) l->ns = shmt_figure_median(&mine);
+    shmt_meet(&l->meeting, rank);
+    if (rank == 1) l->ns += shmt_figure_median(&mine);
 }
 
 /* ---- the lines of a batch that one worker must get from the other ---- */
@@ -110,8 +111,8 @@ static double moving_lines(const struct shmtrain_data *data, uint32_t batch) {
 struct contest {
     const char *model;
     const struct shmtrain_data *data;
-    struct bench_training *run;
-    struct bench_independent *independent;
+    struct shmt_timed *run;
+    struct shmt_independent *independent;
 };
 
 struct times {
@@ -119,14 +120,15 @@ struct times {
 };
 
 static void measure_times(struct contest *c, const char *batch, struct times *out) {
-    struct bench_how how = {.model = c->model, .mode = "sync", .batch = batch, .group = SHMTRAIN_MODEL_GROUP, .epochs = EPOCHS};
+    struct shmt_timed_how how = {
+        .model = c->model, .mode = "sync", .batch = batch, .group = SHMTRAIN_MODEL_GROUP, .epochs = EPOCHS};
     how.workers = "2";
-    bench_train(c->run, &how);
+    shmt_timed_train(c->run, &how);
     out->two_ns = c->run->epoch_ns;
     how.workers = "1";
-    bench_train_independent(c->independent, &how);
+    shmt_independent_train(c->independent, &how);
     out->apart_ns = (c->independent->half[0]->epoch_ns + c->independent->half[1]->epoch_ns) / 2;
-    bench_train(c->run, &how);
+    shmt_timed_train(c->run, &how);
     out->one_ns = c->run->epoch_ns;
 }
 
@@ -146,34 +148,33 @@ static void measure_size(struct contest *c, uint32_t batch, struct lines *l, con
     char name[48], text[16];
     snprintf(text, sizeof text, "%u", batch);
     snprintf(name, sizeof name, "batch %u: two workers of one store", batch);
-    struct bench_figure speedup = {.name = name, .unit = "of one"},
-                        of = {.name = "  of two that share nothing", .unit = "of it"},
-                        allowed = {.name = "  of the same, as the lines would have it", .unit = "of it"},
-                        moved = {.name = "  lines that each worker must get, per batch", .unit = "lines"},
-                        line = {.name = "  such a line, to read and to write again", .unit = "ns"},
-                        one = {.name = "  one worker", .unit = "ns/example"}, apart = {.name = "two that share nothing"};
+    struct shmt_figure speedup = {.name = name, .unit = "of one"},
+                       of = {.name = "  of two that share nothing", .unit = "of it"},
+                       allowed = {.name = "  of the same, as the lines would have it", .unit = "of it"},
+                       moved = {.name = "  lines that each worker must get, per batch", .unit = "lines"},
+                       line = {.name = "  such a line, to read and to write again", .unit = "ns"},
+                       one = {.name = "  one worker", .unit = "ns/example"}, apart = {.name = "two that share nothing"};
     const double lines = moving_lines(c->data, batch);
     while (of.n < o->rounds) {
-        struct bench_round round;
         struct times t;
-        bench_round_begin(&round);
+        bench_round_begin();
         measure_times(c, text, &t);
-        l->meeting = (struct bench_meeting){0};
-        bench_run(2, lines_body, l);
-        if (!bench_round_end(&round, o)) continue;
-        bench_add(&speedup, t.one_ns / t.two_ns);
-        bench_add(&of, t.apart_ns / t.two_ns);
-        bench_add(&allowed, predicted(c, &t, lines, l->ns, batch));
-        bench_add(&apart, t.one_ns / t.apart_ns);
-        bench_add(&one, t.one_ns / (double)c->data->n_examples);
-        bench_add(&moved, lines);
-        bench_add(&line, l->ns);
+        l->meeting = (struct shmt_meeting){0};
+        shmt_helpers_run(2, lines_body, l);
+        if (!bench_round_end(o)) continue;
+        shmt_figure_add(&speedup, t.one_ns / t.two_ns);
+        shmt_figure_add(&of, t.apart_ns / t.two_ns);
+        shmt_figure_add(&allowed, predicted(c, &t, lines, l->ns, batch));
+        shmt_figure_add(&apart, t.one_ns / t.apart_ns);
+        shmt_figure_add(&one, t.one_ns / (double)c->data->n_examples);
+        shmt_figure_add(&moved, lines);
+        shmt_figure_add(&line, l->ns);
     }
-    const struct bench_figure *const shown[] = {&speedup, &of, &allowed, &moved, &line, &one};
+    const struct shmt_figure *const shown[] = {&speedup, &of, &allowed, &moved, &line, &one};
     for (uint32_t i = 0; i < sizeof shown / sizeof *shown; i++) bench_show(shown[i]);
-    *out = (struct outcome){.speedup = bench_median(&speedup),
-                            .apart = bench_median(&apart),
-                            .allowed = bench_median(&apart) * bench_median(&allowed)};
+    *out = (struct outcome){.speedup = shmt_figure_median(&speedup),
+                            .apart = shmt_figure_median(&apart),
+                            .allowed = shmt_figure_median(&apart) * shmt_figure_median(&allowed)};
 }
 
 /* From 0 to 2 workers' worth: what was reached, up to what the lines allow, up to those who share nothing. */
@@ -200,10 +201,9 @@ static void measure(const char *model, const struct shmtrain_data *all, const st
     const int n = n_sizes(all->n_examples);
     if (n == 0) bench_fail("too few examples");
     const uint64_t twice = 2 * (uint64_t)sizes[n - 1];
-    const struct shmtrain_data part = bench_part_of_examples(all, 0, all->n_examples / twice * twice), *const data = &part;
-    struct contest c = {
-        .model = model, .data = data, .run = bench_training_make(data), .independent = bench_independent_make(data)};
-    struct lines *l = bench_shared(sizeof *l);
+    const struct shmtrain_data part = shmt_part_of_examples(all, 0, all->n_examples / twice * twice), *const data = &part;
+    struct contest c = {.model = model, .data = data, .run = shmt_timed_make(data), .independent = shmt_independent_make(data)};
+    struct lines *l = shmt_measure_shared(sizeof *l);
     struct outcome outcome[SIZES];
     for (int i = 0; i < n; i++) measure_size(&c, sizes[i], l, o, &outcome[i]);
     bench_head("  speed-up over one worker by batch, 0 to 2: # reached, + as the lines allow, . two that share nothing");
@@ -213,15 +213,15 @@ static void measure(const char *model, const struct shmtrain_data *all, const st
 int main(int argc, char **argv) {
     const struct bench_options o = bench_options_read(argc, argv, 15);
     struct shmtrain_data data;
-    if (!bench_two_cores()) {
+    if (!(shmt_measure_cores() >= 2)) {
         bench_head("sync: one core, and nothing to say about two workers");
         return 0;
     }
-    bench_make_dense(bench_far_bytes(&o), DENSE_FEATURES, &data);
+    shmt_make_dense(bench_far_bytes(&o), DENSE_FEATURES, &data);
     bench_head("sync: softmax, %llu dense examples of %u features, %u classes", (unsigned long long)data.n_examples,
                data.n_features, data.n_labels);
     measure("softmax", &data, &o);
-    bench_make_examples(bench_far_bytes(&o), FEATURES, NONZEROS, &data);
+    shmt_make_examples(bench_far_bytes(&o), FEATURES, NONZEROS, &data);
     bench_head("sync: logistic regression, %llu examples, %.1f of %u features each", (unsigned long long)data.n_examples,
                (double)data.n_nonzeros / (double)data.n_examples, data.n_features);
     measure(NULL, &data, &o);

@@ -4,6 +4,7 @@
 #
 # usage: bench/check_benches.sh      (in `make check`, which sets TEST_BUILDDIR)
 set -eu
+here=$(cd "$(dirname "$0")" && pwd)
 cd "${TEST_BUILDDIR:-.}"
 
 out=$(mktemp "${TMPDIR:-/tmp}/check_benches.XXXXXX")
@@ -36,6 +37,13 @@ n=$(grep -Ec "$figure" "$out") || true
 grep -q 'one core, and nothing to say about two' "$out" || [ "$n" -eq 18 ] || fail "bench_sync: $n figures, expected 18"
 check bench_async 1 "^  .{46} +-?($number) [A-Za-z/ ]{1,11} +\\[-?($number) \\.\\. -?($number)\\] of [0-9]+\$|one core" --quick
 check bench_kernels 9 '^(floor|lines|plain|group +[0-9]+) +[0-9]+\.[0-9] ns/example( |$)' mbytes=1 rounds=1
+
+# The loss of two workers is another one than that of one.
+if command -v python3 > /dev/null; then
+    python3 "$here/losses.py" --seeds 2 --workers 2 --epochs 2 ./shmtrain -- builtin:sparse:examples=2000 > "$out" 2>&1 ||
+        fail "losses.py failed"
+    grep -Eq '^ +2 +([+-][0-9]+\.[0-9]{2} \([0-9]+\.[0-9]{2}\) *){2}$' "$out" || fail "losses.py: not the figures of two epochs"
+fi
 
 # What is no option is refused.
 if bench/bench_floors --rounds 0 > "$out" 2>&1; then fail "bench_floors took --rounds 0"; fi

@@ -1,127 +1,211 @@
 #!/usr/bin/python3
-"""shmtrain against scikit-learn's SGDClassifier, on the same examples, in turns.
+"""shmtrain against LIBLINEAR and scikit-learn as Debian packages them, on the same files, in turns, as ratios.
 
-usage: bench/peers.py [--examples N] [--rounds N] [PATH/TO/shmtrain]        (needs Debian's python3-sklearn)
+usage: bench/peers.py [OPTION...] [PATH/TO/shmtrain]        (apt-get install liblinear-tools python3-sklearn)
 
-The examples have the shape of RCV1: about 74 of 47,236 features each, drawn by Zipf's law, ids scattered, rows of unit length,
-labels of a logistic model. Both programs train logistic regression by stochastic gradient descent without regularisation, on one
-thread; shmtrain with two workers, too. An epoch's time is what each says of it: scikit-learn's partial_fit, without making its
-arrays; shmtrain's "seconds" of the epoch. Each has the schedule of a few that ends lowest: scikit-learn's invscaling from several
-eta0, shmtrain's default or a cosine from several rates. Losses are of 20,000 further examples, after as many epochs.
+  --parts LIST      of loading, training, memory and epochs; all unless said otherwise
+  --data FOLDER     where made examples are kept, and looked for (a temporary folder)
+  --a9a FILE        a9a, beside a9a.t; else looked for in $SHMTRAIN_DATA_DIR
+  --examples LIST   how many made examples: 20000,677000. The last is what loading and memory are measured on
+  --rounds N        15; for more than 100,000 examples a third of it
+  --pause SECONDS   between two runs, for others on the machine (0)
+
+loading   a run of one work item, from start to end, against liblinear-train that stops at its first gradient (-e 1e9), and
+          loading by itself in MB/s of text; from a cache (shmtrain data convert) against reading that file once
+training  from the start of the program to a saved model: seconds, and how far its validation loss is above that of LIBLINEAR's
+          optimum; liblinear-train's -e is the one of 0.1, 0.01 (its default) and 0.001 that first comes within 0.1 % of it
+memory    of all processes of a run together (Pss), by the number of workers
+epochs    an epoch of scikit-learn's SGDClassifier against one of ours (bench/peer_epochs.py)
+
+All read from the page cache, and save models to memory (/dev/shm), for shmtrain alone would wait until a disk has them.
+Run it on an idle machine; docs/performance.md has figures, and how to read them.
 """
 import argparse
-import json
 import os
+import shutil
+import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-try:
-    import numpy as np
-    from scipy.sparse import csr_matrix
-    from sklearn.linear_model import SGDClassifier
-    from sklearn.metrics import log_loss
-except ImportError as missing:
-    sys.exit(f"peers.py: {missing}; apt-get install python3-sklearn")
+import peer_data
+import peer_programs as programs
 
-FEATURES, NONZEROS, VALID, EPOCHS = 47236, 74, 20000, 5
+WITHIN = 1.001  # of the loss at LIBLINEAR's optimum
+OURS = (("10 epochs, the default", ()), ("20 epochs", ("-e", "20")))
 
 
-def draw(rng, n, cumulated, id_of_rank, idf):
-    """n rows as CSR: distinct features by Zipf's law, tf-idf values of unit length."""
-    rank = np.searchsorted(cumulated, rng.random((n, 2 * NONZEROS)))
-    rank.sort(axis=1)
-    fresh = np.ones_like(rank, dtype=bool)
-    fresh[:, 1:] = rank[:, 1:] != rank[:, :-1]
-    wanted = np.clip(rng.normal(NONZEROS, NONZEROS / 3, n), 10, None)
-    keep = fresh & (rng.random(rank.shape) < (wanted / fresh.sum(axis=1))[:, None])
-    start = np.concatenate([[0], np.cumsum(keep.sum(axis=1))])
-    rows = np.repeat(np.arange(n), keep.sum(axis=1))
-    value = (1 + np.log(rng.integers(1, 5, start[-1]))) * idf[rank[keep]]
-    value /= np.sqrt(np.bincount(rows, value**2, n))[rows]
-    x = csr_matrix((value.astype(np.float32), id_of_rank[rank[keep]].astype(np.int32), start), (n, FEATURES))
-    x.sort_indices()
-    return x
+def quartiles(values):
+    return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
 
 
-def make_examples(n):
-    rng = np.random.default_rng(1)
-    rank = np.arange(FEATURES)
-    weight = 1 / ((rank + 20) * (1 + rank / (FEATURES / 10)))
-    cumulated = np.cumsum(weight / weight.sum())
-    cumulated[-1] = 1
-    idf = np.log(1 + 1 / (NONZEROS * weight / weight.sum()))
-    id_of_rank = rng.permutation(FEATURES)
-    x = draw(rng, n + VALID, cumulated, id_of_rank, idf)
-    planted = np.where(rank < FEATURES // 50 + 100, rng.choice([-1.0, 1.0], FEATURES), 0)[np.argsort(id_of_rank)]
-    margin = x @ planted
-    margin *= 4.5 / margin.std()
-    y = np.where(rng.random(n + VALID) < 1 / (1 + np.exp(-margin)), 1, -1)
-    return (x[:n], y[:n]), (x[n:], y[n:])
+def figure(name, values, unit):
+    q = quartiles(values)
+    print(f"  {name:<58} {q[1]:9.3f} {unit:<11} [{q[0]:.3f} .. {q[2]:.3f}] of {len(values)}", flush=True)
 
 
-def write_libsvm(path, x, y):
-    with open(path, "w") as f:
-        for i in range(x.shape[0]):
-            a, b = x.indptr[i], x.indptr[i + 1]
-            row = zip((x.indices[a:b] + 1).tolist(), x.data[a:b].tolist())
-            f.write(f"{y[i]} " + " ".join(f"{j}:{v:.6g}" for j, v in row) + "\n")
+class Bench:
+    def __init__(self, options, folder, memory):
+        self.options, self.folder, self.memory_folder = options, folder, memory
+        self.ours = programs.Shmtrain(options.program)
+
+    def path(self, name):
+        return os.path.join(self.folder if name == "cache" else self.memory_folder, name)
+
+    def rounds(self, data):
+        return max(1, self.options.rounds // 3 if data.examples > 100000 else self.options.rounds)
+
+    def timed(self, call, *arguments):
+        """The second of two runs counts: hosts of virtual machines take free memory back, and the first pays for getting it."""
+        time.sleep(self.options.pause)
+        call(*arguments)
+        return call(*arguments)
+
+    # ---- loading ----
+
+    def loading(self, data):
+        cache, size = self.path("cache"), data.megabytes
+        self.ours.convert(data, cache)
+        peer, text, mapped, floor = [], {1: [], 2: []}, {1: [], 2: []}, []
+        for _ in range(self.rounds(data)):
+            if programs.has_liblinear():
+                peer.append(self.timed(programs.liblinear, data, self.path("model"), 1e9))
+            for workers in (1, 2):
+                text[workers].append(self.timed(self.ours.load, data, workers))
+                mapped[workers].append(self.timed(self.ours.load, data, workers, cache))
+            floor.append(programs.read_once(cache))
+        print(f"loading {data.name} ({size:.0f} MB of text, a cache of {os.path.getsize(cache) / 1e6:.0f} MB)")
+        for workers in (1, 2):
+            figure(f"text, -w {workers}, for each worker", [size / run[1] / workers for run in text[workers]], "MB/s")
+        if peer:
+            figure("liblinear-train, stopped at its first gradient", [size / run for run in peer], "MB/s")
+            for workers in (1, 2):
+                ratios = [p / run[0] for p, run in zip(peer, text[workers])]
+                figure(f"its time, of a whole run with -w {workers}", ratios, "x")
+        figure("reading the cache's file once", [os.path.getsize(cache) / 1e6 / run for run in floor], "MB/s")
+        for workers in (1, 2):
+            ratios = [run[1] / f for run, f in zip(mapped[workers], floor)]
+            figure(f"loading the cache, -w {workers}, of reading its file once", ratios, "x")
+        if peer:
+            ratios = [p / run[0] for p, run in zip(peer, mapped[2])]
+            figure("liblinear-train's time, of a whole run from it, -w 2", ratios, "x")
+        os.unlink(cache)
+
+    # ---- training ----
+
+    def optimum(self, data):
+        """Validation loss and objective there, and the largest -e that comes near."""
+        model = self.path("optimum")
+        programs.liblinear(data, model, 1e-7)
+        loss, objective = self.ours.loss(model, data.valid), self.ours.objective(model, data.train, data.examples)
+        for epsilon in (0.1, 0.01, 0.001):
+            programs.liblinear(data, model, epsilon)
+            if self.ours.loss(model, data.valid) <= WITHIN * loss:
+                break
+        else:
+            print(f"{data.name}: no -e comes within 0.1 % of the optimum; liblinear-train has {epsilon}", flush=True)
+        return loss, objective, epsilon
+
+    def judge(self, name, model, data, best):
+        loss = self.ours.loss(model, data.valid)
+        excess = 100 * (loss / best[0] - 1), 100 * (self.ours.objective(model, data.train, data.examples) / best[1] - 1)
+        self.losses.setdefault(name, []).append(excess)
+
+    def training(self, data):
+        if not programs.has_liblinear():
+            return print("training: skipped, there is no liblinear-train (Debian: liblinear-tools)")
+        best = self.optimum(data)
+        model, peer, runs, sklearn = self.path("model"), [], {name: [] for name, _ in OURS}, []
+        self.losses = {}
+        for i in range(self.rounds(data)):
+            peer.append(self.timed(programs.liblinear, data, model, best[2]))
+            self.judge("liblinear-train", model, data, best)
+            for name, more in OURS:
+                runs[name].append(self.timed(self.ours.train, data, model, "--seed", str(i + 1), *more))
+                self.judge(name, model, data, best)
+            if programs.has_sklearn() and (i == 0 or data.examples <= 100000):
+                sklearn.append(self.timed(programs.sklearn, data, model)[1])
+                self.judge("scikit-learn", model, data, best)
+        print(f"training on {data.name}, {data.megabytes:.1f} MB, from start to model; loss at the optimum: {best[0]:.5f}")
+        figure(f"liblinear-train -s 0 -e {best[2]}", peer, "s")
+        if sklearn:
+            figure("scikit-learn's LogisticRegression, imports not counted", sklearn, "s")
+        for name, times in runs.items():
+            figure(f"shmtrain -w 2, {name}", times, "s")
+            figure("  liblinear-train's time, of that", [p / t for p, t in zip(peer, times)], "x")
+        for name, excess in self.losses.items():
+            losses, reached = [e[0] for e in excess], sum(e[0] <= 100 * (WITHIN - 1) for e in excess)
+            print(f"  validation loss above, {name:<35} {statistics.median(losses):+9.3f} %           worst {max(losses):+.3f}, "
+                  f"within 0.1 %: {reached} of {len(losses)}; "
+                  f"objective above {statistics.median(e[1] for e in excess):+.3f} %", flush=True)
+
+    # ---- memory ----
+
+    def memory(self, data):
+        cache, mib = self.path("cache"), 1024 * 1024
+        self.ours.convert(data, cache)
+        print(f"memory of a run on {data.name}, of all its processes together")
+        for name, path in (("text", data.train), ("cache", cache)):
+            one = 0
+            for workers in (1, 2, 8):
+                total, parameters = self.ours.memory(path, workers)
+                one = one or total
+                print(f"  {name}, -w {workers:<48} {total / mib:9.1f} MiB         {total / one:.4f} of -w 1; "
+                      f"the parameters are {parameters / mib:.2f} MiB", flush=True)
+        if programs.has_liblinear():
+            most = programs.liblinear_memory(data, self.path("model"))
+            print(f"  {'liblinear-train, at most':<58} {most / mib:9.1f} MiB", flush=True)
+        os.unlink(cache)
 
 
-def sklearn_run(eta0, wide, valid):
-    """Seconds of each epoch, and the last loss."""
-    model = SGDClassifier(loss="log_loss", penalty=None, learning_rate="invscaling", power_t=0.5 if eta0 > 10 else 0.1,
-                          eta0=eta0, shuffle=True, random_state=1)
-    seconds = []
-    for _ in range(EPOCHS):
-        begun = time.perf_counter()
-        model.partial_fit(*train, classes=[-1, 1])
-        seconds.append(time.perf_counter() - begun)
-    return seconds, log_loss(valid[1], model.predict_proba(valid[0]))
+def data_sets(options, folder):
+    sets, a9a = [], options.a9a or os.path.join(os.environ.get("SHMTRAIN_DATA_DIR", "."), "a9a")
+    if os.path.exists(a9a) and os.path.exists(a9a + ".t"):
+        sets.append(peer_data.DataSet("a9a", a9a, a9a + ".t"))
+    else:
+        print(f"a9a: skipped, there is no {a9a} with {a9a}.t beside it (LIBSVM's data sets, Adult)")
+    try:
+        return sets + [peer_data.made(int(n), options.data or folder) for n in options.examples.split(",")]
+    except ImportError as missing:
+        print(f"made examples: skipped, {missing}; apt-get install python3-sklearn")
+        return sets
 
 
-def shmtrain_run(program, workers, schedule, paths):
-    """The same."""
-    out = subprocess.run([program, "-q", "--json", "-w", str(workers), "-e", str(EPOCHS), "-M", "logistic", "--mode", "async",
-                          *schedule, paths[0], "--valid", paths[1]], check=True, capture_output=True, text=True).stdout
-    report = json.loads(out)
-    return [e["seconds"] for e in report["epochs"]], report["epochs"][-1]["valid_loss"]
-
-
-def figure(name, ratios):
-    q = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else [ratios[0]] * 3
-    print(f"  {name:<46} {q[1]:9.3f} x           [{q[0]:.3f} .. {q[2]:.3f}] of {len(ratios)}")
+def stop(number, _frame):
+    """Ended like this, temporary folders go, which are memory."""
+    sys.exit(128 + number)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    signal.signal(signal.SIGTERM, stop)
+    usage = __doc__.split("usage: ")[1].replace("%", "%%")
+    parser = argparse.ArgumentParser(usage=usage, add_help=False, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("-h", "--help", action="version", version=__doc__)
     parser.add_argument("program", nargs="?", default="./shmtrain")
-    parser.add_argument("--examples", type=int, default=200000)
+    parser.add_argument("--parts", default="loading,training,memory,epochs")
+    parser.add_argument("--data")
+    parser.add_argument("--a9a")
+    parser.add_argument("--examples", default="20000,677000")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--pause", type=float, default=0)
     options = parser.parse_args()
-    train, valid = make_examples(options.examples)
-    wide = train[0].astype(np.float64), train[1]  # what partial_fit would else make anew in each call
-    eta0 = min([1, 3, 10, 30, 100, 300], key=lambda r: sklearn_run(r, wide, valid)[1])
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [os.path.join(folder, "train.svm"), os.path.join(folder, "valid.svm")]
-        write_libsvm(paths[0], *train)
-        write_libsvm(paths[1], *valid)
-        schedule = min([[]] + [["--schedule", "cosine", "--rate", rate] for rate in ("1", "0.7", "0.5")],
-                       key=lambda s: shmtrain_run(options.program, 1, s, paths)[1])
-        peer, one, two = [], [], []
-        for _ in range(options.rounds):
-            peer.append(sklearn_run(eta0, wide, valid))
-            one.append(shmtrain_run(options.program, 1, schedule, paths))
-            two.append(shmtrain_run(options.program, 2, schedule, paths))
-    median = lambda run: statistics.median(run[0][1:])
-    print(f"peers: {train[0].shape[0]} examples, {train[0].nnz / train[0].shape[0]:.1f} nonzeros each, {EPOCHS} epochs")
-    for name, runs in (("scikit-learn", peer), ("shmtrain -w 1", one), ("shmtrain -w 2", two)):
-        each = [1e9 * median(r) / train[0].shape[0] for r in runs]
-        print(f"  {name:<46} {statistics.median(each):9.3f} ns/example  loss {statistics.median(r[1] for r in runs):.5f}")
-    figure("an epoch of scikit-learn, of shmtrain -w 1", [median(p) / median(r) for p, r in zip(peer, one)])
-    figure("an epoch of scikit-learn, of shmtrain -w 2", [median(p) / median(r) for p, r in zip(peer, two)])
+    if not shutil.which(options.program):
+        parser.error(f"{options.program}: no such program")
+    shm = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir=shm) as memory:
+        bench, parts = Bench(options, folder, memory), options.parts.split(",")
+        sets = data_sets(options, folder) if set(parts) - {"epochs"} else []
+        for part in parts:
+            if part == "epochs":
+                import peer_epochs  # ends with a word where scikit-learn is missing
+
+                peer_epochs.compare(options.program, min(options.rounds, 9), options.pause)
+            elif part == "training":
+                for data in sets:
+                    bench.training(data)
+            elif sets:
+                getattr(bench, part)(sets[-1])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,18 @@ weight = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])  # or numpy.f
 meta = header["__metadata__"]  # strings, all of them
 n_features, first = int(meta["shmtrain.features"]), int(meta["shmtrain.first_feature"])
 bias = weight[n_features] if meta["shmtrain.bias"] == "1" else 0.0
+kind = meta.get("shmtrain.feature_ids")  # how ids become rows; as a rule they are a range
+row = lambda i: i - first if 0 <= i - first < n_features else None  # others did not occur in training
+if kind == "listed":  # they were too far apart for a range
+    begin, end = header["feature_id"]["data_offsets"]
+    row = {i: j for j, i in enumerate(struct.unpack(f"<{n_features}Q", data[begin:end]))}.get
+elif kind == "hashed":  # the upper bits of SplitMix64
+    bits, low64 = int(meta["shmtrain.hash_bits"]), 2**64 - 1
+    def row(i):
+        i = (i + 0x9E3779B97F4A7C15) & low64
+        i = (i ^ i >> 30) * 0xBF58476D1CE4E5B9 & low64
+        i = (i ^ i >> 27) * 0x94D049BB133111EB & low64
+        return (i ^ i >> 31) >> 64 - bits
 labels = float(meta["shmtrain.label_low"]), float(meta["shmtrain.label_high"])
 
 right = total = 0
@@ -27,8 +39,9 @@ for line in open(sys.argv[2]):
     score = bias
     for word in words[1:]:
         index, _, value = word.partition(":")
-        if index != "qid" and 0 <= int(index) - first < n_features:  # others did not occur in training
-            score += weight[int(index) - first] * float(value)
+        at = row(int(index)) if index != "qid" else None
+        if at is not None:
+            score += weight[at] * float(value)
     if words:
         right += float(words[0]) == labels[score > 0]
         total += 1

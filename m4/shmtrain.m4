@@ -26,6 +26,20 @@ On Debian and Ubuntu this brings all of them:
   apt-get install$shmt_packages])])
 ])
 
+# SHMT_COMPLETIONS: sets completionsdir, where bash-completion looks for completions: the folder that it names itself where that is
+# below our prefix, so that `make install` stays there.
+AC_DEFUN([SHMT_COMPLETIONS], [
+  AC_REQUIRE([PKG_PROG_PKG_CONFIG])
+  AC_MSG_CHECKING([where completions for bash go])
+  completionsdir='${datadir}/bash-completion/completions'
+  shmt_prefix=$prefix
+  AS_IF([test "$shmt_prefix" = NONE], [shmt_prefix=$ac_default_prefix])
+  shmt_found=`$PKG_CONFIG --variable=completionsdir bash-completion 2>/dev/null`
+  AS_CASE([$shmt_found], ["$shmt_prefix"/*], [completionsdir='${prefix}'`echo "$shmt_found" | sed "s|^$shmt_prefix||"`])
+  AC_SUBST([completionsdir])
+  AC_MSG_RESULT([$completionsdir])
+])
+
 # SHMT_SANITIZER(OPTION, SANITIZER, NAME): --enable-OPTION adds to SANITIZE
 AC_DEFUN([SHMT_SANITIZER], [
   AC_ARG_ENABLE([$1], [AS_HELP_STRING([--enable-$1], [build with $3])], [], [enable_$1=no])

@@ -134,6 +134,7 @@ static inline struct comparison *make_comparison(void) {
     assert_non_null(c);
     c->arguments = &MADE_ARGUMENTS;
     c->data = "/data/a9a";
+    snprintf(c->title, sizeof c->title, "%s", c->data);
     c->target = NAN;
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++) add_made(c, &MADE[i]);
     add_refused(c, "ssp:4", SHMTRAIN_E_USAGE,

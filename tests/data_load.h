@@ -13,9 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "data/flow.h"
 #include "data/source.h"
 
-#define MAX_PARTS 32
+#define MAX_PARTS         32
+#define COLUMNS(first, n) ((struct shmt_columns){.base = (first), .n_features = (n)})
 
 struct loaded {
     struct shmt_part part[MAX_PARTS];
@@ -27,7 +29,8 @@ struct loaded {
 static inline int load_count(struct loaded *l, const struct shmt_source *source, uint32_t n_parts,
                              struct shmt_columns columns) {
     memset(l, 0, sizeof *l);
-    for (uint32_t i = n_parts; i-- > 0;) shmt_source_count(source, &columns, i, n_parts, &l->part[i]); /* the order is free */
+    for (uint32_t i = n_parts; i-- > 0;)
+        shmt_source_count(source, &columns, i, n_parts, NULL, &l->part[i]); /* the order is free */
     return shmt_parts_total(source, l->part, n_parts, &l->totals, &l->error);
 }
 
@@ -56,9 +59,34 @@ static inline int load_fill(struct loaded *l, const struct shmt_source *source, 
     return 0;
 }
 
+/* Counts and fills, by one reader, a source whose parts come one after the other. */
+static inline int load_flow(struct loaded *l, const struct shmt_source *source, struct shmt_columns columns) {
+    static const _Atomic uint32_t NO_STOP = 0;
+    struct shmt_flow *flow;
+    struct shmt_part *part = NULL;
+    uint32_t n_parts = 0;
+    memset(l, 0, sizeof *l);
+    assert_int_equal(shmt_flow_open(source, &NO_STOP, &flow, &l->error), 0);
+    int status;
+    while ((status = shmt_flow_count(flow, &columns, NULL, &l->error)) > 0) {}
+    if (status == 0) status = shmt_flow_take_parts(flow, &part, &n_parts, &l->error);
+    shmt_flow_close(flow);
+    if (status == 0) status = shmt_parts_total(source, part, n_parts, &l->totals, &l->error);
+    if (status == 0 && !shmt_source_is_once(source)) {
+        load_allocate(l, columns);
+        assert_int_equal(shmt_flow_open(source, &NO_STOP, &flow, &l->error), 0);
+        while ((status = shmt_flow_fill(flow, part, n_parts, &l->arrays, &l->error)) > 0) {}
+        if (status == 0) status = shmt_flow_check(flow, n_parts, &l->error);
+        shmt_flow_close(flow);
+    }
+    free(part);
+    return status;
+}
+
 /* Counts and fills; a failure of either is the status, its sentence in l->error. Release with load_free in any case. */
 static inline int load_source(struct loaded *l, const struct shmt_source *source, uint32_t n_parts,
                               struct shmt_columns columns) {
+    if (shmt_source_flows(source)) return load_flow(l, source, columns);
     const int status = load_count(l, source, n_parts, columns);
     if (status != 0) return status;
     load_allocate(l, columns);

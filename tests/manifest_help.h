@@ -41,12 +41,15 @@ static inline void stop(int signal) {
 /* The runs that are copied. */
 static const struct {
     const char *model, *valid, *data;
-} RUNS[] = {{"logistic", "", "builtin:sparse:examples=500,features=300,valid=200"},
-            {"logistic", "0.3", "builtin:sparse:examples=500,features=300"},
-            {"linear", "none", "builtin:line:examples=300"},
-            {"svm", "none", "builtin:sparse:examples=300,features=4200"}, /* its rows have places */
-            {"softmax", "", "builtin:dense:examples=200,features=7,classes=3"}};
-enum { WITH_PLACES = 3, N_RUNS = sizeof RUNS / sizeof *RUNS };
+    const char *option[2][2]; /* and further ones */
+} RUNS[] = {{"logistic", "", "builtin:sparse:examples=500,features=300,valid=200", {{NULL}}},
+            {"logistic", "0.3", "builtin:sparse:examples=500,features=300", {{NULL}}},
+            {"linear", "none", "builtin:line:examples=300", {{NULL}}},
+            {"svm", "none", "builtin:sparse:examples=300,features=4200", {{NULL}}}, /* its rows have places */
+            {"softmax", "", "builtin:dense:examples=200,features=7,classes=3", {{NULL}}},
+            {"logistic", "none", "builtin:sparse:examples=500,features=300", {{"merge", "damped"}}},
+            {"logistic", "none", "builtin:sparse:examples=500,features=300", {{"write", "aggregate"}, {"staleness", "2"}}}};
+enum { WITH_PLACES = 3, DAMPED = 5, IN_ROUNDS = 6, N_RUNS = sizeof RUNS / sizeof *RUNS };
 
 static inline void make_run(int run) {
     assert_int_equal(shmtrain_store_create(&maker), 0);
@@ -57,6 +60,8 @@ static inline void make_run(int run) {
     WELL(maker, shmtrain_store_set(maker, "epochs", "100000"));
     WELL(maker, shmtrain_store_set(maker, "valid", RUNS[run].valid));
     WELL(maker, shmtrain_store_set(maker, "model", RUNS[run].model));
+    for (int i = 0; i < 2 && RUNS[run].option[i][0]; i++)
+        WELL(maker, shmtrain_store_set(maker, RUNS[run].option[i][0], RUNS[run].option[i][1]));
     const int rc = shmtrain_store_train(maker, RUNS[run].data);
     if (rc < 0) print_message("  %s\n", shmtrain_store_message(maker));
     shmtrain_store_destroy(maker);

@@ -207,6 +207,24 @@ pid_t program_worker(struct program *p, unsigned rank) {
     }
 }
 
+static int count_threads(pid_t pid) {
+    char path[64];
+    int n = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    for (const struct dirent *d; tasks && (d = readdir(tasks));) n += d->d_name[0] != '.';
+    if (tasks) closedir(tasks);
+    return n;
+}
+
+void program_wait_for_readers(struct program *p) {
+    const double until = now() + DEADLINE_SECONDS;
+    while (count_threads(p->pid) < 2) {
+        if (now() > until) give_up(p, "did not begin to read");
+        usleep(100);
+    }
+}
+
 char program_state(pid_t pid) {
     char state = 0, name[32];
     pid_t parent;

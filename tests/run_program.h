@@ -64,6 +64,9 @@ void program_assert_gone_within(struct program *p, int seconds);
  * there. */
 pid_t program_supervisor(struct program *p);
 pid_t program_worker(struct program *p, unsigned rank);
+/* Who reads data are threads of the program itself, before there are other processes. Waits until there are some. */
+void program_wait_for_readers(struct program *p);
+
 char program_state(pid_t pid); /* as in /proc: R, S, T, ...; '-': there is no such process */
 
 /* One line on stderr that begins with "shmtrain: " and holds `words`, nothing on stdout, this exit status. */

@@ -178,21 +178,47 @@ static void a_model_that_refuses_is_told_with_the_place_of_the_label(void **stat
     shmtrain_store_destroy(store);
 }
 
-/* Text of a few bytes can ask for any number of columns. */
+/* Text of a few bytes can ask for a million of columns. */
 static void sparse_data_that_is_too_wide_for_dense_rows_is_refused_before_memory_is_made(void **state) {
-    static char text[200000];
+    static char text[4 << 20];
     size_t n = 0;
     (void)state;
-    for (int i = 0; i < 1000; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d 4294967294:1\n", i % 2);
+    for (int i = 0; i < 300000; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d 1048575:1\n", i % 2);
     write_bytes("train.svm", text, n);
     struct shmtrain_store *store = make_looking(&LOOKS, "none");
     refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_MEMORY, "the data, by the size of its files,");
     /* The wide line stands behind what the guess has seen. */
     n = 0;
-    for (int i = 0; i < 12000; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d 1:1\n", i % 2);
-    n += (size_t)snprintf(text + n, sizeof text - n, "1 4294967294:1\n");
+    for (int i = 0; i < 300000; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d 1:1\n", i % 2);
+    n += (size_t)snprintf(text + n, sizeof text - n, "1 1048575:1\n");
     write_bytes("train.svm", text, n);
     refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_MEMORY, "GiB");
+    shmtrain_store_destroy(store);
+}
+
+static void features_have_the_ids_of_the_data(void **state) {
+    static const char far[] = "1 7:1 18446744073709551615:1\n0 9000000000:1\n1 7:1\n0 9000000000:2\n";
+    static const char near[] = "1 1:1\n0 2:1\n1 1:1\n0 3:1\n";
+    uint64_t id = 0;
+    (void)state;
+    struct shmtrain_store *store = make_looking(&LOOKS, "none");
+    assert_int_equal(shmtrain_store_set(store, "model", "logistic"), 0);
+    refused(store, shmtrain_store_feature_id(store, 0, &id), SHMTRAIN_E_USAGE, "there is no model");
+    write_bytes("train.svm", far, sizeof far - 1);
+    assert_int_equal(shmtrain_store_train(store, "train.svm"), 0);
+    static const uint64_t ids[] = {7, 9000000000, UINT64_MAX};
+    for (uint64_t f = 0; f < 3; f++) {
+        assert_int_equal(shmtrain_store_feature_id(store, f, &id), 0);
+        assert_true(id == ids[f]);
+    }
+    refused(store, shmtrain_store_feature_id(store, 3, &id), SHMTRAIN_E_USAGE, "the model has 3 features");
+    write_bytes("train.svm", near, sizeof near - 1);
+    assert_int_equal(shmtrain_store_train(store, "train.svm"), 0);
+    assert_int_equal(shmtrain_store_feature_id(store, 0, &id), 0);
+    assert_true(id == 1);
+    assert_int_equal(shmtrain_store_set(store, "hash-bits", "4"), 0);
+    assert_int_equal(shmtrain_store_train(store, "train.svm"), 0);
+    refused(store, shmtrain_store_feature_id(store, 0, &id), SHMTRAIN_E_USAGE, "hashes of ids");
     shmtrain_store_destroy(store);
 }
 
@@ -431,6 +457,7 @@ int main(void) {
         cmocka_unit_test(wrong_weights_are_refused),
         cmocka_unit_test(weights_of_classes_need_classes),
         cmocka_unit_test(a_weight_of_two_is_an_example_twice),
+        cmocka_unit_test(features_have_the_ids_of_the_data),
     };
     alarm(300);
     return cmocka_run_group_tests_name("data through the api", tests, make_folder, remove_folder);

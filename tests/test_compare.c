@@ -264,6 +264,25 @@ static void no_line_of_the_table_is_longer_than_80_columns(void **state) {
     destroy_comparison(c);
 }
 
+/* async is there after 1 s and 2 epochs, sync after 2.8 s and 1.4 epochs; backup, and what was refused, is best in nothing. */
+static void the_best_of_a_column_has_its_least_time_epochs_or_loss(void **state) {
+    static const int BEST[COMPARE_COLUMNS] = {-1, 0, 1, -1, -1, -1, -1, 1}; /* a run; -1: none is */
+    (void)state;
+    struct comparison *c = make_comparison();
+    c->target_is_given = true;
+    for (int reached = 1; reached >= 0; reached--) {
+        c->target = reached ? 0.36 : 0.1;
+        compare_work_out(c);
+        for (unsigned column = 0; column < COMPARE_COLUMNS; column++)
+            for (unsigned i = 0; i < c->n; i++) {
+                const bool is = (int)i == BEST[column] && (reached || !COMPARE_TABLE[column].to_target);
+                if (compare_is_best(c, &c->run[i], column) != is)
+                    fail_msg("%s, %s", c->run[i].name, COMPARE_TABLE[column].title);
+            }
+    }
+    destroy_comparison(c);
+}
+
 static void who_does_not_come_to_the_target_has_a_dash(void **state) {
     (void)state;
     char cell[32];
@@ -382,6 +401,7 @@ int main(void) {
         cmocka_unit_test(whom_a_run_has_waited_for_is_said_when_it_is_one),
         cmocka_unit_test(small_numbers_are_shown),
         cmocka_unit_test(no_line_of_the_table_is_longer_than_80_columns),
+        cmocka_unit_test(the_best_of_a_column_has_its_least_time_epochs_or_loss),
         cmocka_unit_test(who_does_not_come_to_the_target_has_a_dash),
         cmocka_unit_test(a_run_that_was_stopped_is_marked),
         cmocka_unit_test(sentences_of_many_long_names_are_whole),

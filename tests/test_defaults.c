@@ -272,9 +272,34 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     REFUSED("take --backend shm", "backend", "plain", "mode", "local", "workers", "1");
 }
 
+/* L1 and L2 say by themselves how much of the noise is learned: the rate need not fall early. */
+static void with_l1_or_l2_the_rate_falls_as_a_cosine_unless_somebody_asks_for_more(void **state) {
+    static const struct {
+        const char *option[7], *schedule;
+    } CASES[] = {
+        {{NULL}, "inverse"},
+        {{"l2", "1e-4", NULL}, "cosine"},
+        {{"l1", "1e-4", "mode", "sync", NULL}, "cosine"},
+        {{"l2", "1e-4", "optimizer", "momentum", NULL}, "cosine"},
+        {{"l2", "1e-4", "power", "1", NULL}, "inverse"},
+        {{"l2", "1e-4", "decay-every", "2", NULL}, "inverse"},
+        {{"l2", "1e-4", "schedule", "inverse", NULL}, "inverse"},
+        {{"l2", "1e-4", "optimizer", "adagrad", NULL}, "constant"},
+        {{"l2", "1e-4", "optimizer", "ftrl", NULL}, "constant"},
+    };
+    struct shmtrain_store *store;
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        if (train(&store, SPARSE, CASES[i].option) < 0) fail_msg("%s", shmtrain_store_message(store));
+        assert_string_equal(shmtrain_store_report(store)->schedule, CASES[i].schedule);
+        shmtrain_store_destroy(store);
+    }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
+        TEST(with_l1_or_l2_the_rate_falls_as_a_cosine_unless_somebody_asks_for_more),
         TEST(the_cost_of_a_model_decides),
         TEST(worker_functions_have_their_usual_mode),
         TEST(axes_that_are_named_choose_the_mode),

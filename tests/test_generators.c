@@ -255,7 +255,8 @@ static void plain_sgd_comes_close_to_the_best_loss_in_five_epochs(void **state) 
 
 static void ids_outside_the_columns_are_left_out(void **state) {
     (void)state;
-    static const struct shmt_columns columns[] = {{0, 100}, {50, 1000}, {0, 0}, {0, 2999}, {1, UINT32_MAX}};
+    const struct shmt_columns columns[] = {COLUMNS(0, 100), COLUMNS(50, 1000), COLUMNS(0, 0), COLUMNS(0, 2999),
+                                           COLUMNS(1, UINT32_MAX)};
     struct loaded all, some;
     assert_loads(&all, "builtin:sparse:examples=200,features=3000", 1, false, 1);
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {

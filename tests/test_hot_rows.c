@@ -1,7 +1,7 @@
 /* Replicas that hold the hot rows only, and the page of the last: what is private until it is merged, what everybody sees at
  * once, and that nothing is lost of either. What holds of whole replicas is in test_replicas.c, windows of segments in
  * test_window.c. */
-#include "conformance.h"
+#include "replicas_help.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -9,35 +9,22 @@
 #include <string.h>
 #include <time.h>
 
-#include "backends/shm/replicas_priv.h"
-#include "backends/shm/shm.h"
+enum { ROWS = 20000, HOT = 2048, TAIL = 19456, COLD = 9000, PAGE_FLOATS = 1024 };
 
-enum { ITEM = 16, ITEMS = 60, EPOCHS = 3, ROWS = 20000, HOT = 2048, TAIL = 19456, COLD = 9000, PAGE_FLOATS = 1024 };
+/* A part is held only by replicas that are merged damped. */
+#define HOT_WORKER(write, s, h) WORKER(write, s, h, SHMT_MERGE_DAMPED)
+#define HOT_NODE(write, s, h)   NODE(write, s, h, SHMT_MERGE_DAMPED)
 
-#define INF                 SHMT_STALENESS_INF
-#define WORKER(write, s, h) ((struct shmt_policy){write, s, 0, SHMT_LATE_DROP, SHMT_REPLICAS_WORKER, h, SHMT_MERGE_DAMPED})
-#define NODE(write, s, h)   ((struct shmt_policy){write, s, 0, SHMT_LATE_DROP, SHMT_REPLICAS_NODE, h, SHMT_MERGE_DAMPED})
-
-static struct kase case_of(struct shmt_policy policy, uint32_t n_seats, enum shmt_team_kind kind) {
-    return (struct kase){&SHMT_BACKEND_SHM, policy, n_seats, kind};
-}
-
-/* Whole items of a power of two of examples, each of which moves a row by exactly 1. */
 static struct shmt_spec spec_for(const struct kase *k, uint64_t items) {
-    struct shmt_spec spec = spec_of(k, items * ITEM, ROWS, 1);
-    spec.item = ITEM;
-    spec.rate.base = 1;
+    struct shmt_spec spec = spec_of_items(k, items, ROWS);
     spec.hot_floats = HOT;
-    if (k->policy.replicas != SHMT_REPLICAS_NODE) return spec;
-    spec.placement.n_nodes = 2;
-    for (uint32_t seat = 0; seat < k->n_seats; seat++) spec.placement.seat_node[seat] = seat % 2;
     return spec;
 }
 
 /* ---- what they hold ---- */
 
 static void replicas_hold_the_first_rows_and_the_page_of_the_last(void **state) {
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_flat flat;
     struct shmt_cover c;
@@ -71,7 +58,7 @@ static void refused(const struct shmt_spec *spec, const char *why) {
 
 static void parts_that_cannot_be_held_are_refused(void **state) {
     static const uint32_t HOTS[] = {1, PAGE_FLOATS - 1, HOT + 16, TAIL, TAIL + PAGE_FLOATS, UINT32_MAX, UINT32_MAX - 1023};
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
     const struct shmt_spec good = spec_for(&k, ITEMS);
     struct shmt_spec spec = good;
     (void)state;
@@ -107,7 +94,7 @@ static void parts_that_cannot_be_held_are_refused(void **state) {
 }
 
 static void the_need_counts_what_replicas_hold(void **state) {
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1), 4, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 4, SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_need need;
     struct shmt_shm_layout l;
@@ -136,7 +123,7 @@ static void rows_of(uint32_t rank, uint32_t *row) {
     row[3] = TAIL + rank;
 }
 
-static int add_ones(struct run *run, shmtrain_session *s) {
+static int push_ones(struct run *run, shmtrain_session *s) {
     const uint32_t shared = run->spec.policy.write == SHMT_WRITE_ATOMIC ? SHARED : SHARED - 1;
     struct shmtrain_work w;
     int rc;
@@ -151,33 +138,12 @@ static int add_ones(struct run *run, shmtrain_session *s) {
     return rc;
 }
 
-/* At an epoch's end, when everybody rests: all copies are the master's, and this is what one looks at. */
-static int check_copies(shmtrain_session *s, void *arg, uint32_t epoch) {
-    struct run *run = arg;
-    const struct shmt_store *store = run->store;
-    const struct shmt_cover *c = &store->layout.cover;
-    float seen[ROWS];
-    (void)epoch;
-    for (uint32_t replica = 0; replica < store->layout.n_replicas; replica++)
-        for (uint32_t word = 0; word <= store->layout.planes; word++)
-            for (uint64_t at = 0; at < c->n; at++) {
-                const float *master = &shmt_shm_master(store, word)[shmt_cover_place(c, at)];
-                if (memcmp(&shmt_shm_replica(store, replica, word)[at], master, sizeof *master) != 0 ||
-                    memcmp(&shmt_shm_base(store, replica, word)[at], master, sizeof *master) != 0)
-                    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "replica %u, word %u is not the master's", replica, word);
-            }
-    const int rc = shmtrain_pull(s, 0, 0, ROWS, seen);
-    if (rc == 0 && memcmp(seen, store->weight, sizeof seen) != 0)
-        return shmt_fail(&s->error, SHMTRAIN_E_DATA, "what one sees is not the master");
-    return rc;
-}
-
 static void counts_of(struct run *run, uint32_t n_seats) {
     const float all = EPOCHS * ITEMS;
     static float value[ROWS];
     float own[MINE] = {0}, sum = 0;
     run->epoch_end = check_copies;
-    go_well(run, add_ones);
+    go_well(run, push_ones);
     assert_int_equal(run->k->ops->read(run->store, 0, 0, ROWS, value), 0);
     for (uint32_t seat = 0; seat < n_seats; seat++) {
         uint32_t row[MINE];
@@ -213,9 +179,9 @@ static void nothing_is_lost_of_rows_that_are_held_and_of_those_that_are_shared(v
         for (int kind = 0; kind < 2; kind++)
             for (int s = 0; s < 2; s++) {
                 const enum shmt_team_kind team = kind ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
-                counts(WORKER(SHMT_WRITE_RACY, STALENESS[s], 1), SEATS[n], team, s == 0);
-                counts(WORKER(SHMT_WRITE_ATOMIC, STALENESS[s], 3), SEATS[n], team, s == 1);
-                counts(NODE(SHMT_WRITE_ATOMIC, STALENESS[s], 1), SEATS[n], team, false); /* seats share replicas */
+                counts(HOT_WORKER(SHMT_WRITE_RACY, STALENESS[s], 1), SEATS[n], team, s == 0);
+                counts(HOT_WORKER(SHMT_WRITE_ATOMIC, STALENESS[s], 3), SEATS[n], team, s == 1);
+                counts(HOT_NODE(SHMT_WRITE_ATOMIC, STALENESS[s], 1), SEATS[n], team, false); /* seats share replicas */
             }
 }
 
@@ -257,7 +223,8 @@ static void hot_rows_are_private_until_they_are_merged_and_cold_ones_are_seen_at
     static const float FOR_OTHERS[] = {0, 0, 1, 1, 1, 0, 0};
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
-        const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1000), 2, kind ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS);
+        const struct kase k =
+            case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1000), 2, kind ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS);
         struct run run;
         float last;
         begin(&run, &k, spec_for(&k, ITEMS));
@@ -275,10 +242,6 @@ static void hot_rows_are_private_until_they_are_merged_and_cold_ones_are_seen_at
 }
 
 /* ---- rules and their state ---- */
-
-static struct shmt_rule rule_of(enum shmt_rule_kind kind) {
-    return (struct shmt_rule){.kind = kind, .l2 = 0.01f, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 1};
-}
 
 static int push_all_kinds(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
@@ -305,10 +268,7 @@ static void train(struct shmt_policy policy, uint32_t n_seats, enum shmt_rule_ki
     for (uint32_t i = 0; spec.curvatures && i < HOT + PAGE_FLOATS; i++) k.ops->curvature(run.store)[i] = 0.01f;
     if (spec.hot_floats) run.epoch_end = check_copies;
     go_well(&run, push_all_kinds);
-    memset(out, 0, (1 + SHMT_MAX_PLANES) * ROWS * sizeof *out);
-    assert_int_equal(k.ops->read(run.store, 0, 0, ROWS, out), 0);
-    for (uint32_t p = 0; p < run.store->layout.planes; p++)
-        memcpy(out + (1 + p) * ROWS, k.ops->state(run.store, 0, p), ROWS * sizeof *out);
+    read_with_state(&run, out);
     end(&run);
 }
 
@@ -318,7 +278,7 @@ static void one_worker_has_the_bits_that_it_has_without(void **state) {
     (void)state;
     for (enum shmt_rule_kind rule = 0; rule < SHMT_N_RULES; rule++) {
         train(LIVE, 1, rule, without);
-        train(WORKER(SHMT_WRITE_RACY, INF, 1), 1, rule, with);
+        train(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 1, rule, with);
         assert_memory_equal(with, without, sizeof with);
         assert_true(with[3] != 0 && with[COLD] != 0 && with[ROWS - 1] != 0);
     }
@@ -329,14 +289,12 @@ static void state_of_several_stays_possible_and_is_where_it_belongs(void **state
     (void)state;
     for (enum shmt_rule_kind rule = 0; rule < SHMT_N_RULES; rule++)
         for (int node = 0; node < 2; node++) {
-            train(node ? NODE(SHMT_WRITE_RACY, INF, 1) : WORKER(SHMT_WRITE_RACY, 2, 2), 4, rule, out);
-            for (uint32_t at = 0; at < (1 + SHMT_MAX_PLANES) * ROWS; at++) {
-                const struct shmt_merging how = shmt_merging_of(SHMT_MERGE_DAMPED, rule, at / ROWS, 1);
-                const uint32_t row = at % ROWS;
+            train(node ? HOT_NODE(SHMT_WRITE_RACY, INF, 1) : HOT_WORKER(SHMT_WRITE_RACY, 2, 2), 4, rule, out);
+            assert_state_is_possible(rule, SHMT_MERGE_DAMPED, ROWS, out);
+            for (uint32_t row = 0; row < ROWS; row++) {
                 const bool pushed = row == 3 || row == HOT - 1 || row == HOT || row == COLD || row == TAIL - 1 || row == TAIL ||
                                     row == ROWS - 1;
-                if (!isfinite(out[at]) || (how.positive && out[at] < 0) || (!pushed && out[at] != 0 && at < ROWS))
-                    fail_msg("%s: %g in place %u", shmt_rule_name(rule), (double)out[at], at);
+                assert_true(pushed || out[row] == 0);
             }
             assert_true(out[3] < 0 && out[HOT - 1] > 0 && out[HOT] < 0 && out[COLD] > 0 && out[TAIL - 1] < 0 && out[TAIL] < 0 &&
                         out[ROWS - 1] > 0);
@@ -347,7 +305,7 @@ static void state_of_several_stays_possible_and_is_where_it_belongs(void **state
 
 static void every_line_that_is_held_is_in_one_tier_and_the_bias_in_the_first(void **state) {
     static uint8_t tier_of[(HOT + PAGE_FLOATS) / 16];
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_seat *seat;
     struct shmt_error e;
@@ -390,7 +348,7 @@ static uint32_t mappings(void) {
 }
 
 static void a_window_goes_with_its_seat(void **state) {
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_seat *seat;
     struct shmt_error e;
@@ -420,14 +378,14 @@ static void *work_half(void *arg) {
     shmtrain_session s;
     h->rc = shmt_session_enter(&s, &SHMT_BACKEND_SHM, h->store, &h->run->spec, h->rank, 0, &h->error);
     if (h->rc < 0) return NULL;
-    h->rc = add_ones(h->run, &s);
+    h->rc = push_ones(h->run, &s);
     h->error = s.error;
     shmt_session_leave(&s);
     return NULL;
 }
 
 static void who_maps_the_segment_elsewhere_takes_part(void **state) {
-    const struct kase k = case_of(WORKER(SHMT_WRITE_ATOMIC, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_ATOMIC, INF, 1), 2, SHMT_TEAM_THREADS);
     const float all = EPOCHS * ITEMS;
     struct shmt_store *other;
     struct shmt_error e;

@@ -86,7 +86,7 @@ static void every_type_of_element_is_read(void **state) {
         save("b", &labels);
         assert_int_equal(shmt_source_open("a,b", 0, false, &source, NULL), 0);
         assert_int_equal(shmt_source_unpack(source, NULL), 0);
-        const struct shmt_columns columns = {0, 1};
+        const struct shmt_columns columns = COLUMNS(0, 1);
         assert_int_equal(load_count(&l, source, 3, columns), 0);
         load_allocate_dense(&l, columns);
         assert_int_equal(load_fill(&l, source, 3), 0);
@@ -100,7 +100,8 @@ static void every_type_of_element_is_read(void **state) {
 
 static void both_layouts_and_any_columns_and_parts_hold_the_same_examples(void **state) {
     (void)state;
-    static const struct shmt_columns columns[] = {{0, 4}, {1, 2}, {0, 9}, {3, 5}, {7, 2}, {0, 0}};
+    const struct shmt_columns columns[] = {COLUMNS(0, 4), COLUMNS(1, 2), COLUMNS(0, 9),
+                                           COLUMNS(3, 5), COLUMNS(7, 2), COLUMNS(0, 0)};
     static const float pixel[3][4] = {{0, 255, 0, 51}, {0, 0, 0, 0}, {1, 2, 3, 4}};
     const struct bytes images = some_images(), labels = some_labels();
     save(IMAGES, &images);

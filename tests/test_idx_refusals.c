@@ -245,12 +245,14 @@ static void what_is_no_idx_file_is_left_to_the_reader_of_text(void **state) {
     assert_int_equal(load_name(&l, "a,b", 0, false, 1), 0);
     load_free(&l);
     save_gz("data.svm.gz", &text);
-    assert_refuses("data.svm.gz", SHMTRAIN_E_DATA, "data.svm.gz is compressed; unpack it with gunzip first");
+    assert_int_equal(load_name(&l, "data.svm.gz", 0, false, 1), 0);
+    assert_int_equal(l.totals.n_examples, 2);
+    load_free(&l);
     text.n = 2; /* packed, as far as two bytes tell */
     text.at[0] = 0x1f;
     text.at[1] = 0x8b;
     save("data.svm.gz", &text);
-    assert_refuses("data.svm.gz", SHMTRAIN_E_DATA, "data.svm.gz is compressed; unpack it with gunzip first");
+    assert_refuses("data.svm.gz", SHMTRAIN_E_DATA, "data.svm.gz:1:1: expected a label (a number), found \"\\x1f\\x8b\"");
     assert_refuses("missing", SHMTRAIN_E_SYSTEM, "cannot open missing: No such file or directory");
     assert_refuses("missing,a", SHMTRAIN_E_SYSTEM, "cannot open missing,a: No such file or directory");
     assert_refuses(".", SHMTRAIN_E_USAGE, ". is a directory; name a file in it");

@@ -150,7 +150,7 @@ static void labels_are_kept_up_to_one_more_than_classes_may_be(void **state) {
 static void ids_outside_the_columns_are_left_out_when_counted_with_them(void **state) {
     (void)state;
     write_text("1 1:2 5:3 6:4\n-1 6:1 4000000000:1\n-1 4294967294:1\n");
-    const struct shmt_columns columns = {1, 5};
+    const struct shmt_columns columns = COLUMNS(1, 5);
     struct shmt_source *source;
     struct loaded l;
     assert_int_equal(shmt_source_open(g_path, 0, false, &source, NULL), 0);
@@ -196,9 +196,10 @@ static void a_bad_line_is_named_with_its_place_and_what_was_expected(void **stat
         {"1 1:.\n", "t.svm:1:5: expected a number after \"1:\", found \".\""},
         {"1 1:1.2.3\n", "t.svm:1:5: expected a number after \"1:\", found \"1.2.3\""},
         {"1 1:-4e38\n", "t.svm:1:5: expected a value between -3.4e38 and 3.4e38, found \"-4e38\""},
-        {"1 4294967295:1\n", "t.svm:1:3: expected an index of at most 4294967294, found \"4294967295:1\""},
+        {"1 18446744073709551616:1\n",
+         "t.svm:1:3: expected an index of at most 18446744073709551615, found \"18446744073709551616:1\""},
         {"1 99999999999999999999999:1\n",
-         "t.svm:1:3: expected an index of at most 4294967294, found \"99999999999999999999999:1\""},
+         "t.svm:1:3: expected an index of at most 18446744073709551615, found \"99999999999999999999999:1\""},
         {"1 3:1 3:2\n", "t.svm:1:7: expected an index above 3 (indices ascend within a line), found \"3:2\""},
         {"1 0:1 0:2\n", "t.svm:1:7: expected an index above 0 (indices ascend within a line), found \"0:2\""},
         {"1 7:1 9:1 5:1\n", "t.svm:1:11: expected an index above 9 (indices ascend within a line), found \"5:1\""},
@@ -244,8 +245,7 @@ static void what_is_no_file_of_text_is_refused(void **state) {
     } names[] = {
         {"missing.svm", "cannot open missing.svm: No such file or directory", SHMTRAIN_E_SYSTEM},
         {"/", "/ is a directory; name a file in it", SHMTRAIN_E_USAGE},
-        {"-", "data cannot come from standard input; save it to a file first, for it is read twice", SHMTRAIN_E_USAGE},
-        {"/dev/null", "/dev/null is no regular file; save the data to a file first, for it is read twice", SHMTRAIN_E_USAGE},
+        {"/dev/null", "/dev/null is empty", SHMTRAIN_E_DATA},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(load_name(&l, names[i].name, 0, false, 1), names[i].status);
@@ -258,18 +258,17 @@ static void what_is_no_file_of_text_is_refused(void **state) {
     assert_refused("t.svm is empty", SHMTRAIN_E_DATA);
     write_text("# nothing\n\n  \n");
     assert_refused("t.svm has no example, only blank lines and comments", SHMTRAIN_E_DATA);
-    write_bytes("\x1f\x8b\x08\x00", 4);
-    assert_refused("t.svm is compressed; unpack it with gunzip first", SHMTRAIN_E_DATA);
-    write_bytes("\xfd\x37zXZ\x00", 6);
-    assert_refused("t.svm is compressed; unpack it with unxz first", SHMTRAIN_E_DATA);
 }
 
 static void opening_a_pipe_does_not_wait_for_its_writer(void **state) {
     (void)state;
     unlink(g_path);
     assert_int_equal(mkfifo(g_path, 0600), 0);
+    struct shmt_source *source;
     alarm(10);
-    assert_refused("t.svm is no regular file; save the data to a file first, for it is read twice", SHMTRAIN_E_USAGE);
+    assert_int_equal(shmt_source_open(g_path, 1, 0, &source, NULL), 0);
+    assert_true(shmt_source_flows(source) && shmt_source_is_once(source));
+    shmt_source_close(source);
     alarm(0);
     unlink(g_path);
 }
@@ -290,7 +289,7 @@ static void a_long_path_is_shown_by_its_end(void **state) {
     char path[600];
     memset(path, 'a', sizeof path);
     for (size_t i = 100; i < 599; i += 100) path[i] = '/';
-    strcpy(path + 590, "/e\n\xc3\xa9.svm");
+    strcpy(path + 590, "/e\r\xc3\xa9.svm");
     struct loaded l;
     assert_int_equal(load_name(&l, path, 0, false, 1), SHMTRAIN_E_SYSTEM);
     assert_true(strncmp(l.error.text, "cannot open ...a/aaaa", 21) == 0);

@@ -119,7 +119,8 @@ static void a_line_without_end_is_refused(void **state) {
     shmt_source_close(source);
 }
 
-/* The reader's own buffer is larger than a page, so the parser is held against a page that must not be touched. */
+/* The reader's own buffer is larger than a page, so the parser is held against a page that must not be touched. What stands in
+ * the bytes that it may read makes no difference. */
 static void the_parser_never_looks_behind_the_line_break(void **state) {
     (void)state;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -127,16 +128,24 @@ static void the_parser_never_looks_behind_the_line_break(void **state) {
     assert_true(memory != MAP_FAILED);
     assert_int_equal(mprotect(memory + page, page, PROT_NONE), 0);
     static const char line[] = "-1.5e+3 qid:12 1:1 2:.5e-2 4294967294:12345678901234567890.5 # \r";
-    uint32_t id[64];
+    uint64_t id[64];
     float value[64];
-    struct shmt_libsvm_row row = {.id = id, .value = value};
-    struct shmt_libsvm_fault fault;
+    struct shmt_row row = {.id = id, .value = value};
+    struct shmt_line_fault fault;
     for (uint64_t n = 0; n < sizeof line; n++) {
-        char *text = memory + page - n - 1;
+        char *text = memory + page - n - 1 - SHMT_LINE_PAD;
         memcpy(text, line, n);
         text[n] = '\n';
-        shmt_libsvm_parse(text, &SHMT_ALL_COLUMNS, g_c_locale, &row, &fault);
-        for (uint64_t cut = 0; cut < n; cut++) shmt_libsvm_parse(text + cut, &SHMT_ALL_COLUMNS, g_c_locale, &row, &fault);
+        for (uint64_t cut = 0; cut <= n; cut++) {
+            memset(text + n + 1, '9', SHMT_LINE_PAD);
+            const int status = shmt_libsvm_parse(text + cut, g_c_locale, &row, &fault);
+            const uint64_t rows = status == 0 ? row.n : fault.column;
+            const float label = row.label;
+            memset(text + n + 1, '.', SHMT_LINE_PAD);
+            assert_int_equal(shmt_libsvm_parse(text + cut, g_c_locale, &row, &fault), status);
+            assert_int_equal(status == 0 ? row.n : fault.column, rows);
+            assert_true(status != 0 || row.blank || row.label == label);
+        }
     }
     munmap(memory, 2 * page);
 }
@@ -279,7 +288,7 @@ static void in_four_processes(const struct shmt_source *source, struct shared *s
         const struct shmt_arrays into = {
             .start = s->start, .id = s->id, .value = s->value, .label = s->label, .columns = SHMT_ALL_COLUMNS};
         const int status = fill ? shmt_source_fill(source, part, 4, s->part, &into, NULL)
-                                : shmt_source_count(source, &SHMT_ALL_COLUMNS, part, 4, &s->part[part]);
+                                : shmt_source_count(source, &SHMT_ALL_COLUMNS, part, 4, NULL, &s->part[part]);
         _exit(status == 0 ? 0 : 1);
     }
     for (uint32_t part = 0; part < 4; part++) {
@@ -323,7 +332,7 @@ struct work {
 static void *do_work(void *arg) {
     struct work *w = arg;
     w->status = w->fill ? shmt_source_fill(w->source, w->part, 4, w->l->part, &w->l->arrays, NULL)
-                        : shmt_source_count(w->source, &SHMT_ALL_COLUMNS, w->part, 4, &w->l->part[w->part]);
+                        : shmt_source_count(w->source, &SHMT_ALL_COLUMNS, w->part, 4, NULL, &w->l->part[w->part]);
     return NULL;
 }
 

@@ -220,14 +220,16 @@ static void a_limit_for_files_refuses_without_a_signal(void **state) {
     in_process(trains_with_small_files);
 }
 
+/* Ids up to ten million, and for each four of them a nonzero: with fewer, only the ids that occur would get parameters. */
 static int make_wide(void **state) {
-    (void)state;
     const char *tmp = getenv("TMPDIR");
+    (void)state;
     snprintf(wide, sizeof wide, "%s/shmtrain-limits-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     const int fd = mkstemp(wide);
-    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     if (!f) return -1;
-    for (int i = 0; i < 64; i++) fprintf(f, "%d %d:1 10000000:0.5\n", i % 2, i + 1);
+    for (int i = 0; i < 300000; i++) fprintf(f, "%d 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1\n", i % 2);
+    fprintf(f, "1 10000000:1\n");
     return fclose(f);
 }
 

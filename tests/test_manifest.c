@@ -106,13 +106,16 @@ static void spoil_named_word(struct shmt_manifest *m, uint64_t *n) {
                                &m->place_n_nodes,  &m->place_strategy,
                                &m->n_tables,       &m->n_threads,
                                &m->row_places,     &m->with_accuracy,
-                               &m->with_auc,       &m->lacks_ids,
+                               &m->with_auc,       &m->features.kind,
+                               &m->features.first, &m->features.hash_bits,
                                &m->n_outputs,      &m->bias,
                                &m->group,          &m->n_classes,
                                &m->table[0].width, &m->train.shared,
                                &m->valid.shared,   &m->train.n_features,
                                &m->train.n_labels, &m->cpu,
-                               &m->hot_floats};
+                               &m->hot_floats,     &m->replicas,
+                               &m->merge_every,    &m->merge,
+                               &m->curvatures,     &m->quorum};
     uint64_t *const longs[] = {&m->n_examples,       &m->max_steps,        &m->staleness,       &m->board_bytes,
                                &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,         &m->train.n_examples,
                                &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off, &m->train.id_off,
@@ -201,6 +204,64 @@ static void spoilt_data_is_refused_or_harmless(void **state) {
     }
 }
 
+/* One word of the manifest of a run. */
+struct word {
+    int run;
+    size_t at;
+    uint32_t value;
+    const char *why; /* NULL: it is taken, as what a run might have */
+};
+#define WORD(name) offsetof(struct shmt_manifest, name)
+
+/* Divisors, and what examples and turns are multiplied by. */
+static void items_and_merges_that_no_run_has_are_refused(void **state) {
+    static const char ITEMS[] = "its work cannot be dealt", MERGES[] = "its replicas cannot be merged";
+    static const struct word WORDS[] = {
+        {0, WORD(item), 0, ITEMS},
+        {0, WORD(item), 126, ITEMS}, /* more than a fourth of what one worker has of 500 */
+        {0, WORD(item), 125, NULL},
+        {0, WORD(item), 124, NULL}, /* its ledger is as many pages long */
+        {0, WORD(item), UINT32_MAX, ITEMS},
+        {0, WORD(merge_every), 1, MERGES}, /* of one copy */
+        {0, WORD(curvatures), 1, MERGES},
+        {DAMPED, WORD(item), 0, ITEMS},
+        {DAMPED, WORD(item), UINT32_MAX, ITEMS},
+        {DAMPED, WORD(item), 1u << 31, ITEMS},
+        {DAMPED, WORD(merge_every), 0, MERGES},
+        {DAMPED, WORD(merge_every), 7, NULL},
+        {DAMPED, WORD(merge_every), INT32_MAX, NULL},
+        {DAMPED, WORD(merge_every), 1u << 31, MERGES},
+        {DAMPED, WORD(merge_every), UINT32_MAX, MERGES},
+        {DAMPED, WORD(merge), SHMT_MERGE_SUM, MERGES}, /* which needs no curvatures */
+        {DAMPED, WORD(merge), SHMT_MERGE_DAMPED + 1, ITEMS},
+        {DAMPED, WORD(curvatures), 0, MERGES},
+        {DAMPED, WORD(replicas), SHMT_REPLICAS_ONE, MERGES},
+        {IN_ROUNDS, WORD(item), 0, ITEMS},
+        {IN_ROUNDS, WORD(item), 63, ITEMS}, /* a batch of one worker has 64 */
+        {IN_ROUNDS, WORD(item), 65, ITEMS},
+        {IN_ROUNDS, WORD(item), UINT32_MAX, ITEMS},
+        {IN_ROUNDS, WORD(batch), 128, ITEMS},
+        {IN_ROUNDS, WORD(merge_every), 4, MERGES},
+    };
+    struct shmtrain_store *store;
+    int fd[N_FILES], copied = -1;
+    (void)state;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
+        const struct word *w = &WORDS[i];
+        if (copied != w->run) assert_true(make_copy(w->run));
+        copied = w->run;
+        struct shmt_manifest m = manifest;
+        memcpy((unsigned char *)&m + w->at, &w->value, sizeof w->value);
+        put(fd);
+        put_manifest(fd[STORE], &m, true);
+        if (use() != !w->why) fail_msg("case %zu was%s taken", i, w->why ? "" : " not");
+        if (w->why) refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, w->why);
+        take_away(fd);
+    }
+    shmtrain_store_destroy(store);
+}
+
 /* The sentences that users meet. */
 static void what_is_wrong_is_said(void **state) {
     struct shmtrain_store *store;
@@ -233,6 +294,14 @@ static void what_is_wrong_is_said(void **state) {
     m.valid.n_features = m.train.n_features + 1000; /* whose ids the parameters have not */
     put_manifest(fd[STORE], &m, true);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its model or its data are none");
+    m = manifest;
+    memset(m.table[0].name, '\n', sizeof m.table[0].name); /* no end, either */
+    put_manifest(fd[STORE], &m, true);
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "goes on with a character");
+    m = manifest;
+    snprintf(m.model, sizeof m.model, "two\nlines \033[31m");
+    put_manifest(fd[STORE], &m, true);
+    refused(store, shmtrain_store_join(store, COPY, NULL, NULL), SHMTRAIN_E_USAGE, "learns \"two?lines ?[31m\"");
     assert_int_equal(ftruncate(fd[STORE], 0), 0);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_AGAIN, "is not ready");
     assert_int_equal(ftruncate(fd[STORE], 1 << 20), 0);
@@ -306,6 +375,7 @@ int main(void) {
         TEST(spoilt_bytes_of_the_store_do_no_harm),
         TEST(a_store_of_another_length_is_refused),
         TEST(spoilt_data_is_refused_or_harmless),
+        TEST(items_and_merges_that_no_run_has_are_refused),
         TEST(what_is_wrong_is_said),
         TEST(an_observer_without_the_model_sees_what_it_is_judged_by),
         TEST(a_guest_without_the_loops_of_the_run_is_refused_and_an_observer_is_not),

@@ -59,8 +59,7 @@ static void assert_whole(int epochs) {
     }
     assert_int_equal(epoch, epochs);
     assert_int_equal(count_events("begin") + count_events("end"), 2);
-    assert_int_equal(count_events("progress"), g_n_lines - 2 - epochs);
-    assert_true(count_events("progress") > 0);
+    assert_int_equal(count_events("progress"), g_n_lines - 2 - epochs); /* of a short run perhaps none */
 }
 
 static struct shmtrain_store *make_training(const char *spawn, const char *path) {

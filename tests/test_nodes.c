@@ -191,6 +191,27 @@ static void transparent_pages_are_there_when_the_system_makes_them_for_shared_me
     shmt_topo_close(topo);
 }
 
+static void transparent_pages_are_there_when_the_system_makes_them_for_private_memory(void **state) {
+    const struct fake_root *root = *state;
+    static const char *const FILE_NAME = "/sys/kernel/mm/transparent_hugepage/enabled";
+    const struct {
+        const char *text;
+        int answer;
+    } cases[] = {{"[always] madvise never\n", 1}, {"always [madvise] never\n", 1}, {"always madvise [never]\n", 0}, {"", 0}};
+    struct shmt_topo *topo = open_topo(FOUR_NODES, root->path);
+    assert_int_equal(shmt_topo_transparent_private(topo), 0); /* no such file */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake_root_put(root, FILE_NAME, cases[i].text);
+        assert_int_equal(shmt_topo_transparent_private(topo), cases[i].answer);
+    }
+    fake_root_put(root, FILE_NAME, "[always] madvise never\n");
+    fake_root_put(root, "/proc/sys/vm/overcommit_memory", "2\n"); /* each worker's would be counted */
+    assert_int_equal(shmt_topo_transparent_private(topo), 0);
+    fake_root_put(root, "/proc/sys/vm/overcommit_memory", "0\n");
+    assert_int_equal(shmt_topo_transparent_private(topo), 1);
+    shmt_topo_close(topo);
+}
+
 /* ---- groups of threads ---- */
 
 static void groups_of_one_are_the_plan_of_single_workers(void **state) {
@@ -400,6 +421,7 @@ int main(void) {
         WITH_ROOT(a_node_without_memory_is_not_usable),
         cmocka_unit_test(this_machine_has_a_node_with_all_that_one_may_use),
         WITH_ROOT(transparent_pages_are_there_when_the_system_makes_them_for_shared_memory),
+        WITH_ROOT(transparent_pages_are_there_when_the_system_makes_them_for_private_memory),
         cmocka_unit_test(groups_of_one_are_the_plan_of_single_workers),
         cmocka_unit_test(threads_of_a_group_stay_on_a_node_and_groups_take_the_nodes_in_turn),
         cmocka_unit_test(a_group_takes_second_threads_rather_than_part),

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "data/number.h"
+#include "data/number_in_line.h"
 
 static locale_t g_c_locale;
 
@@ -27,15 +27,22 @@ static int free_locale(void **state) {
     return 0;
 }
 
-static void assert_reads_as_strtof(const char *number) {
+typedef const char *reader(const char *text, locale_t c_locale, float *out);
+
+static void assert_read_by(reader *read, const char *number) {
     char line[1000];
     float value, expected = strtof(number, NULL); /* the test runs in the "C" locale */
-    snprintf(line, sizeof line, "%s\n", number);
-    const char *end = shmt_number_read(line, g_c_locale, &value);
+    snprintf(line, sizeof line, "%s\n98765432", number);
+    const char *end = read(line, g_c_locale, &value);
     if (end != line + strlen(number) || memcmp(&value, &expected, sizeof value) != 0) {
         print_error("%s: read as %a, strtof says %a\n", number, (double)value, (double)expected);
         fail();
     }
+}
+
+static void assert_reads_as_strtof(const char *number) {
+    assert_read_by(shmt_number_read, number);
+    assert_read_by(shmt_number_read_in_line, number);
 }
 
 static void every_float_survives_being_written_and_read(void **state) {

@@ -128,7 +128,7 @@ static void the_table_describes_every_option_once(void **state) {
         assert_ptr_equal(shmtrain_option_at(n), o);
         for (size_t k = 0; o->name[k]; k++) variable[9 + k] = (char)(o->name[k] == '-' ? '_' : toupper(o->name[k]));
         assert_string_equal(o->environment, variable);
-        assert_true(o->argument && o->group[0] && o->help[0] && !strchr(o->help, '\n'));
+        assert_true((o->argument || row->kind == SHMT_OPTION_SWITCH) && o->group[0] && o->help[0] && !strchr(o->help, '\n'));
         assert_true(row->offset + 8 <= sizeof g_config);
         assert_true(row->kind == SHMT_OPTION_TEXT || row->kind == SHMT_OPTION_CHOICE || row->least < row->most);
         for (size_t i = 0; i < n && (other = shmt_option_row_at(i)); i++) {
@@ -359,6 +359,66 @@ static void a_long_value_is_cut_in_the_sentence(void **state) {
 
 /* ---- the environment ---- */
 
+/* "ssp:S" is typed with a number. A path of another processor is a word of option cpu all the same. */
+static void take_word(const struct shmt_option_row *row, const char *word) {
+    char typed[64];
+    struct shmt_error e = {.text = ""};
+    snprintf(typed, sizeof typed, "%s", word);
+    if (strchr(typed, ':')) strcpy(strchr(typed, ':'), ":2");
+    const int rc = shmt_config_set(&g_config, row->option.name, row->option.name, typed, &e);
+    if (rc != 0 && strcmp(row->option.name, "cpu") != 0) fail_msg("%s %s: %s", row->option.name, typed, e.text);
+}
+
+static void every_word_of_an_option_is_taken(void **state) {
+    const struct shmt_option_row *row;
+    size_t n_words = 0;
+    (void)state;
+    for
+        EACH(row) {
+            char words[256], *rest = NULL;
+            shmtrain_option_words(&row->option, words, sizeof words);
+            assert_true(strlen(words) + 1 < sizeof words);
+            assert_true(row->kind != SHMT_OPTION_CHOICE || strcmp(words, row->choices) == 0);
+            for (char *word = strtok_r(words, "|", &rest); word; word = strtok_r(NULL, "|", &rest), n_words++)
+                take_word(row, word);
+        }
+    assert_true(n_words > 50);
+}
+
+static const char *words_of(const char *option, char *out, size_t bytes) {
+    const struct shmtrain_option named = {.name = option};
+    memset(out, '?', bytes);
+    shmtrain_option_words(&named, out, bytes);
+    return out;
+}
+
+static void words_of_an_option_are_told(void **state) {
+    char out[256];
+    (void)state;
+    assert_string_equal(words_of("write", out, sizeof out), "racy|atomic|locked|aggregate");
+    assert_string_equal(words_of("model", out, sizeof out), "logistic|svm|linear|softmax");
+    assert_string_equal(words_of("mode", out, sizeof out), "auto|async|hogwild|sync|ssp:S|backup:K|local:H|node:H");
+    assert_string_equal(words_of("cpu", out, sizeof out), "auto|portable|avx2|avx512|neon");
+    assert_string_equal(words_of("workers", out, sizeof out), "cores");
+    assert_string_equal(words_of("bias", out, sizeof out), "0|1");
+    assert_string_equal(words_of("seed", out, sizeof out), "");
+    assert_string_equal(words_of("no such option", out, sizeof out), "");
+}
+
+static void words_that_do_not_fit_are_cut_off(void **state) {
+    static const char WHOLE[] = "auto|async|hogwild|sync|ssp:S|backup:K|local:H|node:H";
+    char out[256];
+    (void)state;
+    for (size_t bytes = 1; bytes < sizeof WHOLE + 4; bytes++) {
+        words_of("mode", out, bytes);
+        assert_int_equal(strlen(out), bytes < sizeof WHOLE ? bytes - 1 : sizeof WHOLE - 1);
+        assert_int_equal(strncmp(out, WHOLE, strlen(out)), 0);
+    }
+    out[0] = '!';
+    shmtrain_option_words(shmtrain_option_at(0), out, 0);
+    assert_int_equal(out[0], '!');
+}
+
 static void the_environment_sets_every_option(void **state) {
     const struct shmt_option_row *row;
     (void)state;
@@ -406,6 +466,9 @@ int main(void) {
         TEST(what_is_refused_is_told_with_what_is_expected_and_changes_nothing),
         TEST(refusals_read_well),
         TEST(a_long_value_is_cut_in_the_sentence),
+        TEST(every_word_of_an_option_is_taken),
+        TEST(words_of_an_option_are_told),
+        TEST(words_that_do_not_fit_are_cut_off),
         TEST(the_environment_sets_every_option),
         TEST(an_empty_variable_is_none),
         TEST(a_bad_variable_is_named),

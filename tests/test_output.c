@@ -181,6 +181,36 @@ static void a_device_is_written_to_as_it_is(void **state) {
     assert_int_equal(errno, ENOSPC);
 }
 
+/* Whatever is behind it, and whatever that file is called. */
+static void an_open_descriptor_is_written_to(void **state) {
+    struct output out;
+    char name[32];
+    (void)state;
+    write_text("said", "hello ");
+    const int fd = open("said", O_WRONLY | O_APPEND);
+    assert_true(fd >= 0);
+    snprintf(name, sizeof name, "/dev/fd/%d", fd);
+    assert_int_equal(symlink(name, "to-fd"), 0);
+    assert_int_equal(output_open(&out, "to-fd"), 0);
+    fputs("world", out.file);
+    assert_int_equal(output_close(&out, true), 0);
+    assert_holds("said", "hello world");
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(output_open(&out, name), -1);
+    assert_nothing_is_left();
+}
+
+static void the_group_stays(void **state) {
+    struct output out;
+    struct stat there;
+    (void)state;
+    write_text("of-others", "before");
+    if (chown("of-others", (uid_t)-1, 100) != 0) skip(); /* not ours to give */
+    assert_int_equal(output_open(&out, "of-others"), 0);
+    assert_int_equal(output_close(&out, true), 0);
+    assert_true(stat("of-others", &there) == 0 && there.st_gid == 100);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_complete_takes_the_place),
@@ -190,6 +220,8 @@ int main(void) {
         cmocka_unit_test(a_signal_right_behind_the_first_moment_leaves_nothing),
         cmocka_unit_test(the_folder_is_synced_behind_the_rename),
         cmocka_unit_test(a_device_is_written_to_as_it_is),
+        cmocka_unit_test(an_open_descriptor_is_written_to),
+        cmocka_unit_test(the_group_stays),
     };
     alarm(60);
     return cmocka_run_group_tests_name("output", tests, make_folder, remove_folder);

@@ -375,9 +375,8 @@ static void look(void *arg, const struct shmtrain_report *so_far, const struct s
     check_still(arg);
 }
 
-static void a_model_sees_columns_as_they_are_unless_it_does_not_mind(void **state) {
+static void assert_sees_columns(const char *data) {
     struct shmtrain_model model = STILL;
-    (void)state;
     for (uint32_t alike = 0; alike < 2; alike++) {
         model.columns_alike = alike;
         struct shmtrain_store *store = store_with((const char *[OPTIONS]){"epochs", "5"});
@@ -385,7 +384,7 @@ static void a_model_sees_columns_as_they_are_unless_it_does_not_mind(void **stat
         WELL(store, shmtrain_store_offer(store, &model));
         WELL(store, shmtrain_store_set(store, "model", "still"));
         shmtrain_store_listen(store, &(const struct shmtrain_listener){.arg = store, .epoch = look});
-        WELL(store, shmtrain_store_train(store, SPARSE));
+        WELL(store, shmtrain_store_train(store, data));
         assert_true(is_renumbered(store) == (alike == 1));
         if (alike)
             assert_true(seen->not_ascending > 10000 && seen->most_frequent > 15000 / 5);
@@ -394,6 +393,19 @@ static void a_model_sees_columns_as_they_are_unless_it_does_not_mind(void **stat
         check_still(store);
         shmtrain_store_destroy(store);
     }
+}
+
+static void a_model_sees_columns_as_they_are_unless_it_does_not_mind(void **state) {
+    (void)state;
+    assert_sees_columns(SPARSE);
+}
+
+static void a_model_sees_columns_of_a_cache_as_those_of_its_source(void **state) {
+    struct shmtrain_store *store = store_with((const char *[OPTIONS]){NULL});
+    (void)state;
+    WELL(store, shmtrain_store_convert(store, SPARSE, "sparse.cache"));
+    shmtrain_store_destroy(store);
+    assert_sees_columns("sparse.cache");
 }
 
 /* ---- stores with a name ---- */
@@ -480,6 +492,7 @@ int main(void) {
         TEST(what_is_written_is_read),
         TEST(saved_models_and_predictions_are_the_same),
         TEST(a_model_sees_columns_as_they_are_unless_it_does_not_mind),
+        TEST(a_model_sees_columns_of_a_cache_as_those_of_its_source),
         TEST(observers_and_guests_see_features),
     };
     return cmocka_run_group_tests(tests, share_seen, remove_folder);

@@ -89,6 +89,27 @@ static void one_may_ask_for_nodes_or_for_nothing(void **state) {
     shmtrain_store_destroy(store);
 }
 
+/* 100,001 floats twice: 781 KiB, of half of a cache of 2 MiB, and of less where several run on it. */
+static void copies_are_for_the_part_of_the_cache_that_a_worker_has(void **state) {
+    static const struct {
+        const char *machine, *workers, *threads, *reason;
+    } CASES[] = {
+        {"l2:4(size=2097152) core:1 pu:2", "4", "1", "fit in the second-level cache"},
+        {"l2:4(size=2097152) core:1 pu:2", "8", "1",
+         "half of a worker's part of the second-level cache (2.0 MiB for 2 workers)"},
+        {"l2:2(size=2097152) core:4 pu:1", "2", "1", "(2.0 MiB for 2 workers)"},
+        {"l2:2(size=2097152) core:4 pu:1", "2", "4", "second-level cache; the 4 threads of a worker share its copy, -w 8 -t 1"},
+        {"l2:2(size=2097152) core:4 pu:1", "1", "8", "one copy: the 8 threads of the worker share it, -w 8 -t 1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmtrain_store *store = store_with(OPTIONS("workers", CASES[i].workers, "threads", CASES[i].threads));
+        const struct shmtrain_plan *plan = plan_on(store, CASES[i].machine, SPARSE);
+        if (!strstr(plan->copies_reason, CASES[i].reason)) fail_msg("case %zu: %s", i, plan->copies_reason);
+        shmtrain_store_destroy(store);
+    }
+}
+
 /* ---- policies ---- */
 
 static void what_all_use_is_interleaved_and_data_is_with_its_readers(void **state) {
@@ -379,6 +400,7 @@ int main(void) {
         TEST(threads_of_a_worker_stay_on_its_node),
         TEST(more_workers_than_cores_are_bound_to_nodes),
         TEST(one_may_ask_for_nodes_or_for_nothing),
+        TEST(copies_are_for_the_part_of_the_cache_that_a_worker_has),
         TEST(what_all_use_is_interleaved_and_data_is_with_its_readers),
         TEST(off_and_one_node_leave_everything_to_the_system),
         TEST(one_worker_has_everything_on_its_node),

@@ -187,6 +187,7 @@ static void a_commands_help_lists_what_it_takes(void **state) {
     program_assert_status(all, 0);
     assert_true(is_in(all, "--force") && is_in(all, "--scores") && is_in(all, "Commands\n") && is_in(all, "an IDX file"));
     assert_true(is_in(all, "Each option that sets up a run, and --progress"));
+    assert_true(is_in(all, "cannot be read, and count them\n")); /* a switch has no default to show */
 }
 
 /* ---- progress ---- */

@@ -213,7 +213,10 @@ static void bad_lists_and_targets_are_answered_in_one_line(void **state) {
         {2, "compare does not use --trace", {"compare", "--trace", "x"}},
         {2, "compare does not use --output", {"compare", "-o", "x"}},
         {2, "train does not use --modes", {"--modes", "async"}},
-        {2, "shmtrain compare [DATA]: what is \"b\"?", {"compare", "a", "b"}},
+        {1, "cannot open a: No such file or directory", {"compare", "a", "b"}},
+        {2,
+         "compare reads its data once for each mode, and standard input can be read once only: save it to a file first",
+         {"compare", "-"}},
         {2,
          "async,sync,async: at most 16 modes are compared",
          {"compare", "--modes",
@@ -265,7 +268,7 @@ static void a_signal_ends_the_mode_and_what_there_is_is_printed(void **state) {
 static void a_signal_before_there_is_anything_ends_it_quietly(void **state) {
     (void)state;
     struct program *p = START("compare", "-w", "1", "--modes", "async,sync", "builtin:sparse:examples=20000000,nonzeros=40");
-    while (!program_supervisor(p)) usleep(1000);
+    program_wait_for_readers(p);
     kill(p->pid, SIGTERM);
     program_finish(p);
     program_assert_status(p, 143);

@@ -230,7 +230,61 @@ static void a_device_is_written_to_and_stays_one(void **state) {
     program_assert_refused(p, 1, "cannot write the model to /dev/full: No space left on device");
 }
 
+static struct program *shell(program_prepare *prepare, const char *script) {
+    return program_run(prepare, (const char *const[]){"sh", "-c", script, NULL});
+}
+#define TRAIN "\"$TEST_BUILDDIR\"/shmtrain -w 1 -e 1 -o "
+
+/* What is open is written to as it is, whatever its file is called; lines for people go where the model does not. */
+static void an_open_descriptor_is_written_to(void **state) {
+    (void)state;
+    struct program *p = shell(NULL, "echo hello > said; " TRAIN "/dev/stdout " DATA
+                                    " >> said && head -n 1 said && ls | grep -c tmp;"
+                                    " tail -c +7 said > said.model");
+    assert_int_equal(p->status, 0);
+    assert_string_equal(p->text[OUT], "hello\n0\n");
+    assert_non_null(strstr(p->text[ERR], "saved       /dev/stdout\n"));
+    struct model m = read_model("said.model");
+    assert_well_formed(&m);
+    free_model(&m);
+    p = shell(NULL, "exec 4> gone; rm gone; " TRAIN "/dev/fd/4 -q " DATA " && ls | grep -c gone;" TRAIN "/dev/stdout " DATA
+                    " 2> lines | cat > piped.model");
+    assert_string_equal(p->text[OUT], "0\n");
+    m = read_model("piped.model");
+    assert_well_formed(&m);
+    free_model(&m);
+}
+
+static void a_closed_descriptor_is_refused_before_training(void **state) {
+    (void)state;
+    program_assert_refused(shell(NULL, TRAIN "/dev/stdout no-data >&-"), 1, "--output /dev/stdout: ");
+    program_assert_refused(shell(NULL, TRAIN "/dev/fd/77 no-data"), 1, "--output /dev/fd/77: Bad file descriptor");
+    program_assert_refused(shell(NULL, TRAIN "- no-data"), 2, "--output -: name a file");
+    program_assert_refused(shell(NULL, TRAIN "/dev/stdout --json no-data"), 2, "--json would both go to standard output");
+}
+
 /* ---- what cannot be written ---- */
+
+static int mount_one_file(void) {
+    program_write_file("single", "before");
+    program_write_file("source", "before");
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return errno;
+    return mount("source", "single", NULL, MS_BIND, NULL) != 0 ? errno : 0;
+}
+
+static void a_file_mounted_by_itself_is_refused_before_training(void **state) {
+    (void)state;
+    struct statx root;
+    if (statx(AT_FDCWD, "/", 0, 0, &root) != 0 || !(root.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)) skip();
+    struct program *p = RUN_IN(mount_one_file, "-o", "single", "no-data");
+    if (p->status == PREPARE_FAILED) {
+        print_message("skipped: no right to mount a file\n");
+        skip();
+    }
+    program_assert_refused(p, 1, "--output single: Device or resource busy");
+    program_write_file("two", "1 1:1\n0 2:1\n");
+    program_assert_refused(RUN_IN(mount_one_file, "-q", "-e", "1", "--trace", "single", "two"), 1, "this one file is a mount");
+}
 
 /* Refused before training: the data, which would be refused, too, was not looked at. */
 static void where_nothing_can_be_written_is_refused_before_training(void **state) {
@@ -303,6 +357,9 @@ int main(void) {
         PROGRAM_TEST(a_link_stays_a_link),
         PROGRAM_TEST(nothing_but_the_model_is_left_in_its_folder),
         PROGRAM_TEST(a_device_is_written_to_and_stays_one),
+        PROGRAM_TEST(an_open_descriptor_is_written_to),
+        PROGRAM_TEST(a_closed_descriptor_is_refused_before_training),
+        PROGRAM_TEST(a_file_mounted_by_itself_is_refused_before_training),
         PROGRAM_TEST(where_nothing_can_be_written_is_refused_before_training),
         PROGRAM_TEST(a_folder_without_permission_is_refused_before_training),
         PROGRAM_TEST(a_full_disk_leaves_the_old_model_as_it_was),

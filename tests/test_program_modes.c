@@ -2,6 +2,10 @@
  * bounds, no times: workers are slowed down on purpose where one must be slow. docs/consistency.md tells the same to people. */
 #include "run_program.h"
 
+#include <math.h>
+
+#include "base/random.h"
+
 #define DATA    "builtin:sparse:examples=12000,valid=2000,features=2000,nonzeros=20"
 #define WORKERS 8
 #define ITEM    32
@@ -155,6 +159,50 @@ static void copies_that_merge_damped_learn_as_one_worker_does(void **state) {
     }
 }
 
+/* Forty columns with one factor behind them: whatever a weight does by itself, together they come to where they should be within
+ * ten examples, in each of eight copies. */
+static void write_columns_that_move_together(const char *path) {
+    FILE *f = fopen(path, "w");
+    uint64_t state = 1;
+    assert_non_null(f);
+    for (int i = 0; i < 16000; i++) {
+        const double z = 3 * (shmt_unit(state = shmt_mix64(state)) - 0.5);
+        double x[40], score = 0;
+        for (int j = 0; j < 40; j++) {
+            x[j] = (j % 3 == 0 ? -z : z) + 1.5 * (shmt_unit(state = shmt_mix64(state)) - 0.5);
+            score += (j % 2 == 0 ? 0.4 : -0.4) * x[j];
+        }
+        fprintf(f, "%d", shmt_unit(state = shmt_mix64(state)) < 1 / (1 + exp(-score)) ? 1 : -1);
+        for (int j = 0; j < 40; j++) fprintf(f, " %d:%.3f", j + 1, x[j]);
+        fprintf(f, "\n");
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static double worst_loss(const json_t *report) {
+    const json_t *epochs = json_object_get(report, "epochs");
+    double worst = 0;
+    for (size_t i = 0; i < json_array_size(epochs); i++) worst = fmax(worst, number(json_array_get(epochs, i), "valid_loss"));
+    return worst;
+}
+
+/* All at work at a time: as on as many cores, every merge finds what seven others have done. */
+static void copies_of_columns_that_move_together_do_not_overshoot(void **state) {
+    static const char FILE_NAME[] = "together.svm";
+    (void)state;
+    write_columns_that_move_together(FILE_NAME);
+    json_t *one = report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async", FILE_NAME,
+                                                  "--valid", FILE_NAME, NULL});
+    json_t *r = report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "8", "--mode", "async", "--slow",
+                                                "random:1:+1ms", FILE_NAME, "--valid", FILE_NAME, NULL});
+    print_message("  at worst %.4f of eight, %.4f of one\n", worst_loss(r), worst_loss(one));
+    assert_string_equal(text(r, "merge"), "damped");
+    assert_true(worst_loss(r) <= 1.25 * worst_loss(one)); /* shares that do not see it: three times as much and more */
+    assert_true(final_loss(r) <= 1.01 * final_loss(one));
+    json_decref(r);
+    json_decref(one);
+}
+
 static void async_says_how_many_copies_it_takes_and_why(void **state) {
     json_t *r = REPORT("--mode", "async", "-e", "1"), *one = REPORT("--mode", "async", "--replicas", "one", "-e", "1");
     (void)state;
@@ -208,6 +256,7 @@ int main(void) {
         PROGRAM_TEST(local_hides_what_others_do_until_the_next_merge),
         PROGRAM_TEST(the_cost_of_an_example_chooses_the_mode_that_nobody_names),
         PROGRAM_TEST(copies_that_merge_damped_learn_as_one_worker_does),
+        PROGRAM_TEST(copies_of_columns_that_move_together_do_not_overshoot),
         PROGRAM_TEST(async_says_how_many_copies_it_takes_and_why),
         PROGRAM_TEST(every_mode_learns_as_much_as_sync),
     };

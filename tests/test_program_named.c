@@ -170,6 +170,25 @@ static void a_killed_worker_of_a_guest_ends_that_guest_alone(void **state) {
     program_assert_status(next, 0);
 }
 
+/* Who cuts its file off ends the run, and who has joined, with a sentence. */
+static void a_store_that_is_cut_off_ends_all_who_use_it_with_a_sentence(void **state) {
+    (void)state;
+    char path[200];
+    struct program *run = start_run("async", DATA), *guest = START("join", "-w", "1", g_name), *watch = START("watch", g_name);
+    program_wait_for_epoch(run);
+    wait_for_work(guest);
+    program_wait_for(watch, OUT, " %  0.");
+    snprintf(path, sizeof path, "/dev/shm/shmtrain-%u-%s", (unsigned)getuid(), g_name);
+    assert_int_equal(truncate(path, 4096), 0);
+    struct program *all[] = {run, guest, watch};
+    for (size_t i = 0; i < 3; i++) {
+        program_finish(all[i]);
+        assert_true(all[i]->status > 0); /* no signal */
+        assert_non_null(strstr(all[i]->text[ERR], "shared memory of a named store became shorter while it was used"));
+    }
+    program_finish(START("rm", g_name));
+}
+
 static void nothing_stays_of_a_run_that_does_not_begin(void **state) {
     (void)state;
     program_assert_refused(RUN("--name", g_name, "no-such-file"), 1, "no-such-file");
@@ -243,6 +262,7 @@ int main(void) {
         TEST(a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life),
         TEST(a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence),
         TEST(a_killed_worker_of_a_guest_ends_that_guest_alone),
+        TEST(a_store_that_is_cut_off_ends_all_who_use_it_with_a_sentence),
         TEST(nothing_stays_of_a_run_that_does_not_begin),
         TEST(sync_gives_the_same_bits_with_and_without_guests),
         TEST(a_small_dev_shm_is_said_and_done_with),

@@ -28,8 +28,8 @@ static void wrong_usage_is_refused_with_what_is_right(void **state) {
         {2, "--quiet=3: this option takes no value", {"--quiet=3"}},
         {2, "--rate needs a value", {"--rate"}},
         {2, "-w needs a value", {"-w"}},
-        {2, "one data file at a time: what is \"second\"?", {"first", "second"}},
-        {2, "one data file at a time: what is \"second\"?", {"train", "first", "-w", "2", "second"}},
+        {1, "cannot open first: No such file or directory", {"first", "second"}},
+        {1, "cannot open first: No such file or directory", {"train", "first", "-w", "2", "second"}},
         {2, "--output \"\": expected FILE, or leave the option out", {"-o", ""}},
         {2, "there is no option -\xc3\xa9;", {"-\xc3\xa9"}},
         {2, "there is no option -\xc3\xa9;", {"-q\xc3\xa9", "-w", "1"}},
@@ -156,7 +156,7 @@ static void what_is_no_data_is_refused(void **state) {
         {1, "comments has no example", {"comments"}},
         {1, "noise:1:1: expected a label (a number), found \"", {"noise"}},
         {2, "folder is a directory", {"folder"}},
-        {2, "/dev/null is no regular file", {"/dev/null"}},
+        {1, "/dev/null is empty", {"/dev/null"}},
         {1, "cannot open missing: No such file or directory", {DATA, "--valid", "missing"}},
         {1, "empty is empty", {DATA, "--valid", "empty"}},
         {2, "folder is a directory", {DATA, "--valid", "folder"}},
@@ -222,6 +222,7 @@ static void output_onto_what_is_read_is_refused(void **state) {
     assert_int_equal(symlink("good", "link-to-good"), 0);
     const struct refusal list[] = {
         {2, "--output good is read as the data (good), and would be replaced", {"-o", "good", "good"}},
+        {2, "--output good is read as the data (one of 2 files), and would be replaced", {"-o", "good", "valid", "good"}},
         {2, "--output ./good is read as the data (link-to-good)", {"-o", "./good", "link-to-good"}},
         {2, "--output valid is read as validation data (valid)", {"good", "--valid", "valid", "-o", "valid"}},
         {2, "--output good is read as the data (good)", {"predict", "-o", "good", "model", "good"}},
@@ -233,6 +234,30 @@ static void output_onto_what_is_read_is_refused(void **state) {
     assert_non_null(fgets(text, sizeof text, f));
     fclose(f);
     assert_string_equal(text, "1 2:1 11:0.5\n");
+}
+
+static void outputs_do_not_replace_what_cache_keeps(void **state) {
+    static const char *const NAMES[] = {"kept.shmcache", "./kept.shmcache", "valid.shmcache"};
+    static const char *const OPTIONS[] = {"-o", "--trace", "--metrics"};
+    (void)state;
+    write_lines("kept", 0, "");
+    write_lines("valid", 0, "");
+    for (int there = 0; there < 2; there++) {
+        for (size_t i = 0; i < 9; i++)
+            program_assert_refused(RUN("--cache", "--valid", "valid", OPTIONS[i % 3], NAMES[i / 3], "kept"), 2,
+                                   "is where --cache keeps the data, and would be replaced");
+        program_assert_status(RUN("data", "convert", "-o", "kept.shmcache", "kept"), 0);
+        program_assert_status(RUN("data", "convert", "-o", "valid.shmcache", "valid"), 0);
+    }
+    program_assert_status(RUN("--cache", "-q", "-w", "1", "-e", "1", "kept"), 0);
+}
+
+static void a_cache_is_not_written_to_a_stream(void **state) {
+    (void)state;
+    write_lines("kept", 0, "");
+    assert_int_equal(mkfifo("stream", 0600), 0);
+    program_assert_refused(RUN("data", "convert", "kept", "-o", "stream"), 2, "cannot write the cache to stream: ");
+    program_assert_refused(RUN("data", "convert", "kept", "-o", "/dev/stdout"), 2, "cannot write the cache to /dev/stdout: ");
 }
 
 /* ---- memory ---- */
@@ -247,7 +272,7 @@ static void more_than_the_machine_has_is_refused_with_the_figures(void **state) 
 }
 
 static int take_little_address_space(void) {
-    const struct rlimit limit = {48 << 20, 48 << 20};
+    const struct rlimit limit = {128 << 20, 128 << 20};
     return setrlimit(RLIMIT_AS, &limit) != 0 ? errno : 0;
 }
 
@@ -257,8 +282,8 @@ static void a_limited_address_space_is_refused_with_the_figures(void **state) {
         print_message("skipped: sanitizers need address space without limit\n");
         skip();
     }
-    struct program *p = RUN_IN(take_little_address_space, "-w", "2", "builtin:sparse");
-    program_assert_refused(p, 1, "48.0 MiB");
+    struct program *p = RUN_IN(take_little_address_space, "-w", "2", "builtin:sparse:examples=400000");
+    program_assert_refused(p, 1, "128 MiB");
     assert_non_null(strstr(p->text[ERR], "ulimit -v"));
 }
 
@@ -389,6 +414,8 @@ int main(void) {
         PROGRAM_TEST(labels_that_do_not_fit_are_named_with_their_line),
         PROGRAM_TEST(data_without_features_needs_a_bias),
         PROGRAM_TEST(output_onto_what_is_read_is_refused),
+        PROGRAM_TEST(outputs_do_not_replace_what_cache_keeps),
+        PROGRAM_TEST(a_cache_is_not_written_to_a_stream),
         PROGRAM_TEST(more_than_the_machine_has_is_refused_with_the_figures),
         PROGRAM_TEST(a_limited_address_space_is_refused_with_the_figures),
         PROGRAM_TEST(a_batch_far_larger_than_the_data_takes_no_memory_of_its_size),

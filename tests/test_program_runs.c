@@ -339,7 +339,7 @@ static void help_states_the_default_of_every_option_that_has_one(void **state) {
         const char *line = strstr(p->text[OUT], begin);
         if (!line++) fail_msg("does not list %s", begin);
         const char *stated = strstr(line, end);
-        if (o->standard[0] && (!stated || memchr(line, '\n', (size_t)(stated - line))))
+        if (o->argument && o->standard[0] && (!stated || memchr(line, '\n', (size_t)(stated - line))))
             fail_msg("does not state its default %s: %.*s", end, (int)strcspn(line, "\n"), line);
     }
 }

@@ -82,7 +82,8 @@ static void expect_populated(int filled, int write) {
     assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, 0, &other, NULL), 0);
     assert_int_equal(entered(&other, 0, 4 * MIB), 0);
     shmt_segment_populate(&other, MIB, 2 * MIB, write);
-    assert_int_equal(entered(&other, MIB, 2 * MIB), 2 * MIB / PAGE);
+    /* A system that reclaims memory all the time may have taken some back already. */
+    assert_in_range(entered(&other, MIB, 2 * MIB), 15 * (2 * MIB / PAGE) / 16, 2 * MIB / PAGE);
     assert_true(entered(&other, 0, 4 * MIB) < 3 * MIB / PAGE); /* only the range, and a few neighbours */
     const unsigned char *contents = shmt_segment_at(&segment, 0, 4 * MIB);
     for (uint64_t i = 0; i < 4 * MIB; i++) assert_int_equal(contents[i], filled ? 5 : 0);

@@ -113,7 +113,7 @@ static void features_are_2_to_the_27_at_most(void **state) {
     (void)state;
     assert_int_equal(shmt_source_open("builtin:sparse:examples=5,features=134217728", 1, 0, &source, &e), 0);
     struct shmt_part part = {0};
-    assert_int_equal(shmt_source_count(source, &SHMT_ALL_COLUMNS, 0, 1, &part), 0);
+    assert_int_equal(shmt_source_count(source, &SHMT_ALL_COLUMNS, 0, 1, NULL, &part), 0);
     assert_int_equal(part.max_id, (1u << 27) - 1);
     shmt_source_close(source);
     assert_int_equal(shmt_source_open("builtin:sparse:examples=5,features=134217729", 1, 0, &source, &e), SHMTRAIN_E_USAGE);

@@ -74,8 +74,8 @@ static struct shmtrain_report ordinary(void) {
                                     .seed = 1,
                                     .rate = 0.0625,
                                     .l2 = 0,
-                                    .dataset = {"a9a", 32561, 123, 451592},
-                                    .valid = {"a9a.t", 16281, 123, 225776},
+                                    .dataset = {"a9a", 32561, 123, 451592, 0},
+                                    .valid = {"a9a.t", 16281, 123, 225776, 0},
                                     .best_loss = NAN,
                                     .epoch = TWO_EPOCHS,
                                     .seconds = 1.5,
@@ -111,8 +111,9 @@ static const char GOLDEN[] =
     "\"inverse\","
     "\"l1\":0.0,\"l2\":0.0,\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_nodes\":1,"
     "\"page_bytes\":4096,\"cpu\":\"avx2\",\"blas\":null,"
-    "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592},"
-    "\"valid\":{\"name\":\"a9a.t\",\"examples\":16281,\"features\":123,\"nonzeros\":225776},\"best_loss\":null,"
+    "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592,\"skipped_lines\":0},"
+    "\"valid\":{\"name\":\"a9a.t\",\"examples\":16281,\"features\":123,\"nonzeros\":225776,\"skipped_lines\":0},\"best_loss\":"
+    "null,"
     "\"epochs\":[{\"epoch\":1,\"partial\":false,\"examples\":32561,\"seconds\":0.0625,\"train_loss\":0.375,"
     "\"valid_loss\":0.34375,\"valid_accuracy\":0.84375,\"valid_auc\":0.8984375},"
     "{\"epoch\":2,\"partial\":true,\"examples\":1024,\"seconds\":0.03125,\"train_loss\":0.328125,"

@@ -43,7 +43,7 @@ static struct shmtrain_report ordinary(void) {
                                     .stopped = 1,
                                     .batch = 256,
                                     .item = 1024,
-                                    .dataset = {"a9a", 32561, 123, 451592},
+                                    .dataset = {"a9a", 32561, 123, 451592, 0},
                                     .valid = {.name = ""},
                                     .epoch = EPOCHS,
                                     .examples = 33585,

@@ -39,8 +39,8 @@ static void texts_fit_a_screen(void **state) {
 
 static void a_topic_is_found_by_its_name(void **state) {
     (void)state;
-    const char *const names[] = {"modes", "axes",   "costs",    "optimizers", "data",        "models", "numa",
-                                 "named", "output", "progress", "trace",      "environment", "exit"};
+    const char *const names[] = {"modes",  "axes",    "costs",    "optimizers", "files",       "models", "numa",  "named",
+                                 "output", "formats", "progress", "trace",      "environment", "exit",   "cache", "objective"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_non_null(topic_named(names[i]));
         assert_string_equal(topic_named(names[i])->name, names[i]);
@@ -51,8 +51,8 @@ static void a_topic_is_found_by_its_name(void **state) {
 
 /* The program's own options are not the library's: these are all that texts speak of. */
 static bool is_option(const char *name) {
-    static const char *const OWN[] = {"output", "quiet",  "json",          "progress", "modes", "target",
-                                      "html",   "scores", "probabilities", "force",    "help"};
+    static const char *const OWN[] = {"output", "format", "quiet",  "json",          "progress", "modes",
+                                      "target", "html",   "scores", "probabilities", "force",    "help"};
     const struct shmtrain_option *o;
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
         if (strcmp(OWN[i], name) == 0) return true;

@@ -141,6 +141,68 @@ static void caches_are_those_of_the_first_processor(void **state) {
     shmt_topo_close(topo);
 }
 
+/* ---- shares of caches ---- */
+
+/* Of n workers of `each` threads. */
+static struct shmt_cache_share share_on(const char *description, uint32_t n, uint32_t each, enum shmt_bound_to bind) {
+    struct shmt_topo *topo = open_synthetic(description);
+    struct shmt_cache_share share;
+    struct shmt_place places[256];
+    struct shmt_error e = {0};
+    if (shmt_topo_plan_groups(topo, n, each, places, &e) != 0) fail_msg("%s", e.text);
+    shmt_topo_share_cache(topo, 2, places, n, each, bind, &share);
+    shmt_topo_close(topo);
+    return share;
+}
+
+#define CLUSTERS "l2:2(size=4194304) core:4 pu:1" /* as some small cores have them */
+#define THREADS  "l2:4(size=1048576) core:1 pu:2"
+#define NODES    "[numa] group:2 [numa] l2:2(size=1048576) core:2 pu:1"
+
+static void workers_share_a_cache_with_those_that_run_beside_them(void **state) {
+    static const struct {
+        const char *machine;
+        uint32_t n, each;
+        enum shmt_bound_to bind;
+        uint32_t sharers;
+    } CASES[] = {
+        {CLUSTERS, 1, 1, SHMT_BIND_CORE, 1},
+        {CLUSTERS, 2, 1, SHMT_BIND_CORE, 2}, /* neighbours */
+        {CLUSTERS, 5, 1, SHMT_BIND_CORE, 4}, /* one has the other cache alone: the least part counts */
+        {CLUSTERS, 8, 1, SHMT_BIND_CORE, 4},
+        {CLUSTERS, 2, 1, SHMT_BIND_NONE, 1}, /* the scheduler spreads them */
+        {CLUSTERS, 3, 1, SHMT_BIND_NONE, 2},
+        {CLUSTERS, 8, 1, SHMT_BIND_NONE, 4},
+        {CLUSTERS, 2, 4, SHMT_BIND_CORE, 1}, /* threads of one worker share its copy, too */
+        {CLUSTERS, 4, 2, SHMT_BIND_CORE, 2},
+        {CLUSTERS, 2, 4, SHMT_BIND_NONE, 2}, /* threads of both may meet */
+        {THREADS, 4, 1, SHMT_BIND_CORE, 1},
+        {THREADS, 4, 1, SHMT_BIND_NONE, 1},
+        {THREADS, 8, 1, SHMT_BIND_NONE, 2}, /* hardware threads of one core */
+        {NODES, 4, 1, SHMT_BIND_NODE, 1},
+        {NODES, 6, 1, SHMT_BIND_NODE, 2},
+        {NODES, 6, 1, SHMT_BIND_NONE, 2},
+        {"core:4 pu:2", 4, 1, SHMT_BIND_CORE, 1}, /* nothing is known of caches: as if each core had one */
+        {"core:4 pu:2", 5, 1, SHMT_BIND_NONE, 2},
+        {"pu:4", 4, 1, SHMT_BIND_NONE, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const struct shmt_cache_share share = share_on(CASES[i].machine, CASES[i].n, CASES[i].each, CASES[i].bind);
+        if (share.n_workers != CASES[i].sharers) fail_msg("case %zu: %u workers", i, share.n_workers);
+    }
+    assert_int_equal(share_on(CLUSTERS, 2, 1, SHMT_BIND_CORE).bytes, 4194304);
+    assert_int_equal(share_on("core:4 pu:2", 2, 1, SHMT_BIND_CORE).bytes, 0);
+}
+
+/* A turn lasts for milliseconds, and what one has lost meanwhile is back in the cache after some 50 us. */
+static void workers_that_take_turns_on_a_processor_do_not_share_its_cache(void **state) {
+    (void)state;
+    assert_int_equal(share_on("l2:2(size=1048576) core:1 pu:1", 8, 1, SHMT_BIND_NONE).n_workers, 1);
+    assert_int_equal(share_on(THREADS, 100, 1, SHMT_BIND_NONE).n_workers, 2);
+    assert_int_equal(share_on(CLUSTERS, 100, 2, SHMT_BIND_NONE).n_workers, 4);
+}
+
 /* ---- what this process may use ---- */
 
 /* Runs `body` in a forked process bound to one processor that it is allowed, and returns its exit status. */
@@ -476,6 +538,8 @@ int main(void) {
         cmocka_unit_test(numbers_are_those_of_the_operating_system),
         cmocka_unit_test(a_machine_without_core_objects_has_a_core_per_processor),
         cmocka_unit_test(caches_are_those_of_the_first_processor),
+        cmocka_unit_test(workers_share_a_cache_with_those_that_run_beside_them),
+        cmocka_unit_test(workers_that_take_turns_on_a_processor_do_not_share_its_cache),
         cmocka_unit_test(taskset_narrows_the_plan),
         cmocka_unit_test(taskset_does_not_narrow_a_synthetic_machine),
         cmocka_unit_test(the_plan_uses_exactly_the_allowed_processors),

@@ -83,8 +83,9 @@ struct shmtrain_report {
     struct {
         const char *name;
         uint64_t examples, features, nonzeros;
-    } dataset, valid; /* valid.name "": none */
-    double best_loss; /* generated data: what the model that made the validation data loses on it; NaN: nobody knows */
+        uint64_t skipped; /* bad lines that were left out (option skip-bad-lines) */
+    } dataset, valid;     /* valid.name "": none */
+    double best_loss;     /* generated data: what the model that made the validation data loses on it; NaN: nobody knows */
     const struct shmtrain_epoch *epoch; /* (n_epochs) those that are done */
     double seconds;                     /* all of the run, loading and evaluation included */
     double load_seconds, train_seconds, first_step_seconds;
@@ -141,9 +142,27 @@ struct shmtrain_progress {
     const struct shmtrain_worker_progress *worker; /* (n_workers) */
 };
 
+/* How well one class is told from the others. precision: of what was taken for it, the share that is of it; NaN: nothing was.
+ * recall: of what is of it, the share that was taken for it; NaN: nothing is. f1: 2 / (1 / precision + 1 / recall); NaN:
+ * neither the data nor a prediction has it. */
+struct shmtrain_class_score {
+    uint64_t examples, predicted; /* that are of it; that were taken for it */
+    double precision, recall, f1;
+};
+
+/* Examples whose probability is in one tenth, bin i from i / 10 on: the mean of these probabilities, and how often that came
+ * true; both NaN where there is no example. Of two classes it is the larger label's probability; of more the predicted class's,
+ * which comes true where the prediction is right. */
+struct shmtrain_calibration_bin {
+    uint64_t examples;
+    double predicted, observed;
+};
+#define SHMTRAIN_CALIBRATION_BINS 10
+
 /* What a model is worth on some data. Numbers that make no sense for the model are NaN. */
 struct shmtrain_evaluation {
     uint64_t examples;
+    uint64_t skipped;              /* bad lines that were left out (option skip-bad-lines) */
     double loss;                   /* mean, weighted where the examples have weights */
     double accuracy;               /* share of right predictions (classifiers) */
     double auc;                    /* area under the ROC curve (two classes) */
@@ -152,9 +171,16 @@ struct shmtrain_evaluation {
     uint32_t n_classes;        /* 0: no classifier */
     const float *classes;      /* (n_classes) labels, ascending */
     const uint64_t *confusion; /* (n_classes, n_classes): [true class][predicted class] examples */
+
+    double precision, recall, f1; /* of the larger of two labels; of more, means over the classes that the data or a prediction
+                                     has, where what is NaN counts as 0 */
+    const struct shmtrain_class_score *class_score; /* (n_classes) */
+    double calibration_error;                       /* the mean over all examples of |predicted - observed| of their bin */
+    double brier; /* mean squared distance of probabilities from 0 or 1; of several classes their sum */
+    const struct shmtrain_calibration_bin *bin; /* (SHMTRAIN_CALIBRATION_BINS) NULL: there are no probabilities */
 };
 
-/* Several lines: loss, accuracy, AUC, confusion matrix; at most 80 columns wide for up to 10 classes. To be freed. */
+/* Several lines: loss, accuracy, AUC, precision and recall, calibration, confusion matrix; at most 80 columns wide. To be freed. */
 SHMTRAIN_API char *shmtrain_evaluation_text(const struct shmtrain_evaluation *evaluation);
 SHMTRAIN_API char *shmtrain_evaluation_json(const struct shmtrain_evaluation *evaluation);
 

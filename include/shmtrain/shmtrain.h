@@ -2,7 +2,10 @@
 #ifndef SHMTRAIN_SHMTRAIN_H
 #define SHMTRAIN_SHMTRAIN_H
 
+#include <shmtrain/bench.h>
 #include <shmtrain/data.h>
+#include <shmtrain/data_info.h>
+#include <shmtrain/doctor.h>
 #include <shmtrain/model.h>
 #include <shmtrain/plan.h>
 #include <shmtrain/report.h>

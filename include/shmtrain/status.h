@@ -27,6 +27,11 @@ enum {
 /* The name of a status code, such as "SHMTRAIN_E_DATA"; never NULL. Any thread, any time. */
 SHMTRAIN_API const char *shmtrain_status_name(int status);
 
+/* For an application's handler of SIGBUS, which comes when a file becomes shorter while it is mapped: the name of the file (a
+ * cache) that shmtrain has mapped at `address`, the signal's si_addr; NULL: none of ours lies there. Any thread, and in signal
+ * handlers. Workers that are processes need no handler: their run fails with a sentence. */
+SHMTRAIN_API const char *shmtrain_fault_file(const void *address);
+
 #ifdef __cplusplus
 }
 #endif

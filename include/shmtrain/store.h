@@ -5,10 +5,12 @@
  * one thread at a time, except where a function says otherwise.
  *
  * Calls return 0 or more, or a negative status (status.h) with a sentence in shmtrain_store_message. The library prints
- * nothing, never exits, and installs no signal handler. */
+ * nothing, never exits, and leaves the application's signals as they are. (A worker that is a process of its own answers SIGBUS,
+ * for a mapped file that becomes shorter, with a sentence.) */
 #ifndef SHMTRAIN_STORE_H
 #define SHMTRAIN_STORE_H
 
+#include <shmtrain/data_info.h>
 #include <shmtrain/model.h>
 #include <shmtrain/plan.h>
 #include <shmtrain/report.h>
@@ -66,6 +68,11 @@ struct shmtrain_option {
 
 /* Option number i, from 0; NULL behind the last. Any thread, any time. */
 SHMTRAIN_API const struct shmtrain_option *shmtrain_option_at(size_t i);
+
+/* Words that this option takes as its value, with '|' between, into `out` (`bytes` large, 0-terminated; 256 suffice):
+ * "racy|atomic|locked|aggregate", "cores", with a letter for a number "ssp:S"; "" for an option that takes other values only.
+ * Numbers, names and files, where it takes these, are not among them, nor are models that were offered. Any thread, any time. */
+SHMTRAIN_API void shmtrain_option_words(const struct shmtrain_option *option, char *out, size_t bytes);
 
 /* A name for a point of the consistency space: what option `mode` takes, and what it stands for. */
 struct shmtrain_mode {
@@ -140,7 +147,9 @@ SHMTRAIN_API int shmtrain_store_step(struct shmtrain_store *store);
  * while the run goes on: as workers, on places that option `guests` keeps free, or as observers. The named store stays when the
  * run is over, until shmtrain_named_remove; a further run of the same handle under the same name takes its place. Whoever joins
  * uses a store of its own, made by shmtrain_store_create, whose tables and parameters are the named store's from then on: they
- * can be read, saved and evaluated, not written. A further run of that handle goes on from them, for itself. */
+ * can be read, saved and evaluated, not written. A further run of that handle goes on from them, for itself. Where the data's
+ * ids are no range but a list (shmtrain_store_feature_id), only the maker knows it: then parameters can be read here, and saving
+ * and evaluating are _USAGE. */
 
 /* Joins a named store, to look only. shmtrain_store_look says how the run goes: _DIED when it has failed, or its maker has
  * died. Errors: _AGAIN (its run is still being prepared: once more in a moment), _USAGE (no such store, not ours, another
@@ -184,20 +193,43 @@ SHMTRAIN_API int shmtrain_store_offer(struct shmtrain_store *store, const struct
 /* A model, built in or offered, from 0; NULL behind the last. */
 SHMTRAIN_API const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store *store, size_t i);
 
-/* Loads the data (a path, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates
+/* Several files of text as one: a name that every call takes as data, and option `valid`, into *out, to be freed. Their rows come
+ * in the order of the files. Each may be packed (gzip, bzip2, xz, zstd, lz4, compress), a FIFO or the like, or "-", standard
+ * input; what comes through a pipe is read once, so a further run needs it once more. Errors: _USAGE (n is 0; a name that is
+ * empty, or has a line break in it), _MEMORY. Any thread, any time. */
+SHMTRAIN_API int shmtrain_data_files(const char *const *names, size_t n, char **out);
+
+/* Loads the data (a path, "-", several files, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates
  * after each epoch. The store's tables become the model's; tables that were declared before are gone. Errors: as
  * shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 
+/* What `data` is like, into *out. Loads it, and trains nothing. Errors: as shmtrain_store_train's for the data. */
+SHMTRAIN_API int shmtrain_store_data_info(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out);
+
+/* Loads the data, and writes it to `path` as a cache: a file that _train, _evaluate and the others read like `data`, and map
+ * instead of parsing it. Atomically: the file is whole or as it was before. Errors: as shmtrain_store_train's for the data;
+ * _USAGE (`path` is read as the data), _SYSTEM (it cannot be written). */
+SHMTRAIN_API int shmtrain_store_convert(struct shmtrain_store *store, const char *data, const char *path);
+
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */
 SHMTRAIN_API int shmtrain_store_save(struct shmtrain_store *store, const char *path);
 
+/* The same in another format: "safetensors" (what _save writes, and _load reads whole), "liblinear" (text that liblinear-predict
+ * takes, and _load) or "csv" (feature,weight[,class]). The text formats are for the built-in models. Errors: as _save; _USAGE:
+ * there is no such format, or it cannot hold this model: `path` is as it was. */
+SHMTRAIN_API int shmtrain_store_save_as(struct shmtrain_store *store, const char *path, const char *format);
+
+/* Whether a model that is trained with the store's options can be saved so, as far as that is known before its data. Errors:
+ * _USAGE. */
+SHMTRAIN_API int shmtrain_store_check_format(struct shmtrain_store *store, const char *format);
+
 /* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read
  * there (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`,
- * `metrics`), under whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
+ * `metrics`, what `cache` keeps), under whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
 SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
 
-/* Reads a model file that shmtrain_store_save has written: its tables, parameters and model. Errors: _DATA (no model file,
+/* Reads a model file that shmtrain_store_save has written, or LIBLINEAR (the content tells): its tables, parameters and model. Errors: _DATA (no model file,
  * damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
 SHMTRAIN_API int shmtrain_store_load(struct shmtrain_store *store, const char *path);
 
@@ -205,14 +237,41 @@ SHMTRAIN_API int shmtrain_store_load(struct shmtrain_store *store, const char *p
 SHMTRAIN_API int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data,
                                          const struct shmtrain_evaluation **out);
 
+/* What a label is called in the table that the model (after _train or _load) was trained on; NULL: it is a number there, too.
+ * Valid until the next call on the store. */
+SHMTRAIN_API const char *shmtrain_store_label_name(const struct shmtrain_store *store, float label);
+
+/* The id in data of feature `feature` (0, 1, ... are the first rows of the model's tables) of the model, after _train or _load:
+ * ids may have any 64 bits, and are not always a range (see --hash-bits in the program's help). Errors: _USAGE: there is no
+ * model or no such feature, its features are hashed, or only another process knows their ids (an observer's, a guest's). */
+SHMTRAIN_API int shmtrain_store_feature_id(struct shmtrain_store *store, uint64_t feature, uint64_t *id_out);
+
 /* What one example is predicted to be: the label (regression: the value), and `n` outputs (option `outputs`: scores or
  * probabilities): one for two classes or a regression, else one for each class. */
 typedef int shmtrain_predicted(void *arg, uint64_t example, float label, const float *output, uint32_t n);
 
 /* Predicts every example of `data`, in its order; its labels are not looked at, and an IDX file needs none. Computed by all
- * workers, `each` is called on this thread. A result of `each` other than 0 ends it and is returned. */
+ * workers, `each` is called on this thread. A result of `each` other than 0 ends it and is returned. A file of LIBSVM text that
+ * memory has no room for is read line by line, as by _predict_stream. A bad line of a text file is _DATA with name:line:column
+ * when all examples before it have been handed out, as there. Option skip-bad-lines is refused: each line has its answer. */
 SHMTRAIN_API int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities,
                                         shmtrain_predicted *each, void *arg);
+
+/* Lines of text, packed or not, from a descriptor: a pipe, a terminal, a file from where it stands. */
+struct shmtrain_stream {
+    int fd;
+    const char *name; /* for messages */
+
+    /* All that has come was handed out, and it may take long until there is more: time to pass on what is kept back. A result
+     * other than 0 ends the call and is returned. NULL: nothing is to be done. */
+    int (*pause)(void *arg);
+};
+
+/* Predicts line by line as they come, on this thread, in memory that does not grow: each example is handed out as soon as no
+ * further line is there to be read. `each` and `arg` as in _predict; examples are counted from 0. A stop ends it. Errors: as
+ * _predict; _DATA with name:line:column, when all examples before that line have been handed out. */
+SHMTRAIN_API int shmtrain_store_predict_stream(struct shmtrain_store *store, const struct shmtrain_stream *stream,
+                                               int probabilities, shmtrain_predicted *each, void *arg);
 
 /* What a run on `data` (NULL: only workers and machine) would do with this machine, without training. *out is valid until the
  * next call on the store. Errors: as shmtrain_store_train, but for a lack of memory, which the plan shows. */

@@ -3,8 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "api/quality.h"
 #include "api/scores.h"
+#include "api/stream.h"
 #include "math/auc.h"
 
 /* ---- evaluation ---- */
@@ -15,36 +18,6 @@ static double weights_sum(const struct shmt_scores *s) {
     if (!weight) return (double)s->n;
     for (uint64_t i = 0; i < s->n; i++) sum += (double)weight[i];
     return sum;
-}
-
-/* The class of a label that is one of them, as check_labels of scores.c has made sure. */
-static uint32_t class_of(const struct shmtrain_settings *with, float label) {
-    uint32_t low = 0, high = with->n_classes - 1;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (with->classes[middle] < label)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static int count_confusion(const struct shmt_scores *s, struct shmtrain_evaluation *out) {
-    struct shmtrain_store *store = s->store;
-    const uint32_t n = s->job.settings.n_classes;
-    const float *output = shmt_scores_at(s);
-    uint64_t *confusion = calloc((size_t)n * n, sizeof *confusion), right = 0;
-    if (!confusion) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for the confusion of %u classes", n);
-    for (uint64_t i = 0; i < s->n; i++)
-        confusion[class_of(&s->job.settings, s->label[i]) * n + shmt_scores_class(s, output + i * s->n_outputs)]++;
-    for (uint32_t c = 0; c < n; c++) right += confusion[c * n + c];
-    store->confusion = confusion;
-    out->n_classes = n;
-    out->classes = store->trained.classes;
-    out->confusion = confusion;
-    out->accuracy = (double)right / (double)s->n;
-    return 0;
 }
 
 static int measure_auc(const struct shmt_scores *s, double *out) {
@@ -69,17 +42,22 @@ static double root_mean_square(const struct shmt_scores *s) {
 static int judge(const struct shmt_scores *s) {
     struct shmtrain_store *store = s->store;
     struct shmtrain_evaluation *out = &store->evaluation;
-    free(store->confusion);
-    store->confusion = NULL;
+    shmt_quality_forget(store);
     *out = (struct shmtrain_evaluation){.examples = s->n,
+                                        .skipped = s->load.totals.n_skipped,
                                         .loss = shmt_scores_loss(s) / weights_sum(s),
                                         .accuracy = NAN,
                                         .auc = NAN,
                                         .root_mean_square_error = NAN,
+                                        .precision = NAN,
+                                        .recall = NAN,
+                                        .f1 = NAN,
+                                        .calibration_error = NAN,
+                                        .brier = NAN,
                                         .model = s->model->name,
                                         .loss_name = s->model->loss ? s->model->loss : "loss"};
     int rc = 0;
-    if (shmt_scores_are_of_classes(s)) rc = count_confusion(s, out);
+    if (shmt_scores_are_of_classes(s)) rc = shmt_quality_measure(s, out);
     if (rc == 0 && s->model->task == SHMTRAIN_BINARY) rc = measure_auc(s, &out->auc);
     if (s->model->task == SHMTRAIN_REGRESSION) out->root_mean_square_error = root_mean_square(s);
     return rc;
@@ -99,7 +77,7 @@ int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data, cons
 
 /* ---- prediction ---- */
 
-static float prediction(const struct shmt_scores *s, const float *output) {
+float shmt_scores_prediction(const struct shmt_scores *s, const float *output) {
     return shmt_scores_are_of_classes(s) ? s->job.settings.classes[shmt_scores_class(s, output)] : output[0];
 }
 
@@ -107,7 +85,7 @@ static float prediction(const struct shmt_scores *s, const float *output) {
 static int hand_out(const struct shmt_scores *s, int probabilities, shmtrain_predicted *each, void *arg) {
     float *output = shmt_board_scores(s->job.ops->board(s->made), &s->job.board);
     for (uint64_t i = 0; i < s->n; i++, output += s->n_outputs) {
-        const float label = prediction(s, output);
+        const float label = shmt_scores_prediction(s, output);
         if (probabilities) s->model->probabilities(1, s->n_outputs, output);
         const int rc = each(arg, i, label, output, s->n_outputs);
         if (rc != 0) return rc;
@@ -115,21 +93,49 @@ static int hand_out(const struct shmt_scores *s, int probabilities, shmtrain_pre
     return 0;
 }
 
-static int check_probabilities(struct shmtrain_store *store) {
+int shmt_scores_check_probabilities(struct shmtrain_store *store) {
     const struct shmtrain_model *model = store->trained.model ? shmt_store_model_named(store, store->trained.model) : NULL;
     if (!model || model->probabilities) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "model %s has no probabilities: take its scores", model->name);
 }
 
-int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
-                           void *arg) {
+/* All workers have read and one has met a bad line: what stands before it is predicted as a stream would be, and the line is
+ * met again. Where it is no text, or its first line is bad, nothing stands before it. */
+static int predict_before(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
+                          void *arg) {
+    const struct shmtrain_stream stream = {.fd = shmt_stream_open_text(data), .name = data};
+    if (stream.fd < 0) return SHMTRAIN_E_DATA;
+    shmt_error_clear(&store->error);
+    const int rc = shmt_stream_predict(store, &stream, probabilities, each, arg);
+    close(stream.fd);
+    return rc;
+}
+
+static int predict_all(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each, void *arg) {
     struct shmt_scores scores = {0};
-    int rc = shmt_call_enter(store);
-    if (rc < 0) return rc;
-    rc = probabilities ? check_probabilities(store) : 0;
+    int rc = probabilities ? shmt_scores_check_probabilities(store) : 0;
     if (rc == 0) rc = shmt_scores_make(store, data, false, &scores);
+    const bool is_bad = rc == SHMTRAIN_E_DATA;
     if (rc == 0) rc = hand_out(&scores, probabilities, each, arg);
     shmt_scores_free(&scores);
+    return is_bad ? predict_before(store, data, probabilities, each, arg) : rc;
+}
+
+static int predict_file(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
+                        void *arg) {
+    const struct shmtrain_stream stream = {.fd = shmt_stream_open_large(store, data), .name = data};
+    if (stream.fd < 0) return predict_all(store, data, probabilities, each, arg);
+    const int rc = shmt_stream_predict(store, &stream, probabilities, each, arg);
+    close(stream.fd);
+    return rc;
+}
+
+int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
+                           void *arg) {
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = shmt_stream_check_lines(store);
+    if (rc == 0) rc = predict_file(store, data, probabilities, each, arg);
     shmt_call_leave(store);
     return rc;
 }

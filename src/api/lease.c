@@ -185,8 +185,7 @@ static void describe_model(const struct shmtrain_store *store, struct shmt_manif
     out->group = job->settings.group;
     out->n_classes = job->settings.n_classes;
     if (job->settings.classes) memcpy(out->classes, job->settings.classes, out->n_classes * sizeof *out->classes);
-    out->first_feature = lease->first_feature;
-    out->lacks_ids = lease->lacks_ids;
+    out->features = lease->features;
     out->share = lease->share;
     describe(job->train, lease->shares ? lease->train : NULL, &out->train);
     if (lease->share == 0) describe(job->valid, lease->shares ? lease->valid : NULL, &out->valid);

@@ -11,6 +11,7 @@
 #include <shmtrain/store.h>
 #include <stdbool.h>
 
+#include "api/trained.h"
 #include "ps/backend_ops.h"
 #include "segment/named.h"
 #include "segment/segment.h"
@@ -24,8 +25,8 @@ struct shmt_lease {
     char name[SHMT_NAME_BYTES];
     const struct shmt_segment *train, *valid; /* shares: where the data is; NULL: there is none of its own */
     double share;                             /* of the training data that is set aside for validation; 0: none is */
-    uint32_t first_feature, lacks_ids;        /* as in struct shmt_trained */
-    struct shmt_error lost;                   /* the run cannot go on without a guest that died */
+    struct shmt_feature_ids features;
+    struct shmt_error lost; /* the run cannot go on without a guest that died */
 };
 
 /* Reserves the name that the options give, if any; from an earlier run of the same store, if it has it still. Errors: _USAGE

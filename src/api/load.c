@@ -1,104 +1,339 @@
-/* Loading data with all workers: see load.h. */
+/* Loading data: see load.h. */
 #include "api/load.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/cache.h"
 #include "api/load_place.h"
+#include "api/table.h"
+#include "base/atomic.h"
 #include "base/clock.h"
+#include "data/flow.h"
 #include "segment/budget.h"
 
-/* What the workers of one pass share, as of the fork: it fills, or counts, or renumbers, or unpacks. */
+/* What the readers of one pass share: it fills, or counts, or gathers ids, or renumbers, or unpacks. */
 struct pass {
     struct shmt_load *load;
     const struct shmt_arrays *into;     /* fill; or NULL */
     const struct shmt_columns *columns; /* count; or NULL */
+    bool gathers;                       /* each reader's stage gets the ids of its parts */
     const uint32_t *place;              /* renumber; or NULL */
+    struct shmt_flow *flow;             /* what is to be read comes from here (flow.h); NULL: by parts */
+    uint32_t n_parts;
+    _Atomic uint32_t next;  /* part to be dealt. relaxed: what a part needs was there before the threads were */
+    _Atomic uint32_t abort; /* relaxed: all go home */
 };
 
-static size_t shared_bytes(const struct shmt_load *load) {
-    return load->n_parts * (sizeof *load->part + sizeof *load->took_ns + sizeof *load->reading);
+/* As soon as it is known: of a pipe when it has been read. */
+static bool keep_table(struct shmt_load *load) {
+    const char *note = load->table ? NULL : shmt_source_note(load->source);
+    if (note) load->table = strdup(note);
+    return !note || load->table;
 }
 
-int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, uint32_t n_parts,
-                   bool dense) {
-    *load = (struct shmt_load){.name = name, .dense = dense, .n_parts = n_parts};
-    const int rc = shmt_source_open(name, store->config.seed, how, &load->source, &store->error);
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, const char *table,
+                   uint32_t n_readers, bool dense) {
+    struct shmt_table_wish wish;
+    *load = (struct shmt_load){.name = name, .dense = dense, .n_readers = n_readers};
+    shmt_table_wish(store, name, how, table, &wish);
+    const int rc = shmt_source_open_as(&wish.source, &load->source, &store->error);
     if (rc < 0) return rc;
+    const char *title = shmt_source_title(load->source);
+    if (title) snprintf(load->title, sizeof load->title, "%s", title);
+    if (title) load->name = load->title;
+    if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", name);
     load->has_ids = shmt_source_has_ids(load->source);
-    void *memory = mmap(NULL, shared_bytes(load), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to read %s", name);
-    load->part = memory;
-    load->took_ns = (uint64_t *)(void *)(load->part + n_parts);
-    load->reading = (struct shmt_reading *)(void *)(load->took_ns + n_parts);
-    return 0;
+    load->n_parts = shmt_source_parts(load->source, n_readers);
+    load->part = calloc(load->n_parts, sizeof *load->part);
+    load->took_ns = calloc(n_readers, sizeof *load->took_ns);
+    load->reading = calloc(n_readers, sizeof *load->reading);
+    load->stage = calloc(n_readers, sizeof *load->stage);
+    if (load->part && load->took_ns && load->reading && load->stage) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", name);
 }
 
-static void renumber(const struct shmt_load *load, const uint32_t *place, uint32_t rank) {
+/* ---- passes ---- */
+
+static void renumber(const struct shmt_load *load, const uint32_t *place, uint32_t part) {
     const uint64_t n = load->totals.n_nonzeros;
     uint32_t *id = shmt_segment_at(&load->segment, load->id_off, n * sizeof *id);
-    const uint64_t from = n * rank / load->n_parts, to = n * (rank + 1) / load->n_parts;
+    const uint64_t from = (uint64_t)((unsigned __int128)n * part / load->n_parts);
+    const uint64_t to = (uint64_t)((unsigned __int128)n * (part + 1) / load->n_parts);
     for (uint64_t j = from; j < to; j++) id[j] = place[id[j]];
 }
 
-static int read_part(const struct pass *pass, uint32_t rank, struct shmt_error *e) {
+static int fill(struct pass *pass, uint32_t i, struct shmt_error *e) {
     struct shmt_load *load = pass->load;
-    if (pass->into) return shmt_source_fill(load->source, rank, load->n_parts, load->part, pass->into, e);
-    if (pass->place) renumber(load, pass->place, rank);
-    if (pass->place) return 0;
-    if (!pass->columns) return shmt_source_unpack(load->source, e);
-    /* A bad line is no failure of the worker: the first one in the file counts, which another part may have. */
-    (void)shmt_source_count(load->source, pass->columns, rank, load->n_parts, &load->part[rank]);
+    if (!load->staged) return shmt_source_fill(load->source, i, load->n_parts, load->part, pass->into, e);
+    return shmt_stage_fill(load->stage, load->part, i, load->n_parts, pass->into, e);
+}
+
+/* Another count of rows that are there already. */
+static int recount(struct pass *pass, uint32_t i, struct shmt_error *e) {
+    struct shmt_part *part = &pass->load->part[i];
+    return shmt_stage_recount(&pass->load->stage[part->stage], pass->columns, part, e);
+}
+
+static int count(struct pass *pass, uint32_t reader, uint32_t i, struct shmt_error *e) {
+    struct shmt_load *load = pass->load;
+    struct shmt_stage *stage = &load->stage[reader];
+    if (load->staged) return recount(pass, i, e);
+    /* A bad line is no failure of the reader: the first one in the file counts, which another part may have. */
+    (void)shmt_source_count(load->source, pass->columns, i, load->n_parts, stage->most_bytes ? stage : NULL, &load->part[i]);
     return 0;
 }
 
+/* Without stages the source is read again. */
+static void gather(struct pass *pass, uint32_t reader, uint32_t i) {
+    struct shmt_load *load = pass->load;
+    struct shmt_stage *stage = &load->stage[reader];
+    struct shmt_part *part = &load->part[i];
+    const struct shmt_columns all = SHMT_ALL_COLUMNS;
+    if (load->staged)
+        shmt_stage_gather(&load->stage[part->stage], part, &stage->ids);
+    else
+        (void)shmt_source_count(load->source, &all, i, load->n_parts, stage, part);
+}
+
+/* 1: there may be more. */
+static int read_flow(struct pass *pass, uint32_t reader, struct shmt_error *e) {
+    struct shmt_load *load = pass->load;
+    struct shmt_stage *stage = &load->stage[reader];
+    if (pass->into) return shmt_flow_fill(pass->flow, load->part, load->n_parts, pass->into, e);
+    const struct shmt_columns all = SHMT_ALL_COLUMNS;
+    return shmt_flow_count(pass->flow, pass->gathers ? &all : pass->columns, pass->gathers || stage->most_bytes ? stage : NULL,
+                           e);
+}
+
+static int read_part(struct pass *pass, uint32_t reader, uint32_t i, struct shmt_error *e) {
+    if (pass->into) return fill(pass, i, e);
+    if (pass->gathers) gather(pass, reader, i);
+    if (pass->gathers) return 0;
+    if (pass->columns) return count(pass, reader, i, e);
+    if (!pass->place) return shmt_source_unpack(pass->load->source, e);
+    renumber(pass->load, pass->place, i);
+    return 0;
+}
+
+/* 1: there may be more. */
+static int read_next(struct pass *pass, uint32_t reader, struct shmt_error *e) {
+    if (pass->flow) return read_flow(pass, reader, e);
+    const uint32_t i = take_relaxed(&pass->next, 1);
+    if (i >= pass->n_parts) return 0;
+    const int rc = load_relaxed(&pass->abort) ? SHMTRAIN_E_STOPPED : read_part(pass, reader, i, e);
+    return rc < 0 ? rc : 1;
+}
+
 static int work(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
-    const struct pass *pass = arg;
+    struct pass *pass = arg;
     const uint64_t from_ns = shmt_now_ns();
+    int rc;
     (void)team;
-    const int rc = read_part(pass, rank, e);
+    while ((rc = read_next(pass, rank, e)) > 0) {}
     pass->load->reading[rank] = (struct shmt_reading){from_ns, shmt_now_ns() - from_ns};
     pass->load->took_ns[rank] += pass->load->reading[rank].ns;
     return rc;
 }
 
-static int run_pass(struct shmtrain_store *store, const struct shmt_crew *crew, struct pass *pass, uint32_t n) {
-    const struct shmt_team_spec spec = {.kind = crew->kind, .n = n, .body = work, .arg = pass, .what = "reading data"};
-    const char *what = pass->into ? "fill" : pass->columns ? "count" : pass->place ? "renumber" : "unpack";
+static const char *name_of(const struct pass *pass) {
+    return pass->into ? "fill" : pass->gathers ? "gather" : pass->columns ? "count" : pass->place ? "renumber" : "unpack";
+}
+
+/* Threads, because what they fill may be memory of this process alone, which workers inherit when they are forked. */
+static int run_pass(struct shmtrain_store *store, struct pass *pass) {
+    const uint32_t n = (uint32_t)shmt_min_u64(pass->load->n_readers, pass->n_parts);
+    const struct shmt_team_spec spec = {
+        .kind = SHMT_TEAM_THREADS, .n = n, .body = work, .arg = pass, .abort = &pass->abort, .what = "reading data"};
     const int rc = shmt_drive(store, &spec, &(struct shmt_driver){0});
-    if (rc == 0) shmt_trace_loaded(store, pass->load->name, what, pass->load->reading, n);
+    if (rc == 0) shmt_trace_loaded(store, pass->load->name, name_of(pass), pass->load->reading, n);
     return rc;
 }
 
-/* By one worker, so that a stop ends it. What a header announces is held against the memory first. */
-static int unpack(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew) {
-    struct pass pass = {.load = load};
+/* What a count has found in a source that flows. */
+static int take_parts(struct pass *pass, struct shmt_error *e) {
+    struct shmt_load *load = pass->load;
+    struct shmt_part *part;
+    const int rc = shmt_flow_take_parts(pass->flow, &part, &load->n_parts, e);
+    if (rc < 0) return rc;
+    free(load->part);
+    load->part = part;
+    return 0;
+}
+
+/* A pass that reads the source. */
+static int run_reading(struct shmtrain_store *store, struct pass *pass) {
+    struct shmt_load *load = pass->load;
+    if (load->staged || !shmt_source_flows(load->source)) return run_pass(store, pass);
+    if (load->was_read && shmt_source_is_once(load->source))
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY,
+                         "there is no memory to keep what comes from %s until all has come, and it cannot be read again: save "
+                         "it to a file first",
+                         load->name);
+    load->was_read = true;
+    int rc = shmt_flow_open(load->source, &pass->abort, &pass->flow, &store->error);
+    if (rc < 0) return rc;
+    rc = run_pass(store, pass);
+    if (rc == 0) rc = pass->into ? shmt_flow_check(pass->flow, load->n_parts, &store->error) : take_parts(pass, &store->error);
+    shmt_flow_close(pass->flow);
+    return rc;
+}
+
+/* By one reader. What a header announces is held against the memory first. */
+static int unpack(struct shmt_load *load, struct shmtrain_store *store) {
+    struct pass pass = {.load = load, .n_parts = 1};
     struct shmt_budget budget;
     if (load->unpacked || !shmt_source_is_packed(load->source)) return 0;
     shmt_budget_read("", &budget);
     int rc = shmt_budget_check(&budget, shmt_source_guess_bytes(load->source, load->dense), load->name, NULL,
                                "free some, or train on a part of it", &store->error);
-    if (rc == 0) rc = run_pass(store, crew, &pass, 1);
+    if (rc == 0) rc = run_pass(store, &pass);
     load->unpacked = rc == 0;
     return rc;
 }
 
-int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
-                    const struct shmt_columns *columns) {
-    const struct shmt_columns all = SHMT_ALL_COLUMNS;
-    struct pass pass = {.load = load, .columns = columns ? columns : &all};
-    memset(load->part, 0, load->n_parts * sizeof *load->part);
-    int rc = unpack(load, store, crew);
-    if (rc == 0) rc = run_pass(store, crew, &pass, load->n_parts);
-    if (rc < 0) return rc;
-    return shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
+/* ---- count ---- */
+
+/* What the rows may take until they have their place: half of what will be left then. */
+static void make_stages(struct shmt_load *load) {
+    struct shmt_budget budget;
+    shmt_budget_read("", &budget);
+    const uint64_t guess = shmt_source_guess_bytes(load->source, load->dense);
+    const uint64_t left = budget.available_bytes > guess ? budget.available_bytes - guess : 0;
+    for (uint32_t r = 0; r < load->n_readers; r++) {
+        shmt_stage_free(&load->stage[r]);
+        load->stage[r] = (struct shmt_stage){.number = r, .most_bytes = left / 2 / load->n_readers};
+    }
 }
 
-struct shmt_columns shmt_load_columns(const struct shmt_load *load, const struct shmt_columns *model) {
-    return (struct shmt_columns){load->has_ids ? model->base : 0, model->n_features};
+static void free_stages(struct shmt_load *load) {
+    for (uint32_t r = 0; load->stage && r < load->n_readers; r++) shmt_stage_free(&load->stage[r]);
+    load->staged = false;
+}
+
+bool shmt_load_unstage(struct shmt_load *load) {
+    if (!load->staged || shmt_source_is_once(load->source)) return false;
+    free_stages(load);
+    return true;
+}
+
+/* One that has given up has given up for all. */
+static bool is_staged(const struct shmt_load *load) {
+    bool all = shmt_source_stages(load->source);
+    for (uint32_t r = 0; r < load->n_readers; r++) all &= load->stage[r].most_bytes > 0 && !load->stage[r].given_up;
+    return all;
+}
+
+/* Once, however often it is counted. */
+static void note_skipped(struct shmt_load *load, struct shmtrain_store *store) {
+    char line[SHMT_ERROR_TEXT + 4 * SHMT_NAME_SHOWN];
+    if (load->totals.n_skipped == 0 || load->told_skipped) return;
+    load->told_skipped = true;
+    shmt_parts_skipped(load->source, load->part, load->n_parts, line, sizeof line);
+    shmt_log(&store->log, "%s", line);
+}
+
+int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_columns *columns) {
+    const struct shmt_columns all = SHMT_ALL_COLUMNS;
+    struct pass pass = {.load = load, .columns = columns ? columns : &all, .n_parts = load->n_parts};
+    if (!load->staged) make_stages(load);
+    int rc = unpack(load, store);
+    if (rc == 0) rc = run_reading(store, &pass);
+    if (rc < 0) return rc;
+    load->staged = is_staged(load);
+    if (!load->staged) free_stages(load);
+    if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", load->name);
+    rc = shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
+    if (rc == 0) note_skipped(load, store);
+    return rc;
+}
+
+/* ---- columns ---- */
+
+static int run_gather(struct shmt_load *load, struct shmtrain_store *store) {
+    struct pass pass = {.load = load, .gathers = true, .n_parts = load->n_parts};
+    for (uint32_t r = 0; r < load->n_readers; r++) {
+        load->stage[r].gathers = true;
+        if (!load->staged) load->stage[r].given_up = true;
+    }
+    const int rc = run_reading(store, &pass);
+    for (uint32_t r = 0; r < load->n_readers; r++) load->stage[r].gathers = false;
+    return rc < 0 ? rc : shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
+}
+
+/* The ids that occur, in ascending order, into load->ids. */
+static int list_ids(struct shmt_load *load, struct shmtrain_store *store) {
+    struct shmt_ids *set = calloc(load->n_readers, sizeof *set);
+    if (!set) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", load->name);
+    int rc = run_gather(load, store);
+    for (uint32_t r = 0; r < load->n_readers; r++) {
+        set[r] = load->stage[r].ids;
+        load->stage[r].ids = (struct shmt_ids){0};
+    }
+    shmt_ids_free(&load->ids);
+    if (rc == 0) rc = shmt_ids_join(set, load->n_readers, load->name, &load->ids, &store->error);
+    for (uint32_t r = 0; r < load->n_readers; r++) shmt_ids_free(&set[r]);
+    free(set);
+    return rc;
+}
+
+static void note_list(const struct shmt_load *load, const struct shmtrain_store *store) {
+    if (load->table) return; /* nobody has written these ids */
+    shmt_log(&store->log, "%s has ids up to %llu: the %u that occur are numbered", load->name,
+             (unsigned long long)load->totals.max_id, load->ids.n);
+}
+
+/* Of ids from `base` on; as many as a count has room for at most. */
+static uint64_t range_of(const struct shmt_totals *t, uint32_t base) {
+    if (t->min_id > t->max_id) return 0;
+    return t->max_id - base == UINT64_MAX ? UINT64_MAX : t->max_id - base + 1;
+}
+
+/* Nonzeros with whatever id; count has left out those that no table can have. */
+static uint64_t all_nonzeros(const struct shmt_load *load) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < load->n_parts; i++) n += load->staged ? load->part[i].staged_nonzeros : load->part[i].n_nonzeros;
+    return n;
+}
+
+int shmt_load_own_columns(struct shmt_load *load, struct shmtrain_store *store, uint32_t base, uint32_t hash_bits,
+                          struct shmt_columns *out) {
+    const uint64_t range = range_of(&load->totals, base);
+    uint64_t n;
+    const uint64_t *listed = shmt_source_listed_ids(load->source, &n);
+    int rc = 0;
+    *out = (struct shmt_columns){.base = base, .n_features = (uint32_t)range};
+    if (hash_bits > 0) {
+        if (!load->has_ids)
+            return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s has no ids to hash: take --hash-bits away", load->name);
+        *out = (struct shmt_columns){.n_features = UINT32_C(1) << hash_bits, .hash_bits = hash_bits};
+    } else if (listed) {
+        shmt_ids_free(&load->ids);
+        rc = shmt_ids_take(listed, n, &load->ids, &store->error);
+        load->ids.from = listed;
+        *out = (struct shmt_columns){.n_features = load->ids.n, .ids = &load->ids};
+    } else if (shmt_source_has_any_ids(load->source) && shmt_ids_are_far_apart(range, all_nonzeros(load))) {
+        rc = list_ids(load, store);
+        *out = (struct shmt_columns){.n_features = load->ids.n, .ids = load->ids.n > 0 ? &load->ids : NULL};
+    } else {
+        return 0;
+    }
+    if (rc == 0 && out->ids) note_list(load, store);
+    return rc == 0 ? shmt_load_count(load, store, out) : rc;
+}
+
+int shmt_load_columns(const struct shmt_load *load, const struct shmt_columns *model, struct shmt_columns *out,
+                      struct shmt_error *e) {
+    *out = *model;
+    if (load->has_ids) return 0;
+    out->base = 0;
+    if (shmt_columns_are_range(model)) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "%s has elements without ids, and the model's features are known by their ids: take data with ids",
+                     load->name);
 }
 
 static void plan_sparse(struct shmt_load *load, struct shmt_layout *layout) {
@@ -148,6 +383,14 @@ static struct shmt_arrays arrays_of(const struct shmt_load *load) {
     return into;
 }
 
+/* Memory of this process, which workers inherit, has huge pages nearly everywhere; shared memory seldom. */
+static bool may_be_private(const struct shmt_load *load, const struct shmt_machine *machine) {
+    return load->pages == SHMT_PAGES_ORDINARY && load->bytes >= SHMT_HUGE_BYTES && strcmp(machine->hugepages, "off") != 0 &&
+           shmt_topo_transparent_private(machine->topo);
+}
+
+static bool is_stopped(void *store) { return shmt_stop_asked(store); }
+
 static int make_segment(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
                         const struct shmt_readers *readers) {
     struct shmt_segment_wish wish = {.name = "data",
@@ -155,13 +398,17 @@ static int make_segment(struct shmt_load *load, struct shmtrain_store *store, co
                                      .bytes = load->bytes,
                                      .page_bytes = shmt_pages_bytes(load->pages),
                                      .transparent = load->pages == SHMT_PAGES_TRANSPARENT,
+                                     .is_private = may_be_private(load, &crew->machine),
                                      .topo = crew->topo,
-                                     .log = &store->log};
+                                     .log = &store->log,
+                                     .stopped = is_stopped,
+                                     .arg = store};
     struct shmt_memory_range *range;
     int rc = shmt_load_ranges(load, readers, &range, &wish.n_ranges, &store->error);
     if (rc < 0) return rc;
     wish.range = range;
     if (load->shared != SHMT_NAMED_STORE) rc = shmt_lease_data_file(store, load->shared, &wish.fd);
+    if (wish.fd >= 0) wish.is_private = 0; /* guests will map it */
     if (rc == 0) rc = shmt_segment_create(&wish, &load->segment, &store->error);
     if (rc < 0 && wish.fd >= 0) close(wish.fd);
     free(range);
@@ -170,11 +417,16 @@ static int make_segment(struct shmt_load *load, struct shmtrain_store *store, co
 
 int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
                    const struct shmt_readers *readers) {
+    if (load->in_place) return shmt_cache_take(load, &store->error);
     int rc = make_segment(load, store, crew, readers);
+    if (rc == SHMTRAIN_E_MEMORY && !store->lease.shares &&
+        shmt_load_unstage(load)) /* without what was kept there may be room */
+        rc = make_segment(load, store, crew, readers);
     if (rc < 0) return rc;
     const struct shmt_arrays into = arrays_of(load);
-    struct pass pass = {.load = load, .into = &into};
-    rc = run_pass(store, crew, &pass, load->n_parts);
+    struct pass pass = {.load = load, .into = &into, .n_parts = load->n_parts};
+    rc = run_reading(store, &pass);
+    free_stages(load);
     if (rc < 0) return rc;
     shmt_source_close(load->source);
     load->source = NULL;
@@ -190,15 +442,22 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
     return 0;
 }
 
-int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
-                       const uint32_t *place) {
-    struct pass pass = {.load = load, .place = place};
-    return run_pass(store, crew, &pass, load->n_parts);
+int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, const uint32_t *place) {
+    struct pass pass = {.load = load, .place = place, .n_parts = load->n_parts};
+    return run_pass(store, &pass);
 }
 
 void shmt_load_close(struct shmt_load *load) {
+    if (load->in_place) free(load->weight);
     if (load->segment.base) shmt_segment_detach(&load->segment);
-    if (load->part) munmap(load->part, shared_bytes(load));
+    free_stages(load);
+    for (uint32_t r = 0; load->stage && r < load->n_readers; r++) shmt_ids_free(&load->stage[r].ids);
+    shmt_ids_free(&load->ids);
+    free(load->stage);
+    free(load->table);
+    free(load->part);
+    free(load->took_ns);
+    free(load->reading);
     shmt_source_close(load->source);
     *load = (struct shmt_load){0};
 }

@@ -1,26 +1,35 @@
-/* Loading data with all workers: count, make memory of the exact size, fill. */
+/* Loading data, by as many threads as there are workers: count, make memory of the exact size, fill. */
 #ifndef SHMT_API_LOAD_H
 #define SHMT_API_LOAD_H
 
 #include "api/store_priv.h"
+#include "base/show.h"
 #include "data/source.h"
+#include "data/stage.h"
 #include "segment/pages.h"
 #include "segment/segment.h"
 
 struct shmt_readers;
 
-/* One set of examples on its way into shared memory. Start with {0}. */
+/* One set of examples on its way into memory that workers share. Start with {0}. */
 struct shmt_load {
-    const char *name;
-    bool dense;                 /* the layout */
-    bool has_ids;               /* of the source (source.h) */
-    struct shmt_source *source; /* until fill closes it */
-    bool unpacked;
+    const char *name;                /* as named; of several files, and of standard input, the title */
+    char title[3 * SHMT_NAME_SHOWN]; /* (source.h) */
+    bool dense;                      /* the layout */
+    bool has_ids;                    /* of the source (source.h) */
+    char *table;                     /* of a table as text: how it is read (table.h); NULL: it is none */
+    struct shmt_source *source;      /* until fill closes it */
+    bool unpacked, was_read, told_skipped;
+    bool kept;                    /* its source is the cache that is kept beside `name` (cache.h) */
+    bool in_place;                /* its arrays are those of a cache's file (cache.h), and there is no segment */
     bool weighted;                /* asked for before plan: room for weights, which the caller fills in behind fill */
-    struct shmt_part *part;       /* (n_parts) shared with the workers that count and fill */
-    uint64_t *took_ns;            /* (n_parts) likewise: how long each has read, in all passes */
-    struct shmt_reading *reading; /* (n_parts) likewise: when, in the last one */
-    uint32_t n_parts;
+    uint32_t n_parts, n_readers;  /* parts are dealt to readers, who are threads */
+    struct shmt_part *part;       /* (n_parts) */
+    uint64_t *took_ns;            /* (n_readers) how long each has read, in all passes */
+    struct shmt_reading *reading; /* (n_readers) when, in the last one */
+    struct shmt_stage *stage;     /* (n_readers) their rows, from count to fill */
+    bool staged;                  /* all rows are there */
+    struct shmt_ids ids;          /* that are columns, when these are a list of its own */
     struct shmt_columns columns;
     struct shmt_totals totals;
     enum shmt_pages pages;       /* that the segment shall have */
@@ -32,17 +41,25 @@ struct shmt_load {
     float classes[SHMTRAIN_MAX_CLASSES]; /* what data.classes points to */
 };
 
-/* Opens the source, by shmt_source_open, and makes the parts. `dense`: the layout that the data will have. */
-int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, uint32_t n_parts,
-                   bool dense);
+/* Opens the source, by the options. `table`: how a table is read if the name is one's (table.h); NULL: find it out. `dense`: the
+ * layout that the data will have. */
+int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, const char *table,
+                   uint32_t n_readers, bool dense);
 
-/* First pass; `columns` NULL: all. Sets totals. Unpacks the source before, where that is needed. */
-int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
-                    const struct shmt_columns *columns);
+/* First pass; `columns` NULL: all. Sets totals. Unpacks the source before, where that is needed. What is found is kept, where
+ * there is memory for it, so that the second pass, and another count, need not read again. */
+int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_columns *columns);
+
+/* The columns of data that has been counted, and counts for them: a range of ids from `base` (0 or 1) on; where such a table
+ * would be too large or mostly empty, the ids that occur (load->ids); with hash_bits (0: not), their hashes. Errors: those of count;
+ * _USAGE: there are no ids to hash. */
+int shmt_load_own_columns(struct shmt_load *load, struct shmtrain_store *store, uint32_t base, uint32_t hash_bits,
+                          struct shmt_columns *out);
 
 /* The columns of a model as this source counts them. Elements without ids are counted from where the model's features begin:
- * element 0 is its first feature. */
-struct shmt_columns shmt_load_columns(const struct shmt_load *load, const struct shmt_columns *model);
+ * element 0 is its first feature. Errors: _USAGE: there are no ids, and the model's columns are no range of them. */
+int shmt_load_columns(const struct shmt_load *load, const struct shmt_columns *model, struct shmt_columns *out,
+                      struct shmt_error *e);
 
 /* What follows from the totals, and the columns that the data will have: sizes, and data without its arrays. */
 void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns);
@@ -54,8 +71,10 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
 
 /* Gives each column of sparse data another number: place[column], (n_features), by all workers. What `data` describes stays as
  * it is, and so does the order of the elements within an example, which do not ascend any more. */
-int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
-                       const uint32_t *place);
+int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, const uint32_t *place);
+
+/* Gives back what count has kept, so that fill reads again. False: nothing was kept, or it cannot be read again. {0} is fine. */
+bool shmt_load_unstage(struct shmt_load *load);
 
 void shmt_load_close(struct shmt_load *load); /* {0} is fine */
 

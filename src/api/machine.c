@@ -28,6 +28,10 @@ void shmt_machine_bind(const struct shmt_machine *machine, uint32_t seat) {
     if (machine->bind == SHMT_BIND_NODE) (void)shmt_topo_bind_node(machine->topo, place, &e);
 }
 
+void shmt_machine_share_cache(const struct shmt_machine *machine, uint32_t level, struct shmt_cache_share *out) {
+    shmt_topo_share_cache(machine->topo, level, machine->place, machine->n_workers, machine->n_threads, machine->bind, out);
+}
+
 /* ---- memory ---- */
 
 static int has_place(const struct shmt_machine *m, uint32_t node) {

@@ -12,8 +12,6 @@
 #include "segment/segment.h"
 #include "topo/topo.h"
 
-enum shmt_bound_to { SHMT_BIND_NONE, SHMT_BIND_NODE, SHMT_BIND_CORE };
-
 struct shmt_machine {
     const struct shmt_topo *topo;  /* the crew's */
     struct shmt_place *place;      /* ((n_workers + n_guests) * n_threads), a worker's threads side by side */
@@ -37,6 +35,9 @@ void shmt_machine_free(struct shmt_machine *machine); /* {0} is fine */
 
 /* Binds the calling thread as planned for a seat; where the kernel refuses, it runs unbound. */
 void shmt_machine_bind(const struct shmt_machine *machine, uint32_t seat);
+
+/* The cache at `level` of which a worker has least, guests left aside (topo.h). */
+void shmt_machine_share_cache(const struct shmt_machine *machine, uint32_t level, struct shmt_cache_share *out);
 
 /* Which pages `bytes` of "the `what`", spread over the nodes, get; huge pages that it gives are not free for the next who
  * asks. */

@@ -11,9 +11,10 @@
 
 #include "base/atomic.h"
 #include "base/line.h"
+#include "api/trained.h"
 #include "ps/spec.h"
 
-#define SHMT_MANIFEST_VERSION 6
+#define SHMT_MANIFEST_VERSION 7
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
 
 /* What `state` says. */
@@ -67,8 +68,8 @@ struct shmt_manifest {
     char model[64]; /* "": the application's own worker function */
     uint64_t n_valid;
     uint32_t n_outputs, bias, group, n_classes;
-    uint32_t first_feature;           /* the id in the data that is column 0 */
-    uint32_t lacks_ids;               /* 1: the data has no ids: its elements were counted */
+    struct shmt_feature_ids features;
+    uint32_t nothing;                 /* 0 */
     uint32_t with_accuracy, with_auc; /* as reported; observers need not have the model */
     double share;                     /* > 0: validation is this share of the training data */
     float classes[SHMTRAIN_MAX_CLASSES];

@@ -13,19 +13,30 @@
 #include "api/manifest_priv.h"
 #include "backends/shm/shm.h"
 #include "base/cpu.h"
+#include "base/show.h"
 #include "consistency/chunks.h"
 #include "math/finite.h"
 #include "segment/named.h"
 #include "segment/segment.h"
 #include "train/board.h"
 
-#define MOST_EPOCHS  1000000u
-#define MOST_SPIN_NS 1000000000u
-#define MOST_PARTS   (1u << 20)
+#define MOST_EPOCHS      1000000u
+#define MOST_SPIN_NS     1000000000u
+#define MOST_PARTS       (1u << 20)
+#define MOST_ITEM        (1u << 24)            /* of option item */
+#define MOST_MERGE_EVERY ((uint32_t)INT32_MAX) /* of mode local:H */
 
 /* ---- texts and numbers ---- */
 
 static bool has_end(const char *text, size_t size) { return strnlen(text, size) < size; }
+
+/* Names that stand in sentences and reports, as far as they have an end. */
+static void show_texts_plainly(struct shmt_manifest *m) {
+    char *const text[] = {m->model, m->blas, m->train.name, m->valid.name};
+    const size_t size[] = {sizeof m->model, sizeof m->blas, sizeof m->train.name, sizeof m->valid.name};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        if (has_end(text[i], size[i])) shmt_show_plainly(text[i]);
+}
 
 static bool is_switch(uint32_t x) { return x <= 1; }
 
@@ -49,12 +60,36 @@ static bool has_policy(const struct shmt_manifest *m) {
            m->cpu < SHMT_N_CPUS;
 }
 
+static struct shmt_policy policy_of(const struct shmt_manifest *m) {
+    return (struct shmt_policy){.write = (enum shmt_write)m->write,
+                                .staleness = m->staleness,
+                                .quorum = m->quorum,
+                                .replicas = (enum shmt_replicas)m->replicas,
+                                .merge = (enum shmt_merge)m->merge};
+}
+
+/* As spec.c deals: in rounds an item is a seat's part of the batch, else at most a fourth of its part of the examples. */
+static bool has_items(const struct shmt_manifest *m) {
+    const uint64_t own = m->n_seats - m->n_guests;
+    const struct shmt_policy policy = policy_of(m);
+    if (shmt_policy_has_rounds(&policy)) return m->item * own == m->batch;
+    return m->item >= 1 && m->item <= MOST_ITEM && m->item <= shmt_ceil_div(m->n_examples, 4 * own);
+}
+
 /* A chunk is a bit field of trees; a batch is a divisor. */
 static bool has_work(const struct shmt_manifest *m) {
     const bool chunks = m->n_chunks >= 1 && m->n_chunks <= SHMT_MAX_CHUNKS && (m->n_chunks & (m->n_chunks - 1)) == 0;
-    return has_policy(m) && chunks && m->n_chunks <= m->batch && m->epochs <= MOST_EPOCHS && m->max_steps >= 1 &&
-           is_switch(m->shuffle) && is_switch(m->count_lost) && is_switch(m->l2_shares) && is_switch(m->row_places) &&
-           is_switch(m->curvatures) && m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
+    return has_policy(m) && chunks && m->n_chunks <= m->batch && has_items(m) && m->epochs <= MOST_EPOCHS &&
+           m->max_steps >= 1 && is_switch(m->shuffle) && is_switch(m->count_lost) && is_switch(m->l2_shares) &&
+           is_switch(m->row_places) && is_switch(m->curvatures) && m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 &&
+           m->n_threads <= SHMT_MAX_SEATS;
+}
+
+/* Where there are copies, H is a divisor, and else 0; damped merges, and no others, go by curvatures. */
+static bool has_merges(const struct shmt_manifest *m) {
+    const struct shmt_policy policy = policy_of(m);
+    const uint32_t least = shmt_policy_has_replicas(&policy) ? 1 : 0, most = least * MOST_MERGE_EVERY;
+    return m->merge_every >= least && m->merge_every <= most && m->curvatures == shmt_policy_is_damped(&policy);
 }
 
 static bool has_rate(const struct shmt_manifest *m) {
@@ -118,11 +153,22 @@ static bool has_classes(const struct shmt_manifest *m) {
     return true;
 }
 
+/* What features are called, whose number is checked elsewhere. */
+static bool has_features(const struct shmt_manifest *m) {
+    const struct shmt_feature_ids *f = &m->features;
+    const bool hashed = f->kind == SHMT_IDS_HASHED;
+    if (f->kind > SHMT_IDS_HASHED || f->first > 1 || hashed != (f->hash_bits > 0) || f->hash_bits > SHMT_HASH_BITS_MAX ||
+        m->nothing != 0)
+        return false;
+    if (hashed && m->train.n_features != UINT32_C(1) << f->hash_bits) return false;
+    return f->first == 0 || (f->kind != SHMT_IDS_LISTED && !hashed);
+}
+
 /* What is learned from what: of training and validation data either both are shared, or none, or there is no validation data
  * of its own. */
 static bool has_model(const struct shmt_manifest *m) {
     const bool own = m->model[0] == '\0', split = m->share > 0;
-    if (!(m->share >= 0 && m->share < 1) || !is_switch(m->bias) || !is_switch(m->lacks_ids) || m->group < 1 || m->group > 64)
+    if (!(m->share >= 0 && m->share < 1) || !is_switch(m->bias) || !has_features(m) || m->group < 1 || m->group > 64)
         return false;
     if (!is_switch(m->with_accuracy) || !is_switch(m->with_auc)) return false;
     if (m->n_outputs < 1 || m->n_outputs > SHMTRAIN_MAX_CLASSES + 1 || m->n_valid > UINT32_MAX) return false;
@@ -142,13 +188,14 @@ static int check_numbers(const struct shmt_manifest *m, const char *name, struct
     const char *what = !texts_end(m)    ? "its texts have no end"
                        : !has_seats(m)  ? "its seats are none"
                        : !has_work(m)   ? "its work cannot be dealt"
+                       : !has_merges(m) ? "its replicas cannot be merged"
                        : !has_rate(m)   ? "its learning rate is none"
                        : !has_places(m) ? "its places are none"
                        : !has_tables(m) ? "its tables are none"
                        : !has_model(m)  ? "its model or its data are none"
                                         : NULL;
     if (!what) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: %s", name, what);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: %s: shmtrain rm %s removes it", name, what, name);
 }
 
 /* ---- the whole ---- */
@@ -167,15 +214,17 @@ static int check_spec(int fd, const struct shmt_manifest *m, const char *name, c
     if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "store %s cannot be looked at", name);
     if (board.bytes != spec->board_bytes || !shmt_round_up_u64(need.total_bytes, (uint64_t)sysconf(_SC_PAGESIZE), &bytes) ||
         bytes != (uint64_t)file.st_size)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "store %s is refused: it is %jd bytes long, and what it says of itself needs %llu", name,
-                         (intmax_t)file.st_size, (unsigned long long)bytes);
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "store %s is refused: it is %jd bytes long, and what it says of itself needs %llu: shmtrain rm %s removes it", name,
+            (intmax_t)file.st_size, (unsigned long long)bytes, name);
     return 0;
 }
 
-static int check(int fd, const struct shmt_manifest *m, const char *name, struct shmt_spec *spec, struct shmt_error *e) {
+static int check(int fd, struct shmt_manifest *m, const char *name, struct shmt_spec *spec, struct shmt_error *e) {
     if (m->magic != SHMT_MANIFEST_MAGIC)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: no store of shmtrain stands in its file", name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "store %s is refused: no store of shmtrain stands in its file: shmtrain rm %s removes it", name, name);
     if (m->version != SHMT_MANIFEST_VERSION || m->bytes != sizeof *m)
         return shmt_fail(
             e, SHMTRAIN_E_USAGE,
@@ -183,9 +232,11 @@ static int check(int fd, const struct shmt_manifest *m, const char *name, struct
             "programs",
             name, m->version, m->bytes, SHMT_MANIFEST_VERSION, sizeof *m);
     if (m->check != shmt_manifest_sum(m))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: what it says of itself is damaged", name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "store %s is refused: what it says of itself is damaged: shmtrain rm %s removes it", name, name);
     if (m->uid != geteuid())
         return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: it says that user %u has made it", name, m->uid);
+    show_texts_plainly(m);
     const int rc = check_numbers(m, name, e);
     if (rc < 0) return rc;
     shmt_manifest_spec(m, spec);

@@ -28,7 +28,8 @@ static int check_path(struct shmtrain_store *store, const char *data, const char
     if (stat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISCHR(file.st_mode))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--metrics %s: this is %s: name a file", shown,
                          S_ISDIR(file.st_mode) ? "a folder" : "no regular file");
-    return shmt_output_check(store, data, path);
+    const int rc = shmt_output_check_kept(store, data, path);
+    return rc < 0 ? rc : shmt_output_check(store, data, path);
 }
 
 int shmt_metrics_open(struct shmtrain_store *store, const char *data) {

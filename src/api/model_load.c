@@ -60,6 +60,26 @@ static int note_label(const struct arrival *a, const char *key, float *out) {
     return parse_label(&text, out) < 0 || *text != '\0' ? refuse(a, key, "expected a number") : 0;
 }
 
+/* The ids of the features, one for each. */
+static int read_ids(struct arrival *a) {
+    struct shmt_trained *t = &a->trained;
+    struct shmt_error why = {0};
+    uint64_t n = 0;
+    if (!shmt_model_has_ids(a->file, &n) || n != t->n_features)
+        return refuse(a, SHMT_MODEL_IDS, "expected a tensor of U64 with an id for each feature");
+    struct shmt_budget budget;
+    shmt_budget_read("", &budget);
+    int rc = shmt_budget_check(&budget, 3 * n * sizeof(uint64_t), "the ids of the model", NULL, "free some", &a->store->error);
+    if (rc < 0) return rc;
+    uint64_t *id = malloc((n + 1) * sizeof *id);
+    if (!id) return shmt_fail(&a->store->error, SHMTRAIN_E_MEMORY, "no memory for the ids of %s", a->path);
+    rc = shmt_model_read_ids(a->file, id, &a->store->error);
+    if (rc == 0 && (rc = shmt_ids_take(id, n, &t->ids, &why)) < 0)
+        rc = rc == SHMTRAIN_E_DATA ? refuse(a, SHMT_MODEL_IDS, why.text) : shmt_fail(&a->store->error, rc, "%s", why.text);
+    free(id);
+    return rc;
+}
+
 /* Files of the first version have no list of classes: there are the two labels. */
 static int note_classes(struct arrival *a) {
     static const char KEY[] = "shmtrain.classes";
@@ -80,6 +100,27 @@ static int note_classes(struct arrival *a) {
         if (*at++ != ',') break;
     }
     return refuse(a, KEY, "expected labels in ascending order, with commas between them");
+}
+
+/* The classes in the order in which they are taken where outputs are equal: each of them once. */
+static int note_ties(struct arrival *a) {
+    static const char KEY[] = "shmtrain.ties";
+    struct shmt_trained *t = &a->trained;
+    const char *at = shmt_model_note(a->file, KEY);
+    if (!at || t->n_classes == 0) return 0;
+    memset(t->tie, 0xff, sizeof t->tie);
+    for (uint32_t i = 0; i < t->n_classes; i++) {
+        float label;
+        uint32_t c = 0;
+        if (parse_label(&at, &label) < 0 || *at != (i + 1 < t->n_classes ? ',' : '\0'))
+            return refuse(a, KEY, "expected all labels");
+        while (c < t->n_classes && t->classes[c] != label) c++;
+        if (c == t->n_classes || t->tie[c] != UINT16_MAX) return refuse(a, KEY, "expected each label of shmtrain.classes once");
+        t->tie[c] = (uint16_t)i;
+        at++;
+    }
+    t->has_ties = 1;
+    return 0;
 }
 
 /* Who evaluates trusts them: a class for each output, the outermost ones being the labels. */
@@ -109,6 +150,39 @@ static int find_model(struct arrival *a) {
     return 0;
 }
 
+/* How data names the features; files of the first versions do not say it, and have a range of ids. */
+static int note_ids(struct arrival *a) {
+    static const char KEY[] = "shmtrain.feature_ids";
+    struct shmt_feature_ids *f = &a->trained.features;
+    const char *kind = shmt_model_note(a->file, KEY);
+    uint64_t bits = 0;
+    if (!kind) return 0;
+    f->kind = SHMT_IDS_HASHED + 1;
+    for (uint32_t k = SHMT_IDS_RANGE; k <= SHMT_IDS_HASHED; k++)
+        if (strcmp(kind, shmt_ids_kind_name(k)) == 0) f->kind = k;
+    if (f->kind > SHMT_IDS_HASHED) return refuse(a, KEY, "expected none, listed or hashed");
+    if (f->kind == SHMT_IDS_RANGE || f->kind == SHMT_IDS_NONE) return 0;
+    if (f->first != 0) return refuse(a, "shmtrain.first_feature", "expected 0, for the ids are no range");
+    if (f->kind == SHMT_IDS_LISTED) return read_ids(a);
+    const int rc = note_count(a, "shmtrain.hash_bits", SHMT_HASH_BITS_MAX, &bits);
+    if (rc < 0) return rc;
+    f->hash_bits = (uint32_t)bits;
+    return bits > 0 && a->trained.n_features == UINT64_C(1) << bits
+               ? 0
+               : refuse(a, "shmtrain.hash_bits", "it does not fit shmtrain.features");
+}
+
+/* Of models that were trained on a table: how it was read. */
+static int note_table(struct arrival *a) {
+    static const char KEY[] = "shmtrain.csv";
+    const char *text = shmt_model_note(a->file, KEY);
+    struct shmt_error why = {0};
+    if (!text) return 0;
+    char *copy = strdup(text);
+    if (!copy) return shmt_fail(&a->store->error, SHMTRAIN_E_MEMORY, "no memory to load %s", a->path);
+    return shmt_trained_take_table(&a->trained, copy, &why) < 0 ? refuse(a, KEY, why.text) : 0;
+}
+
 static int read_notes(struct arrival *a) {
     struct shmt_trained *t = &a->trained;
     uint64_t bias = 0, first = 0;
@@ -118,11 +192,12 @@ static int read_notes(struct arrival *a) {
     if (rc == 0) rc = note_count(a, "shmtrain.bias", 1, &bias);
     if (rc == 0) rc = note_label(a, "shmtrain.label_low", &t->label_low);
     if (rc == 0) rc = note_label(a, "shmtrain.label_high", &t->label_high);
-    t->first_feature = (uint32_t)first;
+    t->features.first = (uint32_t)first;
     t->bias = (uint32_t)bias;
-    const char *ids = shmt_model_note(a->file, "shmtrain.feature_ids");
-    t->lacks_ids = ids && strcmp(ids, "none") == 0;
+    if (rc == 0) rc = note_ids(a);
+    if (rc == 0) rc = note_table(a);
     if (rc == 0) rc = note_classes(a);
+    if (rc == 0) rc = note_ties(a);
     return rc == 0 ? check_classes(a) : rc;
 }
 
@@ -220,7 +295,11 @@ static void move_in(struct arrival *a) {
     memcpy(store->table, a->table, sizeof store->table);
     store->n_tables = a->n_tables;
     store->has_run = true; /* there is something to save, and no table can be added to it */
+    shmt_trained_clear(&store->trained);
     store->trained = a->trained;
+    a->trained.ids = (struct shmt_ids){0};
+    a->trained.table = NULL;
+    a->trained.plan = (struct shmt_csv_plan){0};
     a->n_tables = 0;
 }
 
@@ -237,6 +316,7 @@ int shmtrain_store_load(struct shmtrain_store *store, const char *path) {
     if (rc == 0) rc = read_values(a);
     if (rc == 0) move_in(a);
     for (uint32_t t = 0; t < a->n_tables; t++) free(a->table[t].value);
+    shmt_trained_clear(&a->trained);
     shmt_model_close(a->file);
     free(a);
     return rc;

@@ -12,6 +12,7 @@
 #include "api/slow.h"
 #include "base/cpu.h"
 #include "base/plain.h"
+#include "data/columns.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
 
@@ -109,6 +110,22 @@ static const struct shmt_option_row ROWS[] = {
      SWITCH, AT(bias), 0, 1, NULL},
     {{"valid", 0, "PATH|X", "", ENV("VALID"), WHAT, "validate on a file, or a share (0.1) of DATA"},
      TEXT, AT(valid), 0, 0, NULL},
+    {{"input-format", 0, "NAME", "auto", ENV("INPUT_FORMAT"), WHAT, "of text: libsvm, csv or tsv; auto: by its name"},
+     CHOICE, AT(input_format), 0, 0, "auto|libsvm|csv|tsv"},
+    {{"label", 0, "COLUMN", "", ENV("LABEL"), WHAT, "CSV: the label's column, by its name or number"},
+     TEXT, AT(label), 0, 0, NULL},
+    {{"categorical", 0, "A,B,...", "", ENV("CATEGORICAL"), WHAT, "CSV: columns of categories, though they look like numbers"},
+     TEXT, AT(categorical), 0, 0, NULL},
+    {{"delimiter", 0, "C", "auto", ENV("DELIMITER"), WHAT, "CSV: between the fields: a character, or tab"},
+     TEXT, AT(delimiter), 0, 0, NULL},
+    {{"header", 0, "HOW", "auto", ENV("HEADER"), WHAT, "CSV: whether the first line has the columns' names"},
+     CHOICE, AT(header), 0, 0, "auto|yes|no"},
+    {{"hash-bits", 0, "N", "none", ENV("HASH_BITS"), WHAT, "hash the ids of features to 2^N columns"},
+     COUNT, AT(hash_bits), 1, SHMT_HASH_BITS_MAX, "none"},
+    {{"cache", 0, NULL, "0", ENV("CACHE"), WHAT, "keep data read from text beside it, as FILE.shmcache"},
+     SWITCH, AT(cache), 0, 1, NULL},
+    {{"skip-bad-lines", 0, NULL, "0", ENV("SKIP_BAD_LINES"), WHAT, "leave out lines that cannot be read, and count them"},
+     SWITCH, AT(skip_bad_lines), 0, 1, NULL},
     {{"weights", 0, "FILE", "", ENV("WEIGHTS"), WHAT, "weights of the examples of DATA, one in each line"},
      TEXT, AT(weights), 0, 0, NULL},
     {{"class-weight", 0, "L:W,...", "", ENV("CLASS_WEIGHT"), WHAT, "weights of labels, or balanced"},

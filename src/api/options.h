@@ -23,7 +23,8 @@ struct shmt_config {
     double warmup, decay_every, decay_by;  /* epochs, epochs, factor: of the schedule */
     uint64_t count_lost;
     uint64_t shards; /* of each table; 0: one for each node */
-    uint64_t bias, shuffle;
+    uint64_t bias, shuffle, cache, skip_bad_lines;
+    uint64_t hash_bits;                                /* 0: ids are not hashed */
     uint64_t guests;                                   /* places for workers that join; counts with a name only */
     char *columns;                                     /* "auto": renumbered where that pays; "given" */
     char *name;                                        /* of the store; "": none */
@@ -31,9 +32,10 @@ struct shmt_config {
     char *write, *staleness, *late, *replicas, *merge; /* "": as the mode says */
     uint64_t quorum, merge_every;                      /* 0: as the mode says */
     uint64_t measure;
-    char *cpu;                    /* "auto", or a path that there is */
-    char *slow, *metrics, *trace; /* "": nobody, nowhere */
-    uint64_t given;               /* bit i: row i of the table was set, to something that is not "automatic" or off */
+    char *cpu;                                                     /* "auto", or a path that there is */
+    char *slow, *metrics, *trace;                                  /* "": nobody, nowhere */
+    char *input_format, *label, *delimiter, *header, *categorical; /* of tables as text */
+    uint64_t given; /* bit i: row i of the table was set, to something that is not "automatic" or off */
     char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };
 

@@ -2,22 +2,28 @@
  * a mistyped name does not cost them their data afterwards. */
 #include "api/output.h"
 
+#include <limits.h>
 #include <shmtrain/store.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "api/split.h"
 #include "api/store_priv.h"
 #include "base/show.h"
+#include "data/names.h"
 #include "data/source.h"
 
 /* What cannot be opened is not read either: the run will say why. Without labels it may be read, too: by predicting. */
 static bool source_reads(const char *name, const struct stat *file) {
     struct shmt_source *source;
     struct shmt_error ignored = {0};
-    if (shmt_source_open(name, 0, 0, &source, &ignored) < 0 &&
-        shmt_source_open(name, 0, SHMT_SOURCE_UNLABELLED, &source, &ignored) < 0)
-        return false;
+    struct shmt_source_wish wish = {.name = name, .format = "libsvm"}; /* a table is not looked into */
+    int rc = shmt_source_open_as(&wish, &source, &ignored);
+    wish.how = SHMT_SOURCE_UNLABELLED;
+    if (rc < 0) rc = shmt_source_open_as(&wish, &source, &ignored);
+    if (rc < 0) return false;
     const bool reads = shmt_source_reads(source, file);
     shmt_source_close(source);
     return reads;
@@ -34,17 +40,54 @@ static bool is_file(const char *path, const struct stat *file) {
     return stat(path, &s) == 0 && s.st_dev == file->st_dev && s.st_ino == file->st_ino;
 }
 
+/* Of the same name in the same folder: that of a file that is not there yet, too. */
+static bool is_place(const char *a, const char *b) {
+    char folder[2][PATH_MAX];
+    const char *path[2] = {a, b}, *name[2];
+    struct stat s;
+    for (int i = 0; i < 2; i++) {
+        const char *slash = strrchr(path[i], '/');
+        name[i] = slash ? slash + 1 : path[i];
+        if (snprintf(folder[i], PATH_MAX, "%.*s.", (int)(name[i] - path[i]), path[i]) >= PATH_MAX) return false;
+    }
+    return strcmp(name[0], name[1]) == 0 && stat(folder[0], &s) == 0 && is_file(folder[1], &s);
+}
+
 bool shmt_output_is_same(const char *a, const char *b) {
     struct stat file;
-    return strcmp(a, b) == 0 || (stat(a, &file) == 0 && S_ISREG(file.st_mode) && is_file(b, &file));
+    return strcmp(a, b) == 0 || is_place(a, b) || (stat(a, &file) == 0 && S_ISREG(file.st_mode) && is_file(b, &file));
 }
 
 static int refuse(const char *path, const char *as, const char *name, struct shmt_error *e) {
     char path_shown[SHMT_NAME_SHOWN], name_shown[SHMT_NAME_SHOWN];
+    const uint32_t n_names = shmt_names_count(name);
     shmt_show_name(path, path_shown);
-    shmt_show_name(name, name_shown);
+    if (n_names > 1)
+        snprintf(name_shown, sizeof name_shown, "one of %u files", n_names);
+    else
+        shmt_show_name(name, name_shown);
     return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is read as %s (%s), and would be replaced: name another file", path_shown, as,
                      name_shown);
+}
+
+/* What --cache keeps beside data (cache.c). */
+static int check_kept(struct shmtrain_store *store, const char *data, const char *path) {
+    char shown[SHMT_NAME_SHOWN], *kept = NULL;
+    if (!data || data[0] == '\0') return 0;
+    if (asprintf(&kept, "%s" SHMT_CACHE_ENDING, data) < 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for a name");
+    const bool same = shmt_output_is_same(path, kept);
+    free(kept);
+    if (!same) return 0;
+    shmt_show_name(path, shown);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "%s is where --cache keeps the data, and would be replaced: name another file", shown);
+}
+
+int shmt_output_check_kept(struct shmtrain_store *store, const char *data, const char *path) {
+    if (!store->config.cache) return 0;
+    const int rc = check_kept(store, data, path);
+    return rc < 0 ? rc : check_kept(store, store->config.valid, path);
 }
 
 int shmt_output_check(struct shmtrain_store *store, const char *data, const char *path) {
@@ -74,5 +117,6 @@ static int check_written(struct shmtrain_store *store, const char *path) {
 int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path) {
     int rc = shmt_call_idle(store);
     if (rc == 0) rc = check_written(store, path);
+    if (rc == 0) rc = shmt_output_check_kept(store, data, path);
     return rc < 0 ? rc : shmt_output_check(store, data, path);
 }

@@ -184,3 +184,8 @@ int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint
     if (store->kept.rule.kind == SHMT_RULE_FTRL) forget_state(d); /* it says what the weights are, and they are others now */
     return 0;
 }
+
+int shmtrain_store_feature_id(struct shmtrain_store *store, uint64_t feature, uint64_t *id_out) {
+    const int rc = shmt_call_idle(store);
+    return rc < 0 ? rc : shmt_trained_id(&store->trained, feature, id_out, &store->error);
+}

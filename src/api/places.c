@@ -19,12 +19,17 @@
 
 /* ---- making them ---- */
 
-bool shmt_places_pay(const struct shmtrain_model *model, const struct shmtrain_data *data, const struct shmt_spec *spec) {
+bool shmt_places_suit(const struct shmtrain_model *model, const struct shmtrain_data *data, const struct shmt_spec *spec) {
     const uint64_t rows = spec->table[0].rows, columns = data->n_features;
-    uint64_t touched = UINT64_MAX;
     if (!model->columns_alike || model->dense) return false;
     /* All columns are ruled alike, and what stands behind them stays there. */
-    if (rows < columns || spec->l2_rows[0] < columns || rows > UINT32_MAX || rows <= FEW_ROWS) return false;
+    return rows >= columns && spec->l2_rows[0] >= columns && rows <= UINT32_MAX;
+}
+
+bool shmt_places_pay(const struct shmtrain_model *model, const struct shmtrain_data *data, const struct shmt_spec *spec) {
+    const uint64_t rows = spec->table[0].rows;
+    uint64_t touched = UINT64_MAX;
+    if (rows <= FEW_ROWS || !shmt_places_suit(model, data, spec)) return false;
     /* A run that touches a row less than once has no use of its being elsewhere. */
     return !shmt_mul_u64(data->n_nonzeros, spec->epochs, &touched) || touched >= rows;
 }

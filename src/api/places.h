@@ -23,6 +23,9 @@ struct shmtrain_store;
  * model minds, nor where it cannot pay. */
 bool shmt_places_pay(const struct shmtrain_model *model, const struct shmtrain_data *data, const struct shmt_spec *spec);
 
+/* Whether they may be: where it cannot pay, too, but does no harm. */
+bool shmt_places_suit(const struct shmtrain_model *model, const struct shmtrain_data *data, const struct shmt_spec *spec);
+
 /* Bytes that shmt_places_make takes, with its result. */
 uint64_t shmt_places_work_bytes(const struct shmtrain_data *data, const struct shmt_spec *spec);
 

@@ -17,7 +17,7 @@
 struct shmt_plan_kept {
     struct shmtrain_plan plan;
     struct shmt_budget budget;
-    char *data, copies_reason[192];
+    char *data, copies_reason[SHMT_COPIES_WHY];
     struct shmtrain_plan_node *node;
     struct shmtrain_plan_worker *place;
     struct shmtrain_plan_shard *shard;

@@ -8,14 +8,8 @@
 #include "math/parallel.h"
 #include "models/models.h"
 
-/* In memory that is shared with the worker that looks. */
-struct found {
-    char blas[sizeof((struct shmtrain_store *)0)->blas];
-    uint32_t wants_threads, shared, openmp;
-};
-
-static int look(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
-    struct found *found = arg;
+int shmt_probe_look(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
+    struct shmt_found_libraries *found = arg;
     (void)rank;
     (void)team;
     const int rc = shmt_blas_open(e);
@@ -26,13 +20,15 @@ static int look(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
 }
 
 /* Threads as workers load the libraries into this process; so does this thread, which may still be alone in it. */
-static int look_by_worker(struct shmtrain_store *store, const struct shmt_crew *crew, struct found *found) {
-    const struct shmt_team_spec spec = {.kind = crew->kind, .n = 1, .body = look, .arg = found, .what = "loading OpenBLAS"};
-    if (crew->kind == SHMT_TEAM_THREADS) return look(found, 0, NULL, &store->error);
+static int look_by_worker(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_found_libraries *found) {
+    const struct shmt_team_spec spec = {
+        .kind = crew->kind, .n = 1, .body = shmt_probe_look, .arg = found, .what = "loading OpenBLAS"};
+    if (crew->kind == SHMT_TEAM_THREADS) return shmt_probe_look(found, 0, NULL, &store->error);
     return shmt_drive(store, &spec, &(struct shmt_driver){0});
 }
 
-static void lower_threads(const struct shmtrain_store *store, const struct found *found, struct shmt_crew *crew) {
+static void lower_threads(const struct shmtrain_store *store, const struct shmt_found_libraries *found,
+                          struct shmt_crew *crew) {
     const bool in_one_process = crew->n_threads > 1 || (crew->kind == SHMT_TEAM_THREADS && crew->n_workers > 1);
     if (in_one_process && !found->shared)
         shmt_log(&store->log, "this OpenBLAS lets one thread of a process multiply at a time: install libopenblas0-pthread");
@@ -44,7 +40,7 @@ static void lower_threads(const struct shmtrain_store *store, const struct found
 
 int shmt_probe_libraries(struct shmtrain_store *store, const struct shmtrain_model *model, struct shmt_crew *crew) {
     if (!shmt_model_uses_blas(model)) return 0;
-    struct found *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shmt_found_libraries *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (found == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to look for OpenBLAS");
     found->wants_threads = crew->n_threads > 1;
     const int rc = look_by_worker(store, crew, found);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "api/coupling.h"
 #include "base/checked.h"
 #include "ps/replicas.h"
 
@@ -26,7 +27,8 @@ static struct shmt_cover rows_with_curvature(const struct shmt_spec *spec) {
 
 uint64_t shmt_rows_work_bytes(const struct shmt_spec *spec) {
     const uint64_t shares = spec->l2_shares ? 2 * spec->table[0].rows : 0; /* with their counts */
-    return (shares + (spec->curvatures ? rows_with_curvature(spec).n : 0)) * sizeof(float);
+    const uint64_t held = spec->curvatures ? rows_with_curvature(spec).n : 0;
+    return (shares + held) * sizeof(float) + (spec->curvatures ? shmt_coupling_work_bytes(held) : 0);
 }
 
 static uint64_t example_at(const struct shmt_rows_of *of, uint64_t k) { return of->example ? of->example[k] : k; }
@@ -91,7 +93,9 @@ int shmt_rows_curve(struct shmt_rows *rows, const struct shmt_rows_of *of, struc
         n++;
     }
     rows->n_curvatures = cover.n;
-    for (uint64_t held = 0; held < cover.n; held++) h[held] = (float)((double)h[held] * most / n);
-    if (bias != UINT64_MAX) h[bias] = (float)(weights * most / n); /* a column of ones */
-    return 0;
+    for (uint64_t held = 0; held < cover.n; held++) h[held] = (float)((double)h[held] / n);
+    if (bias != UINT64_MAX) h[bias] = (float)(weights / n); /* a column of ones */
+    const int rc = shmt_coupling_add(of, &cover, bias, h, e);
+    for (uint64_t held = 0; held < cover.n; held++) h[held] = (float)((double)h[held] * most);
+    return rc;
 }

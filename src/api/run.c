@@ -79,7 +79,7 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
     store->job.spec = &store->spec;
     store->job.slow = store->slow.n > 0 ? &store->slow : NULL;
     store->has_run = true;
-    store->trained = (struct shmt_trained){0};
+    shmt_trained_clear(&store->trained);
     return rc;
 }
 

@@ -1,17 +1,20 @@
-/* Saving the trained model: parameters, and the few words that prediction needs. */
+/* Saving the trained model: parameters, and the few words that prediction needs; or, in formats of other programs, what these
+ * have room for. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/store_priv.h"
 #include "base/plain.h"
 #include "train/model_file.h"
+#include "train/model_text.h"
 
-#define N_NOTES       9
+#define N_NOTES       12
 #define MOST_OF_CLASS 16 /* characters of a label with its comma: -1.23456789e-38, */
 
 /* The notes' texts; the classes are the longest one. */
 struct notes {
-    char text[N_NOTES][32], classes[SHMTRAIN_MAX_CLASSES * MOST_OF_CLASS + 1];
+    char text[N_NOTES][32], classes[SHMTRAIN_MAX_CLASSES * MOST_OF_CLASS + 1], ties[SHMTRAIN_MAX_CLASSES * MOST_OF_CLASS + 1];
     struct shmt_note note[N_NOTES];
     uint32_t n;
 };
@@ -30,6 +33,18 @@ static void add_classes(struct notes *notes, const struct shmt_trained *trained)
     if (trained->n_classes > 0) notes->note[notes->n++] = (struct shmt_note){"shmtrain.classes", notes->classes};
 }
 
+/* In the order in which equal outputs go. */
+static void add_ties(struct notes *notes, const struct shmt_trained *trained) {
+    uint16_t class_at[SHMTRAIN_MAX_CLASSES];
+    size_t used = 0;
+    if (!trained->has_ties) return;
+    for (uint32_t c = 0; c < trained->n_classes; c++) class_at[trained->tie[c]] = (uint16_t)c;
+    for (uint32_t i = 0; i < trained->n_classes; i++)
+        used += (size_t)snprintf(notes->ties + used, sizeof notes->ties - used, "%s%.9g", i > 0 ? "," : "",
+                                 (double)trained->classes[class_at[i]]);
+    notes->note[notes->n++] = (struct shmt_note){"shmtrain.ties", notes->ties};
+}
+
 static void write_notes(const struct shmtrain_store *store, struct notes *notes) {
     const struct shmt_trained *t = &store->trained;
     const struct shmtrain_model *model = t->model ? shmt_store_model_named(store, t->model) : NULL;
@@ -42,9 +57,13 @@ static void write_notes(const struct shmtrain_store *store, struct notes *notes)
     snprintf(add_note(notes, "shmtrain.label_high"), 32, "%.9g", (double)t->label_high);
     snprintf(add_note(notes, "shmtrain.features"), 32, "%llu", (unsigned long long)t->n_features);
     snprintf(add_note(notes, "shmtrain.bias"), 32, "%u", t->bias);
-    snprintf(add_note(notes, "shmtrain.first_feature"), 32, "%u", t->first_feature);
-    if (t->lacks_ids) notes->note[notes->n++] = (struct shmt_note){"shmtrain.feature_ids", "none"};
+    snprintf(add_note(notes, "shmtrain.first_feature"), 32, "%u", t->features.first);
+    if (t->features.kind != SHMT_IDS_RANGE)
+        notes->note[notes->n++] = (struct shmt_note){"shmtrain.feature_ids", shmt_ids_kind_name(t->features.kind)};
+    if (t->features.kind == SHMT_IDS_HASHED) snprintf(add_note(notes, "shmtrain.hash_bits"), 32, "%u", t->features.hash_bits);
+    if (t->table) notes->note[notes->n++] = (struct shmt_note){"shmtrain.csv", t->table};
     add_classes(notes, t);
+    add_ties(notes, t);
 }
 
 static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor, float **value) {
@@ -59,16 +78,117 @@ static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor,
     return 0;
 }
 
-int shmtrain_store_save(struct shmtrain_store *store, const char *path) {
-    struct shmt_tensor tensor[SHMT_MAX_TABLES];
-    float *value[SHMT_MAX_TABLES] = {0};
-    struct notes notes;
+/* Behind the tables, the ids of their rows. Returns how many tensors there are. */
+static uint32_t add_ids(const struct shmtrain_store *store, struct shmt_tensor *tensor) {
+    const struct shmt_trained *t = &store->trained;
+    if (!t->model || t->features.kind != SHMT_IDS_LISTED) return store->n_tables;
+    tensor[store->n_tables] = (struct shmt_tensor){.name = SHMT_MODEL_IDS, .rows = t->ids.n, .width = 1, .id = t->ids.id};
+    return store->n_tables + 1;
+}
+
+/* ---- formats ---- */
+
+enum format { SAFETENSORS, LIBLINEAR, CSV, N_FORMATS };
+static const char *const FORMATS[N_FORMATS] = {"safetensors", "liblinear", "csv"};
+
+static int find_format(struct shmtrain_store *store, const char *name, enum format *out) {
+    for (int i = 0; i < N_FORMATS; i++) {
+        *out = (enum format)i;
+        if (strcmp(FORMATS[i], name) == 0) return 0;
+    }
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "format %.40s: expected safetensors, liblinear or csv", name);
+}
+
+/* The built-in models, as LIBLINEAR calls those that score alike. Of softmax with two classes the difference of the scores is
+ * what logistic regression has. With more of them no solver of LIBLINEAR has its probabilities: MCSVM_CS has the same scores
+ * and labels, and liblinear-predict refuses to make probabilities of them, where it would make wrong ones for L2R_LR. */
+static const char *solver_of(const char *model, uint32_t n_classes) {
+    if (strcmp(model, "logistic") == 0) return "L2R_LR";
+    if (strcmp(model, "svm") == 0) return "L2R_L1LOSS_SVC_DUAL";
+    if (strcmp(model, "linear") == 0) return "L2R_L2LOSS_SVR";
+    if (strcmp(model, "softmax") == 0) return n_classes == 2 ? "L2R_LR" : "MCSVM_CS";
+    return NULL;
+}
+
+static int check_model(struct shmtrain_store *store, enum format format, const char *model) {
+    if (format == SAFETENSORS || (model && solver_of(model, 2))) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "format %s is for the models logistic, svm, linear and softmax, and not for %s: take safetensors",
+                     FORMATS[format], model ? model : "parameters of one's own");
+}
+
+int shmtrain_store_check_format(struct shmtrain_store *store, const char *format) {
+    enum format found = SAFETENSORS;
     int rc = shmt_call_idle(store);
+    if (rc == 0) rc = find_format(store, format, &found);
+    return rc == 0 ? check_model(store, found, store->config.model) : rc;
+}
+
+/* The parameters as what they mean: tables of sparse models are a column whose last row is the bias, those of softmax have a row
+ * for each class. */
+static struct shmt_linear describe(const struct shmt_trained *t, const struct shmt_tensor *tensor) {
+    const bool is_softmax = strcmp(t->model, "softmax") == 0;
+    struct shmt_linear m = {.solver = solver_of(t->model, t->n_classes),
+                            .weight = tensor[0].value,
+                            .n_features = t->n_features,
+                            .first_feature = t->features.kind == SHMT_IDS_NONE ? 1 : t->features.first,
+                            .id = t->features.kind == SHMT_IDS_LISTED ? t->ids.id : NULL,
+                            .is_hashed = t->features.kind == SHMT_IDS_HASHED,
+                            .by_feature = 1,
+                            .by_output = tensor[0].width,
+                            .n_outputs = is_softmax ? t->n_classes : 1,
+                            .is_softmax = is_softmax,
+                            .n_labels = t->n_classes,
+                            .label = t->classes};
+    if (t->bias) m.bias = is_softmax ? tensor[1].value : tensor[0].value + t->n_features;
+    return m;
+}
+
+/* The columns of numbers by their names; of categories only the hashes are known. */
+static int write_csv(struct shmtrain_store *store, const char *path, struct shmt_linear *model) {
+    const struct shmt_csv_plan *plan = &store->trained.plan;
+    const char **name = calloc((size_t)plan->n_features + 1, sizeof *name);
+    if (!name) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to save a model");
+    for (uint32_t i = 0; i < plan->n_columns; i++)
+        if (plan->column[i].kind == SHMT_CSV_NUMBER && plan->name[i] && plan->name[i][0] != '\0')
+            name[plan->column[i].feature - 1] = plan->name[i];
+    model->name = name;
+    model->n_names = plan->n_features;
+    const int rc = shmt_csv_write(path, model, &store->error);
+    free(name);
+    return rc;
+}
+
+static int write_as(struct shmtrain_store *store, const char *path, enum format format, const struct shmt_tensor *tensor,
+                    uint32_t n_tensors) {
+    struct notes notes;
+    if (format == SAFETENSORS) {
+        write_notes(store, &notes);
+        return shmt_model_file_write(path, tensor, n_tensors, notes.note, notes.n, &store->error);
+    }
+    struct shmt_linear model = describe(&store->trained, tensor);
+    if (format == CSV) return write_csv(store, path, &model);
+    return shmt_liblinear_write(path, &model, &store->error);
+}
+
+int shmtrain_store_save_as(struct shmtrain_store *store, const char *path, const char *format) {
+    struct shmt_tensor tensor[SHMT_MAX_TABLES + 1];
+    uint32_t n_tensors = 0;
+    float *value[SHMT_MAX_TABLES] = {0};
+    enum format found = SAFETENSORS;
+    int rc = shmt_call_idle(store);
+    if (rc == 0) rc = find_format(store, format, &found);
     if (rc < 0) return rc;
     if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save before a run");
-    write_notes(store, &notes);
-    rc = read_tables(store, tensor, value);
-    if (rc == 0) rc = shmt_model_file_write(path, tensor, store->n_tables, notes.note, notes.n, &store->error);
+    rc = check_model(store, found, store->trained.model);
+    if (rc == 0) rc = shmt_trained_check_ids(&store->trained, &store->error);
+    if (rc == 0) rc = read_tables(store, tensor, value);
+    if (rc == 0) n_tensors = add_ids(store, tensor);
+    if (rc == 0) rc = write_as(store, path, found, tensor, n_tensors);
     for (uint32_t t = 0; t < store->n_tables; t++) free(value[t]);
     return rc;
+}
+
+int shmtrain_store_save(struct shmtrain_store *store, const char *path) {
+    return shmtrain_store_save_as(store, path, FORMATS[SAFETENSORS]);
 }

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/cache.h"
 #include "api/load_place.h"
+#include "api/table.h"
 #include "base/cpu.h"
 #include "math/tree.h"
 #include "segment/budget.h"
@@ -28,6 +30,8 @@ static int find_model(struct shmt_scores *s) {
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          name ? "the model \"%s\" is not there any more" : "there is no model: train one, or load one%s",
                          name ? name : "");
+    const int known = shmt_trained_check_ids(&store->trained, &store->error);
+    if (known < 0) return known;
     s->job = (struct shmt_job){.model = s->model};
     shmt_trained_settings(&store->trained, &s->like, &s->job.settings);
     s->n_outputs = shmtrain_model_outputs(s->model, &s->job.settings);
@@ -43,6 +47,24 @@ static int make_crew(struct shmt_scores *s) {
     return rc;
 }
 
+void shmt_scores_note_columns(const struct shmt_scores *s, const char *name, uint64_t min_id, uint64_t max_id) {
+    const struct shmt_trained *m = &s->store->trained;
+    const uint64_t first = m->features.first, last = first + m->n_features - 1;
+    if (m->features.kind == SHMT_IDS_HASHED || m->features.kind == SHMT_IDS_LISTED) return;
+    if (min_id > max_id || (min_id >= first && max_id <= last)) return;
+    shmt_log(&s->store->log, "%s has features %llu to %llu, the model %llu to %llu: the others are left out", name,
+             (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first, (unsigned long long)last);
+}
+
+/* Where the model knows a list of ids: how many elements have others. */
+static void note_unknown(const struct shmt_scores *s) {
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < s->load.n_parts; i++) all += s->load.part[i].staged_nonzeros;
+    if (!s->load.staged || all <= s->load.totals.n_nonzeros) return;
+    shmt_log(&s->store->log, "%s: %llu of %llu nonzeros have ids that the model does not know: they are left out", s->load.name,
+             (unsigned long long)(all - s->load.totals.n_nonzeros), (unsigned long long)all);
+}
+
 /* Features that the model has no parameters for are left out, as in validation; and ids that the model does not know from its
  * training may mean other features. A word about it may save a search. `base` is the model's. */
 static void note_columns(const struct shmt_scores *s, uint32_t base) {
@@ -51,33 +73,39 @@ static void note_columns(const struct shmt_scores *s, uint32_t base) {
     const struct shmt_log *log = &s->store->log;
     const uint64_t shift = base - s->load.columns.base, first = base, last = first + m->n_features - 1;
     const uint64_t min_id = t->min_id + shift, max_id = t->max_id + shift;
+    const bool counted = m->features.kind == SHMT_IDS_NONE;
     const char *left_out = min_id < first || max_id > last ? ": the others are left out" : "";
     if (t->min_id > t->max_id) return;
-    if (!s->load.has_ids && !m->lacks_ids && base > 0)
+    if (m->features.kind == SHMT_IDS_LISTED) {
+        note_unknown(s);
+        return;
+    }
+    if (!s->load.has_ids && !counted && base > 0)
         shmt_log(log, "%s has elements without ids: they are counted as features %llu to %llu, the model has %llu to %llu%s",
                  s->load.name, (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first,
                  (unsigned long long)last, left_out);
-    else if (s->load.has_ids && m->lacks_ids && min_id > 0)
+    else if (s->load.has_ids && counted && min_id > 0)
         shmt_log(
             log,
             "%s has features %llu to %llu, the model elements %llu to %llu%s: if the data's ids begin at 1, each is one too "
             "large",
             s->load.name, (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first,
             (unsigned long long)last, left_out[0] ? " (others are left out)" : "");
-    else if (left_out[0])
-        shmt_log(log, "%s has features %llu to %llu, the model %llu to %llu%s", s->load.name, (unsigned long long)min_id,
-                 (unsigned long long)max_id, (unsigned long long)first, (unsigned long long)last, left_out);
+    else
+        shmt_scores_note_columns(s, s->load.name, min_id, max_id);
 }
 
 static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     struct shmtrain_store *store = s->store;
-    const uint32_t n_parts = (uint32_t)shmt_min_u64(s->crew.n_workers, shmt_topo_cpus(s->crew.topo));
-    const struct shmt_columns model = {store->trained.first_feature, (uint32_t)store->trained.n_features};
+    const uint32_t n_readers = (uint32_t)shmt_min_u64(s->crew.n_workers, shmt_topo_cpus(s->crew.topo));
+    const struct shmt_columns model = shmt_trained_columns(&store->trained);
     const unsigned how = labelled ? 0 : SHMT_SOURCE_UNLABELLED;
-    int rc = shmt_load_open(&s->load, store, data, how, n_parts, s->model->dense != 0);
-    const struct shmt_columns columns = shmt_load_columns(&s->load, &model);
-    if (rc == 0) rc = shmt_load_count(&s->load, store, &s->crew, &columns);
+    int rc = shmt_cache_load_open(&s->load, store, &s->crew, data, how, store->trained.table, n_readers, s->model->dense != 0);
+    struct shmt_columns columns;
+    if (rc == 0) rc = shmt_load_columns(&s->load, &model, &columns, &store->error);
+    if (rc == 0) rc = shmt_cache_load_count(&s->load, store, &s->crew, &columns);
     if (rc < 0) return rc;
+    if (labelled && s->load.table) shmt_table_log_words(store);
     shmt_load_plan(&s->load, &columns);
     note_columns(s, model.base);
     s->n = s->load.totals.n_examples;
@@ -89,11 +117,20 @@ bool shmt_scores_are_of_classes(const struct shmt_scores *s) {
     return s->job.settings.n_classes > 0 && (two || s->model->task == SHMTRAIN_CLASSES);
 }
 
+static bool wins_tie(const struct shmt_trained *t, uint32_t c, uint32_t against) {
+    return t->has_ties && t->tie[c] < t->tie[against];
+}
+
 uint32_t shmt_scores_class(const struct shmt_scores *s, const float *output) {
+    const struct shmt_trained *t = &s->store->trained;
+    const uint32_t last = s->job.settings.n_classes - 1;
     uint32_t best = 0;
-    if (s->model->task == SHMTRAIN_BINARY) return output[0] > s->model->threshold ? s->job.settings.n_classes - 1 : 0;
+    if (s->model->task == SHMTRAIN_BINARY) {
+        const float threshold = s->model->threshold;
+        return output[0] > threshold || (output[0] == threshold && wins_tie(t, last, 0)) ? last : 0;
+    }
     for (uint32_t c = 1; c < s->n_outputs; c++)
-        if (output[c] > output[best]) best = c;
+        if (output[c] > output[best] || (output[c] == output[best] && wins_tie(t, c, best))) best = c;
     return best;
 }
 
@@ -228,6 +265,7 @@ int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_f
     *out = (struct shmt_scores){.store = store};
     int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file") : 0;
     if (rc == 0) rc = find_model(out);
+    if (rc == 0) rc = shmt_table_check_options(store, must_fit);
     if (rc == 0) rc = make_crew(out);
     if (rc == 0) rc = count_data(out, data, must_fit);
     if (rc == 0) rc = check_labels(out, must_fit);
@@ -237,6 +275,18 @@ int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_f
     if (rc == 0) rc = make_backend(out);
     if (rc == 0) rc = fill_data(out, must_fit);
     return rc == 0 ? score(out) : rc;
+}
+
+int shmt_scores_alone(struct shmtrain_store *store, struct shmt_scores *out) {
+    *out = (struct shmt_scores){.store = store, .n = SHMTRAIN_MODEL_GROUP};
+    int rc = find_model(out);
+    if (rc == 0) rc = shmt_table_check_options(store, false);
+    if (rc < 0) return rc;
+    out->crew.n_seats = out->crew.n_workers = 1;
+    out->job.ops = shmt_backend_find("plain");
+    make_spec(out);
+    rc = check_memory(out);
+    return rc == 0 ? make_backend(out) : rc;
 }
 
 void shmt_scores_free(struct shmt_scores *s) {

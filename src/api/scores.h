@@ -25,6 +25,13 @@ struct shmt_scores {
 int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out);
 void shmt_scores_free(struct shmt_scores *scores);
 
+/* The same without data, for who scores alone, on this thread and a backend of one seat: what to score with, its parameters in
+ * `made`, for batches of SHMTRAIN_MODEL_GROUP. To be freed. Errors: as above. */
+int shmt_scores_alone(struct shmtrain_store *store, struct shmt_scores *out);
+
+/* A word about features that the model has no parameters for, of ids min_id .. max_id (min_id > max_id: none). */
+void shmt_scores_note_columns(const struct shmt_scores *scores, const char *name, uint64_t min_id, uint64_t max_id);
+
 const float *shmt_scores_at(const struct shmt_scores *scores); /* (n, n_outputs) */
 double shmt_scores_loss(const struct shmt_scores *scores);     /* summed, along the same tree for every number of workers */
 
@@ -33,5 +40,11 @@ bool shmt_scores_are_of_classes(const struct shmt_scores *scores);
 
 /* The number of the class that these outputs (n_outputs) say. */
 uint32_t shmt_scores_class(const struct shmt_scores *scores, const float *output);
+
+/* evaluate.c. What these outputs (n_outputs) predict: a label, or a number. */
+float shmt_scores_prediction(const struct shmt_scores *scores, const float *output);
+
+/* Refuses models without probabilities. */
+int shmt_scores_check_probabilities(struct shmtrain_store *store);
 
 #endif

@@ -116,16 +116,20 @@ static int choose_copies(struct shmtrain_store *store, const struct shmtrain_mod
     struct shmt_policy point = *p;
     point.merge_every = 0; /* if anything is merged, that is how often */
     if (!mode || !mode->may_copy || names_copies(c) || !shmt_policy_equal(&point, &mode->policy)) return 0;
+    struct shmt_cache_share cache;
     const int rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
     if (rc < 0) return rc;
     rule.kind = kind;
+    shmt_machine_share_cache(&crew->machine, 2, &cache);
     const struct shmt_copies_wish wish = {.is_linear = is_linear(store, model),
                                           .by_frequency = store->rows_by_frequency,
                                           .has_guests = crew->n_guests > 0,
                                           .n_workers = crew->n_workers,
+                                          .n_threads = crew->n_threads,
                                           .planes = shmt_rule_planes(&rule, true),
                                           .floats = store->n_tables ? shmt_table_floats(&store->table[0].table) : 0,
-                                          .cache_bytes = shmt_topo_cache_bytes(crew->topo, 2),
+                                          .cache_bytes = cache.bytes,
+                                          .n_sharers = cache.n_workers,
                                           .unit = hot_unit(c)};
     if (!(store->ops->caps & SHMT_CAP_MANY)) return 0;
     if (!shmt_copies_choose(&wish, hot_out, store->copies_reason, sizeof store->copies_reason)) return 0;
@@ -151,30 +155,54 @@ static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_
 #define ITEM   1024 /* examples of a work item, unless the options say so */
 #define SUMMED 128  /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
 
-/* Between two damped merges of the hottest lines: examples of all workers, and parts of an epoch at least. */
-#define DAMPED       8192
-#define DAMPED_PARTS 64
+/* Between two damped merges of the hottest lines: examples of all workers, and parts of an epoch. Of small data it is as large a
+ * part as merging needs to be cheap, but there are always some in an epoch. */
+#define DAMPED             8192
+#define DAMPED_PARTS       64
+#define DAMPED_PARTS_LEAST 8
 
-static uint64_t damped_item(const struct shmt_policy *policy, uint64_t n_examples, const struct shmt_crew *crew) {
-    const uint32_t nodes = crew->machine.placement.n_nodes;
-    const uint64_t copies = shmt_max_u64(1, policy->replicas == SHMT_REPLICAS_NODE ? nodes : crew->n_workers);
-    return shmt_min_u64(shmt_min_u64(ITEM, DAMPED / copies), n_examples / (DAMPED_PARTS * (uint64_t)crew->n_seats));
+#define LINE_FLOATS   16
+#define LINE_NONZEROS 10.0 /* merging a line takes as long as training on so many nonzeros: 15 ns and 1.5 ns */
+#define MERGING_SHARE 0.15 /* of the time of training, at most */
+#define LINES_OFTEN   193  /* merged at a turn, on average, of those that are merged more often than the rest */
+#define TURNS_OF_REST 16
+
+/* Examples of an item that are worth the merge behind it; 0: not known. */
+static uint64_t item_worth_merging(const struct shmtrain_store *store, const struct shmtrain_model *model, uint32_t hot) {
+    if (!model || model->dense || store->n_tables == 0 || store->example_nonzeros <= 0) return 0;
+    const uint64_t lines = (hot ? hot : shmt_table_floats(&store->table[0].table)) / LINE_FLOATS;
+    const double merged = (double)shmt_min_u64(lines, LINES_OFTEN + lines / TURNS_OF_REST);
+    return (uint64_t)ceil(fmin(merged * LINE_NONZEROS / (MERGING_SHARE * store->example_nonzeros), ITEM));
 }
 
-static uint64_t usual_item(const struct shmt_policy *policy, const struct shmtrain_model *model, uint64_t n_examples,
+static uint64_t damped_item(const struct shmtrain_store *store, const struct shmt_policy *policy,
+                            const struct shmtrain_model *model, uint32_t hot, uint64_t n_examples,
+                            const struct shmt_crew *crew) {
+    const uint32_t nodes = crew->machine.placement.n_nodes;
+    const uint64_t copies = shmt_max_u64(1, policy->replicas == SHMT_REPLICAS_NODE ? nodes : crew->n_workers);
+    const uint64_t each = n_examples / crew->n_seats;
+    const uint64_t worth = shmt_min_u64(each / DAMPED_PARTS_LEAST, item_worth_merging(store, model, hot));
+    return shmt_min_u64(shmt_min_u64(ITEM, DAMPED / copies), shmt_max_u64(each / DAMPED_PARTS, worth));
+}
+
+static uint64_t usual_item(const struct shmtrain_store *store, const struct shmt_policy *policy,
+                           const struct shmtrain_model *model, uint32_t hot, uint64_t n_examples,
                            const struct shmt_crew *crew) {
     const bool sums = shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
-    if (shmt_policy_is_damped(policy)) return damped_item(policy, n_examples, crew);
+    if (shmt_policy_is_damped(policy)) return damped_item(store, policy, model, hot, n_examples, crew);
     return sums && model && !model->dense ? SUMMED / policy->merge_every : ITEM;
 }
 
 /* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker
  * gets some of it. */
-static uint32_t item_of_config(const struct shmt_config *c, const struct shmt_policy *policy,
-                               const struct shmtrain_model *model, uint64_t n_examples, const struct shmt_crew *crew) {
+static uint32_t item_of_config(const struct shmtrain_store *store, const struct shmt_policy *policy,
+                               const struct shmtrain_model *model, uint32_t hot, uint64_t n_examples,
+                               const struct shmt_crew *crew) {
+    const struct shmt_config *c = &store->config;
     if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, crew->n_seats);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)crew->n_seats);
-    return (uint32_t)shmt_max_u64(1, shmt_min_u64(c->item ? c->item : usual_item(policy, model, n_examples, crew), fair));
+    const uint64_t item = c->item ? c->item : usual_item(store, policy, model, hot, n_examples, crew);
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(item, fair));
 }
 
 /* So in rounds a batch is a whole number of items. */
@@ -215,6 +243,12 @@ void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate 
     if (!isnan(c->decay_every)) rate->every = c->decay_every;
 }
 
+/* What falls as `inverse` ends before the noise in the data is learned; L1 and L2 say by themselves how much is learned of it,
+ * and where all ends: there a cosine comes nearer in the same time, because it keeps the rate up and then comes to 0. */
+static bool wants_cosine(const struct shmt_config *c, const struct shmt_rate *rate) {
+    return rate->kind == SHMT_RATE_INVERSE && (c->l1 > 0 || c->l2 > 0) && !shmt_rate_is_named(c);
+}
+
 /* An automatic rate is 1 here; models that know their data set a better one. */
 static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_rule_kind rule, bool noisy) {
     struct shmt_rate rate = {.base = isnan(c->rate) ? 1 : (float)c->rate,
@@ -222,6 +256,7 @@ static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_ru
                              .factor = c->decay_by,
                              .warmup = c->warmup,
                              .epochs = (double)c->epochs};
+    if (wants_cosine(c, &rate)) rate.kind = SHMT_RATE_COSINE;
     shmt_rate_settle(c, noisy, &rate);
     return rate;
 }
@@ -283,7 +318,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .policy = policy,
                               .hot_floats = hot,
                               .cpu = cpu,
-                              .item = item_of_config(c, &policy, model, n_examples, crew),
+                              .item = item_of_config(store, &policy, model, hot, n_examples, crew),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .count_lost = c->count_lost != 0,
                               .unmeasured = c->measure == 0,

@@ -33,6 +33,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     shmt_lease_close(store);
     shmt_config_fini(&store->config);
     shmt_plan_free(store->plan);
+    shmt_trained_clear(&store->trained);
     close(store->stop_fd);
     pthread_mutex_destroy(&store->lock);
     free(store->epochs);
@@ -113,7 +114,7 @@ int shmt_store_add_table(struct shmtrain_store *store, const char *name, uint64_
     if (store->n_tables == SHMT_MAX_TABLES)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": at most %d tables", name, SHMT_MAX_TABLES);
     if (find_table(store, name)) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is a table \"%.31s\" already", name);
-    if (strcmp(name, "__metadata__") == 0)
+    if (strcmp(name, "__metadata__") == 0 || strcmp(name, SHMT_MODEL_IDS) == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a table cannot be called \"%s\": the name means something else in model files",
                          name);
     if (width > UINT32_MAX)

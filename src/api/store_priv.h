@@ -6,6 +6,7 @@
 #include <shmtrain/store.h>
 
 #include "api/background.h"
+#include "api/copies.h"
 #include "api/costs.h"
 #include "api/crew.h"
 #include "api/lease.h"
@@ -73,6 +74,7 @@ struct shmtrain_store {
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
     bool quorum_of_all;              /* a quorum was asked for, and is of all workers: none */
     bool rows_by_frequency;          /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
+    double example_nonzeros;         /* of that run, on average; 0: unknown */
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_job job;
@@ -84,11 +86,11 @@ struct shmtrain_store {
     struct shmt_costs costs;       /* likewise, of its workers and delays */
     struct shmt_metrics metrics;   /* the file that they go to */
     uint64_t began_ns;
-    char mode[64];           /* the policy's name */
-    const char *mode_taken;  /* the mode that it began with, as the options or we named it */
-    const char *mode_reason; /* why it was chosen; "": somebody named it */
-    char copies_reason[192]; /* how many copies of the parameters were chosen, and why; "": there was no choice */
-    char blas[64];           /* the library and kernel of the run's products; "": none */
+    char mode[64];                       /* the policy's name */
+    const char *mode_taken;              /* the mode that it began with, as the options or we named it */
+    const char *mode_reason;             /* why it was chosen; "": somebody named it */
+    char copies_reason[SHMT_COPIES_WHY]; /* how many copies of the parameters were chosen, and why; "": there was no choice */
+    char blas[64];                       /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
     bool has_run;
     bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */

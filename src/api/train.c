@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/cache.h"
 #include "api/places.h"
 #include "api/plan.h"
 #include "api/probe.h"
 #include "api/rows.h"
 #include "api/split.h"
-#include "api/store_priv.h"
+#include "api/train_priv.h"
+#include "api/table.h"
 #include "api/weights.h"
 #include "base/clock.h"
 #include "base/plain.h"
@@ -19,21 +21,7 @@
 
 #define DENSE_ITEM 64 /* examples of an update of a dense model in the live modes */
 
-/* Everything that one call of shmtrain_store_train holds. */
-struct session {
-    struct shmtrain_store *store;
-    const char *source; /* the data, as named */
-    struct shmt_crew crew;
-    const struct shmtrain_model *model;
-    struct shmt_load train, valid;
-    bool has_valid;                  /* a second source */
-    double share;                    /* > 0: validation is this share of the training data */
-    struct shmt_split split;         /* of the two, when share > 0 */
-    struct shmtrain_data unweighted; /* the training data, as it is validated on when share > 0 */
-    struct shmt_rows rows;
-};
-
-static int find_model(struct session *s) {
+static int find_model(struct shmt_training *s) {
     const char *name = s->store->config.model;
     char names[256] = "";
     for (size_t i = 0; (s->model = shmtrain_store_model_at(s->store, i)); i++) {
@@ -44,141 +32,9 @@ static int find_model(struct session *s) {
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "there is no model \"%.60s\": take one of %s", name, names);
 }
 
-static int find_libraries(struct session *s) { return shmt_probe_libraries(s->store, s->model, &s->crew); }
+static int find_libraries(struct shmt_training *s) { return shmt_probe_libraries(s->store, s->model, &s->crew); }
 
-/* ---- data ---- */
-
-/* More readers than processors would only get in one another's way. */
-static uint32_t parts_of(const struct shmt_crew *crew) {
-    return (uint32_t)shmt_min_u64(crew->n_workers, shmt_topo_cpus(crew->topo));
-}
-
-/* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its
- * own. */
-static int open_data(struct session *s) {
-    struct shmtrain_store *store = s->store;
-    const char *valid = store->config.valid;
-    const uint32_t n_parts = parts_of(&s->crew);
-    const bool dense = s->model->dense != 0;
-    double share;
-    int rc = shmt_load_open(&s->train, store, s->source, 0, n_parts, dense);
-    if (rc < 0) return rc;
-    s->train.weighted = shmt_weights_wanted(&store->config);
-    if (valid[0] == '\0') {
-        s->has_valid = shmt_source_is_generator(s->train.source);
-        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, SHMT_SOURCE_HELD_OUT, n_parts, dense) : 0;
-    }
-    if (strcmp(valid, "none") == 0) return 0;
-    if (!shmt_split_share(valid, &share)) {
-        s->has_valid = true;
-        return shmt_load_open(&s->valid, store, valid, 0, n_parts, dense);
-    }
-    if (!(share > 0 && share < 1))
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "--valid %.60s: a share lies between 0 and 1; a file of this name is ./%.60s", valid, valid);
-    s->share = share;
-    return 0;
-}
-
-/* Before anything is read: a file that cannot fit is refused at once. */
-static int check_guess(struct session *s) {
-    struct shmt_budget budget;
-    uint64_t bytes = shmt_source_guess_bytes(s->train.source, s->train.dense);
-    if (s->has_valid && !shmt_add_u64(bytes, shmt_source_guess_bytes(s->valid.source, s->valid.dense), &bytes))
-        bytes = UINT64_MAX;
-    shmt_budget_read("", &budget);
-    return shmt_budget_check(&budget, bytes, "the data, by the size of its files,", NULL, "free some, or train on a part of it",
-                             &s->store->error);
-}
-
-/* Whether an id 0 occurs. */
-static bool begins_at_zero(const struct shmt_load *load) { return load->has_ids && load->totals.min_id == 0; }
-
-/* Training and validation on data of both kinds, one with ids from 1 and one without any: one line says how they meet. */
-static void note_kinds(const struct session *s, uint32_t base) {
-    const struct shmt_load *with = s->train.has_ids ? &s->train : &s->valid;
-    if (!s->has_valid || s->train.has_ids == s->valid.has_ids || with->totals.min_id == 0) return;
-    if (base > 0)
-        shmt_log(&s->store->log, "%s has elements without ids: they are counted from 1, as the features of %s", s->valid.name,
-                 with->name);
-    else
-        shmt_log(&s->store->log,
-                 "%s has features from %llu, and the elements of %s are counted from 0: if its ids begin at 1, each is one too "
-                 "large",
-                 with->name, (unsigned long long)with->totals.min_id, s->train.name);
-}
-
-/* Counts both sets, and finds the columns that they share: those of the training data. Ids begin at 0 when either has a 0, or
- * training counts elements, and at 1 otherwise. */
-static int count_data(struct session *s) {
-    int rc = shmt_load_count(&s->train, s->store, &s->crew, NULL);
-    if (rc == 0 && s->has_valid) rc = shmt_load_count(&s->valid, s->store, &s->crew, NULL);
-    if (rc < 0) return rc;
-    const struct shmt_totals *t = &s->train.totals, *v = &s->valid.totals;
-    const bool zero = !s->train.has_ids || begins_at_zero(&s->train) || (s->has_valid && begins_at_zero(&s->valid));
-    struct shmt_columns columns = {.base = zero ? 0 : 1};
-    if (t->min_id <= t->max_id) columns.n_features = (uint32_t)(t->max_id - columns.base + 1);
-    shmt_load_plan(&s->train, &columns);
-    if (!s->has_valid) return 0;
-    note_kinds(s, columns.base);
-    columns = shmt_load_columns(&s->valid, &columns);
-    const bool beyond = v->min_id <= v->max_id && v->max_id - columns.base >= columns.n_features;
-    if (beyond && (rc = shmt_load_count(&s->valid, s->store, &s->crew, &columns)) < 0) return rc;
-    shmt_load_plan(&s->valid, &columns);
-    return 0;
-}
-
-/* ---- does the model fit the data? ---- */
-
-/* Names the place of the first label that is too much for the model: the third one, or the one behind the last class. */
-static int refuse_labels(struct session *s, const struct shmt_load *load, const char *why) {
-    static const char *const WHICH[] = {"all are", "the second is", "the third is"};
-    char place[300] = "", number[40];
-    const struct shmt_labels *labels = &load->totals.labels;
-    const uint32_t most = s->model->task == SHMTRAIN_CLASSES ? SHMT_LABELS_KEPT : 3;
-    const uint32_t i = (uint32_t)shmt_min_u64(labels->n, most) - 1;
-    shmt_source_place(load->source, labels->at[i], place, sizeof place);
-    snprintf(number, sizeof number, "label number %u is", i + 1);
-    return shmt_fail(&s->store->error, SHMTRAIN_E_DATA, "%s: the data has %s (%s %g)", place, why, i < 3 ? WHICH[i] : number,
-                     (double)labels->label[i]);
-}
-
-/* A model that tells classes apart; one without a threshold does not. */
-static bool is_classifier(const struct shmtrain_model *model) {
-    return model->task == SHMTRAIN_CLASSES || (model->task == SHMTRAIN_BINARY && !isnan(model->threshold));
-}
-
-/* Validation labels must be labels of the training data, or they would silently count as another one. */
-static int check_valid_labels(struct session *s) {
-    const struct shmt_totals *t = &s->train.totals, *v = &s->valid.totals;
-    char place[300] = "", of[40] = "";
-    if (t->labels.n > SHMTRAIN_MAX_CLASSES) return 0; /* not all are known */
-    for (uint32_t i = 0; i < v->labels.n; i++) {
-        const float label = v->labels.label[i];
-        if (shmt_labels_have(&t->labels, label)) continue;
-        shmt_source_place(s->valid.source, v->labels.at[i], place, sizeof place);
-        if (t->labels.n > 2) snprintf(of, sizeof of, "%u labels from ", t->labels.n);
-        return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
-                         "%s: label %g does not occur in the training data, which has %s%g %s %g", place, (double)label, of,
-                         (double)t->label_low, t->labels.n > 2 ? "to" : "and", (double)t->label_high);
-    }
-    return 0;
-}
-
-static int check_model(struct session *s) {
-    if (s->train.data.n_features == 0 && !s->store->job.settings.bias)
-        return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
-                         "%s has no features at all: learn a bias (--bias 1), or take other data", s->source);
-    s->store->job.settings.n_classes = s->train.data.n_labels;
-    s->store->job.settings.classes = s->train.data.classes;
-    const char *why = s->model->check ? s->model->check(&s->train.data) : NULL;
-    if (why) return refuse_labels(s, &s->train, why);
-    const int rc = shmt_weights_check(&s->store->config, s->model, &s->train.data, &s->store->error);
-    if (rc < 0) return rc;
-    return s->has_valid && is_classifier(s->model) ? check_valid_labels(s) : 0;
-}
-
-static int make_tables(struct session *s) {
+static int make_tables(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
     const uint32_t n = s->model->tables(&s->train.data, &store->job.settings, shape);
@@ -199,7 +55,7 @@ static uint64_t dense_item(const struct shmt_spec *spec) { return shmt_max_u64(1
 /* What the options leave to us: for dense models, whose items are one update each, smaller items and the slower decay of
  * batches; or rather, unless somebody asks for that, a cosine: its last updates are so small that it does not matter where
  * their noise, and in the live modes what overtakes what, happens to leave the parameters. */
-static void settle_items(struct session *s) {
+static void settle_items(struct shmt_training *s) {
     const struct shmt_config *c = &s->store->config;
     struct shmt_spec *spec = &s->store->spec;
     if (!s->model->dense) return;
@@ -210,7 +66,7 @@ static void settle_items(struct session *s) {
 }
 
 /* The rate by the data, when its weights are there. */
-static int settle_rate(struct session *s) {
+static int settle_rate(struct shmt_training *s) {
     struct shmt_spec *spec = &s->store->spec;
     const struct shmt_weights_of trained = {s->split.train_example, spec->n_examples};
     const struct shmt_rate_wish wish = {.model = s->model,
@@ -235,7 +91,7 @@ static int settle_rate(struct session *s) {
 }
 
 /* Parameters that do not begin at 0. The tables were made for this run, so nothing is in them yet. */
-static int begin_parameters(struct session *s) {
+static int begin_parameters(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     const struct shmtrain_batch all = {
         .data = &s->train.data, .example = s->split.train_example, .n = (uint32_t)store->spec.n_examples};
@@ -250,17 +106,19 @@ static int begin_parameters(struct session *s) {
 }
 
 /* From here on the ids of the data are places (places.h). */
-static int renumber_columns(struct session *s) {
+static int renumber_columns(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     if (!store->spec.row_places) return 0;
-    int rc = shmt_places_make(&s->train.data, store->table[0].table.rows, &s->rows.place, &store->error);
-    if (rc == 0) rc = shmt_load_renumber(&s->train, store, &s->crew, s->rows.place);
-    if (rc == 0 && s->has_valid) rc = shmt_load_renumber(&s->valid, store, &s->crew, s->rows.place);
+    const uint64_t rows = store->table[0].table.rows;
+    int rc = s->train.in_place ? shmt_cache_places(&s->train, rows, &s->rows.place, &store->error)
+                               : shmt_places_make(&s->train.data, rows, &s->rows.place, &store->error);
+    if (rc == 0 && !s->train.in_place) rc = shmt_load_renumber(&s->train, store, s->rows.place);
+    if (rc == 0 && s->has_valid) rc = shmt_load_renumber(&s->valid, store, s->rows.place);
     return rc;
 }
 
 /* Columns are places by now. */
-static int know_rows(struct session *s) {
+static int know_rows(struct shmt_training *s) {
     const struct shmt_rows_of of = {
         .model = s->model, .data = &s->train.data, .example = s->split.train_example, .spec = &s->store->spec};
     const int rc = shmt_rows_share(&s->rows, &of, &s->store->error);
@@ -268,7 +126,7 @@ static int know_rows(struct session *s) {
 }
 
 /* Numbers of the data's columns, row by row, where the model has a table for that. */
-static void ask_for_columns(struct session *s) {
+static void ask_for_columns(struct shmt_training *s) {
     struct shmt_spec *spec = &s->store->spec;
     const bool by_columns = spec->table[0].width == 1 && spec->table[0].rows >= s->train.data.n_features && !s->model->dense;
     spec->l2_shares = shmt_rule_regularises(&spec->rule) && spec->rule.kind != SHMT_RULE_FTRL &&
@@ -278,20 +136,22 @@ static void ask_for_columns(struct session *s) {
 }
 
 /* Whether rows will stand by frequency, before there is a spec: how many copies of them there are depends on it. */
-static bool orders_rows(const struct session *s) {
+static bool orders_rows(const struct shmt_training *s) {
     const struct shmtrain_store *store = s->store;
     struct shmt_spec spec = {.epochs = (uint32_t)store->config.epochs};
     if (strcmp(store->config.columns, "auto") != 0 || store->n_tables == 0) return false;
     spec.table[0] = store->table[0].table;
     spec.l2_rows[0] = store->table[0].l2_rows;
+    if (shmt_cache_is_ordered(&s->train)) return shmt_places_suit(s->model, &s->train.data, &spec);
     return shmt_places_pay(s->model, &s->train.data, &spec);
 }
 
-static int make_spec(struct session *s) {
+static int make_spec(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     const uint64_t n_valid = s->has_valid ? s->valid.totals.n_examples : s->split.n_valid;
     const uint64_t n_train = s->share > 0 ? s->split.n_train : s->train.totals.n_examples;
     store->rows_by_frequency = orders_rows(s);
+    store->example_nonzeros = (double)s->train.totals.n_nonzeros / (double)shmt_max_u64(1, s->train.totals.n_examples);
     int rc = shmt_spec_of_config(store, &s->crew, s->model, n_train, &store->spec);
     if (rc < 0) return rc;
     shmt_board_plan(store->spec.epochs, n_valid, shmtrain_model_outputs(s->model, &store->job.settings), &store->job.board);
@@ -304,7 +164,7 @@ static int make_spec(struct session *s) {
 }
 
 /* What validation is called: its file, "0.1 of FILE", or "". To be freed. */
-static char *name_validation(const struct session *s) {
+static char *name_validation(const struct shmt_training *s) {
     char *name;
     SHMT_PLAIN_NUMBERS;
     if (s->share > 0) return asprintf(&name, "%g of %s", s->share, s->train.name) < 0 ? NULL : name;
@@ -313,11 +173,11 @@ static char *name_validation(const struct session *s) {
 
 /* Generators know the log loss of their model on the examples that they keep for validation. It says nothing about other
  * losses, nor about a model that was trained on other data. */
-static bool has_best_loss(const struct session *s) {
+static bool has_best_loss(const struct shmt_training *s) {
     return s->store->config.valid[0] == '\0' && strcmp(s->model->loss, "log loss") == 0;
 }
 
-static void name_data(struct session *s) {
+static void name_data(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     const struct shmtrain_data *t = &s->train.data, *v = &s->valid.data;
     free(store->dataset_name);
@@ -329,6 +189,8 @@ static void name_data(struct session *s) {
     r->dataset.examples = store->spec.n_examples;
     r->dataset.features = t->n_features;
     r->dataset.nonzeros = t->n_nonzeros;
+    r->dataset.skipped = s->train.totals.n_skipped;
+    r->valid.skipped = s->has_valid ? s->valid.totals.n_skipped : 0;
     r->valid.name = store->valid_name ? store->valid_name : "";
     r->valid.examples = store->job.board.n_valid;
     r->valid.features = t->n_features;
@@ -337,42 +199,57 @@ static void name_data(struct session *s) {
     r->best_loss = s->has_valid && has_best_loss(s) ? v->best_loss : NAN;
 }
 
-static int make_split(struct session *s) {
+static int make_split(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     if (s->share == 0) return 0;
     return shmt_split_make(&s->split, store->config.seed, s->train.totals.n_examples, s->share, &store->error);
 }
 
-static int choose_memory(struct session *s) {
+static int choose_memory(struct shmt_training *s) {
     struct shmt_machine *machine = &s->crew.machine;
     const int rc = shmt_machine_settle(machine, s->store->ops, &s->store->spec, &s->store->error);
     if (rc < 0) return rc;
-    s->train.pages = shmt_machine_pages(machine, s->train.bytes, "data");
-    if (s->has_valid) s->valid.pages = shmt_machine_pages(machine, s->valid.bytes, "validation data");
+    shmt_cache_decide(&s->train, s->store, s->model, true);
+    if (s->has_valid) shmt_cache_decide(&s->valid, s->store, s->model, false);
+    if (!s->train.in_place) s->train.pages = shmt_machine_pages(machine, s->train.bytes, "data");
+    if (s->has_valid && !s->valid.in_place) s->valid.pages = shmt_machine_pages(machine, s->valid.bytes, "validation data");
     s->train.shared = SHMT_NAMED_DATA;
     s->valid.shared = SHMT_NAMED_VALID;
     return shmt_lease_decide(s->store, s->train.bytes, s->has_valid ? s->valid.bytes : 0);
 }
 
 /* Beside the segments. */
-static uint64_t work_bytes(const struct session *s) {
+static uint64_t work_bytes(const struct shmt_training *s) {
     const struct shmtrain_store *store = s->store;
     uint64_t floats = 0;
     for (uint32_t t = 0; t < store->n_tables && s->model->begin; t++) floats += shmt_table_floats(&store->table[t].table);
-    return floats * sizeof(float) + shmt_rows_work_bytes(&store->spec) + shmt_places_work_bytes(&s->train.data, &store->spec);
+    const uint64_t id_bytes = s->train.ids.n * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
+    return floats * sizeof(float) + id_bytes + shmt_rows_work_bytes(&store->spec) +
+           shmt_places_work_bytes(&s->train.data, &store->spec);
 }
 
 /* What a set will take of the free memory, of which reserved huge pages are no part. */
-static uint64_t free_bytes_for(const struct shmt_load *load) { return load->pages == SHMT_PAGES_2M ? 0 : load->bytes; }
+static uint64_t free_bytes_for(const struct shmt_load *load) {
+    if (load->in_place) return load->weighted ? load->totals.n_examples * sizeof(float) : 0;
+    return load->pages == SHMT_PAGES_2M ? 0 : load->bytes;
+}
 
-static int check_memory(struct session *s) {
+static int check_need(struct shmt_training *s) {
     uint64_t bytes = work_bytes(s);
     if (!shmt_add_u64(bytes, free_bytes_for(&s->train), &bytes)) bytes = UINT64_MAX;
     if (!shmt_add_u64(bytes, free_bytes_for(&s->valid), &bytes)) bytes = UINT64_MAX;
     return shmt_check_memory(s->store, s->store->ops, &s->store->spec, bytes);
 }
 
-static int fill_data(struct session *s) {
+/* What is kept of the data until it has its place is no reason to refuse a run: it can be read again. */
+static int check_memory(struct shmt_training *s) {
+    const int rc = check_need(s);
+    if (rc != SHMTRAIN_E_MEMORY) return rc;
+    const bool train = shmt_load_unstage(&s->train), valid = shmt_load_unstage(&s->valid);
+    return train || valid ? check_need(s) : rc;
+}
+
+static int fill_data(struct shmt_training *s) {
     const struct shmt_placement *placement = &s->store->spec.placement;
     const struct shmt_readers trainers = {placement, &s->store->spec, s->split.train_example}, all = {.placement = placement};
     int rc = shmt_load_fill(&s->train, s->store, &s->crew, &trainers);
@@ -384,22 +261,34 @@ static int fill_data(struct session *s) {
 }
 
 /* How long each worker has read. */
-static int note_loading(struct session *s) {
-    shmt_costs_loaded(s->store, s->train.took_ns, s->train.n_parts);
-    if (s->has_valid) shmt_costs_loaded(s->store, s->valid.took_ns, s->valid.n_parts);
+static int note_loading(struct shmt_training *s) {
+    shmt_costs_loaded(s->store, s->train.took_ns, s->train.n_readers);
+    if (s->has_valid) shmt_costs_loaded(s->store, s->valid.took_ns, s->valid.n_readers);
     return 0;
 }
 
 /* All that comes before the workers, or, to plan only, all but what checks memory and fills it; a stop that is asked for
  * meanwhile is seen between two of these. */
-static int prepare(struct session *s, bool plan_only) {
+static int prepare(struct shmt_training *s, bool plan_only) {
     static const struct {
-        int (*run)(struct session *);
+        int (*run)(struct shmt_training *);
         bool of_plan;
-    } STAGES[] = {{find_libraries, false},   {open_data, true},         {check_guess, false},  {count_data, true},
-                  {check_model, true},       {make_tables, true},       {make_split, true},    {make_spec, true},
-                  {choose_memory, true},     {check_memory, false},     {fill_data, false},    {settle_rate, false},
-                  {begin_parameters, false}, {renumber_columns, false}, {note_loading, false}, {know_rows, false}};
+    } STAGES[] = {{find_libraries, false},
+                  {shmt_train_open_data, true},
+                  {shmt_train_check_guess, false},
+                  {shmt_train_count_data, true},
+                  {shmt_train_check_model, true},
+                  {make_tables, true},
+                  {make_split, true},
+                  {make_spec, true},
+                  {choose_memory, true},
+                  {check_memory, false},
+                  {fill_data, false},
+                  {settle_rate, false},
+                  {begin_parameters, false},
+                  {renumber_columns, false},
+                  {note_loading, false},
+                  {know_rows, false}};
     s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         if (plan_only && !STAGES[i].of_plan) continue;
@@ -410,7 +299,17 @@ static int prepare(struct session *s, bool plan_only) {
     return 0;
 }
 
-static int train(struct session *s) {
+static struct shmt_feature_ids ids_of(const struct shmt_training *s) {
+    const struct shmt_columns *columns = &s->train.columns;
+    return (struct shmt_feature_ids){.first = columns->base,
+                                     .kind = !s->train.has_ids        ? SHMT_IDS_NONE
+                                             : columns->ids           ? SHMT_IDS_LISTED
+                                             : columns->hash_bits > 0 ? SHMT_IDS_HASHED
+                                                                      : SHMT_IDS_RANGE,
+                                     .hash_bits = columns->hash_bits};
+}
+
+static int train(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     store->job.model = s->model;
     store->job.train = &s->train.data;
@@ -429,15 +328,18 @@ static int train(struct session *s) {
     store->lease.train = &s->train.segment;
     store->lease.valid = s->has_valid ? &s->valid.segment : NULL;
     store->lease.share = s->share;
-    store->lease.first_feature = s->train.columns.base;
-    store->lease.lacks_ids = !s->train.has_ids;
+    store->lease.features = ids_of(s);
     const int rc = shmt_run_job(store, &s->crew, &s->rows);
-    shmt_trained_make(s->model, &s->train.data, s->train.columns.base, store->job.settings.bias, &store->trained);
-    store->trained.lacks_ids = !s->train.has_ids;
+    shmt_trained_make(s->model, &s->train.data, store->job.settings.bias, &store->lease.features, &store->trained);
+    (void)shmt_trained_take_table(&store->trained, s->train.table, NULL); /* without memory, it was none */
+    s->train.table = NULL;
+    store->trained.ids = s->train.ids; /* nobody asks the data for its columns any more */
+    store->trained.ids.from = NULL;
+    s->train.ids = (struct shmt_ids){0};
     return rc;
 }
 
-static int begin(struct session *s) {
+static int begin(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     int rc = shmt_run_begin(store);
     if (rc < 0) return rc;
@@ -448,7 +350,7 @@ static int begin(struct session *s) {
     return shmt_crew_make(store, store->ops, shmt_seating_of(s->model), &s->crew);
 }
 
-static void end(struct session *s) {
+static void end(struct shmt_training *s) {
     shmt_rows_free(&s->rows);
     shmt_split_free(&s->split);
     shmt_load_close(&s->valid);
@@ -457,7 +359,7 @@ static void end(struct session *s) {
 }
 
 int shmt_store_train(struct shmtrain_store *store, const char *data) {
-    struct session s = {.store = store, .source = data};
+    struct shmt_training s = {.store = store, .source = data};
     int rc = begin(&s);
     if (rc == 0) rc = shmt_trace_check(store, data);
     if (rc == 0) rc = shmt_metrics_open(store, data);
@@ -471,7 +373,7 @@ int shmt_store_train(struct shmtrain_store *store, const char *data) {
 
 int shmt_train_prepare(struct shmtrain_store *store, const char *data,
                        int (*use)(struct shmtrain_store *store, const struct shmt_prepared *prepared, void *arg), void *arg) {
-    struct session s = {.store = store, .source = data};
+    struct shmt_training s = {.store = store, .source = data};
     int rc = begin(&s);
     if (rc == 0) rc = prepare(&s, true);
     const struct shmt_prepared prepared = {.crew = &s.crew,

@@ -2,19 +2,39 @@
 #include "api/trained.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-void shmt_trained_make(const struct shmtrain_model *model, const struct shmtrain_data *data, uint32_t first_feature,
-                       uint32_t bias, struct shmt_trained *out) {
+#include "models/models.h"
+
+void shmt_trained_clear(struct shmt_trained *trained) {
+    shmt_ids_free(&trained->ids);
+    free(trained->table);
+    shmt_csv_plan_fini(&trained->plan);
+    *trained = (struct shmt_trained){0};
+}
+
+void shmt_trained_make(const struct shmtrain_model *model, const struct shmtrain_data *data, uint32_t bias,
+                       const struct shmt_feature_ids *features, struct shmt_trained *out) {
+    shmt_trained_clear(out);
     *out = (struct shmt_trained){.model = model->name,
                                  .label_low = data->label_low,
                                  .label_high = data->label_high,
                                  .n_features = data->n_features,
-                                 .first_feature = first_feature,
+                                 .features = *features,
                                  .bias = bias};
     if (model->task == SHMTRAIN_REGRESSION || !data->classes) return;
     out->n_classes = data->n_labels;
     memcpy(out->classes, data->classes, data->n_labels * sizeof *data->classes);
+}
+
+int shmt_trained_take_table(struct shmt_trained *trained, char *table, struct shmt_error *e) {
+    const int rc = table ? shmt_csv_plan_parse(table, &trained->plan, e) : 0;
+    if (rc == 0)
+        trained->table = table;
+    else
+        free(table);
+    return rc;
 }
 
 const char *shmt_task_name(enum shmtrain_task task) {
@@ -27,6 +47,31 @@ const char *shmt_task_name(enum shmtrain_task task) {
             return "classes";
     }
     return "";
+}
+
+int shmt_trained_check_ids(const struct shmt_trained *t, struct shmt_error *e) {
+    if (!t->model || t->features.kind != SHMT_IDS_LISTED || t->ids.n == t->n_features) return 0;
+    return shmt_fail(
+        e, SHMTRAIN_E_USAGE,
+        "the ids of the model's features are known only to the program that has loaded its data: evaluate, predict and save "
+        "there, or with the file that it has saved");
+}
+
+int shmt_trained_id(const struct shmt_trained *t, uint64_t feature, uint64_t *out, struct shmt_error *e) {
+    if (!t->model) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no model: train one, or load one");
+    if (feature >= t->n_features)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "the model has %llu features, numbered from 0: there is none with number %llu",
+                         (unsigned long long)t->n_features, (unsigned long long)feature);
+    if (t->features.kind == SHMT_IDS_HASHED)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "the features are hashes of ids: there is no one id for each");
+    const int rc = shmt_trained_check_ids(t, e);
+    if (rc == 0) *out = t->features.kind == SHMT_IDS_LISTED ? t->ids.id[feature] : t->features.first + feature;
+    return rc;
+}
+
+const char *shmt_ids_kind_name(uint32_t kind) {
+    static const char *const NAMES[] = {"range", "none", "listed", "hashed"};
+    return NAMES[kind];
 }
 
 void shmt_trained_settings(const struct shmt_trained *trained, struct shmtrain_data *data_out,
@@ -45,8 +90,16 @@ void shmt_trained_settings(const struct shmt_trained *trained, struct shmtrain_d
                                                .classes = classes};
 }
 
+struct shmt_columns shmt_trained_columns(const struct shmt_trained *trained) {
+    const struct shmt_feature_ids *f = &trained->features;
+    return (struct shmt_columns){.base = f->first,
+                                 .n_features = (uint32_t)trained->n_features,
+                                 .hash_bits = f->hash_bits,
+                                 .ids = f->kind == SHMT_IDS_LISTED ? &trained->ids : NULL};
+}
+
 const struct shmtrain_model *shmt_store_model_named(const struct shmtrain_store *store, const char *name) {
     const struct shmtrain_model *model;
     for (size_t i = 0; (model = shmtrain_store_model_at(store, i)) && strcmp(model->name, name) != 0; i++) continue;
-    return model;
+    return model ? model : shmt_model_scoring(name);
 }

@@ -8,6 +8,7 @@
 
 #include "api/places.h"
 #include "api/store_priv.h"
+#include "base/show.h"
 #include "backends/shm/shm.h"
 
 static struct shmt_head *head_of(const struct shmtrain_store *store) { return store->ops->head(store->job.store); }
@@ -45,7 +46,7 @@ static int find(const char *name, bool as_guest, struct found *out, struct shmt_
     if (rc == 0) {
         const int flags = SHMT_ATTACH_NAMED | (as_guest ? 0 : SHMT_ATTACH_READ);
         rc = shmt_shm_attach(&out->spec, fd, flags, &out->store, &why);
-        if (rc < 0) shmt_fail(e, rc, "store %s is refused: %s", name, why.text);
+        if (rc < 0) shmt_fail(e, rc, "store %s is refused: %s; shmtrain rm %s removes it", name, why.text, name);
     }
     close(fd); /* the backend has its own, of the same open file, with its lock */
     if (rc == 0) rc = shmt_places_check(name, &SHMT_BACKEND_SHM, out->store, &out->spec, e);
@@ -101,10 +102,9 @@ static void take_job(struct shmtrain_store *store) {
     job->settings = (struct shmtrain_settings){
         .bias = m->bias, .group = m->group, .threads = 1, .n_classes = m->n_classes, .classes = data.classes};
     store->blas[0] = '\0';
-    store->trained = (struct shmt_trained){0};
+    shmt_trained_clear(&store->trained);
     if (!job->model || !has_tables_of(store, job->model, &data)) return;
-    shmt_trained_make(job->model, &data, m->first_feature, m->bias, &store->trained);
-    store->trained.lacks_ids = m->lacks_ids;
+    shmt_trained_make(job->model, &data, m->bias, &m->features, &store->trained);
 }
 
 static void take_report(struct shmtrain_store *store) {
@@ -175,6 +175,7 @@ static int fail_failed(const struct shmtrain_store *store, struct shmt_error *e)
     char text[SHMT_ERROR_TEXT];
     memcpy(text, why->text, sizeof text);
     text[sizeof text - 1] = '\0';
+    shmt_show_plainly(text);
     return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has failed: %s", store->visit.name, text);
 }
 

@@ -24,6 +24,9 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 /* For a word with one writer: the writer's own increment, without a locked instruction. */
 #define bump_relaxed(word, by) store_relaxed((word), load_relaxed(word) + (by))
 
+/* The word's value, which becomes `by` more: for dealing, where no memory is read on the strength of it. */
+#define take_relaxed(word, by) atomic_fetch_add_explicit((word), (by), memory_order_relaxed)
+
 /* Lock words only (see docs/memory-model.md). True when `word` held *expected and now holds `desired`: acquire then; on failure
  * *expected is what was found, relaxed. */
 #define lock_acquire(word, expected, desired) \

@@ -40,12 +40,23 @@ int shmt_fail(struct shmt_error *e, int status, const char *format, ...) {
     return status;
 }
 
+/* The system's words, and a remedy where these are of a limit. */
+static const char *words_for(int code, char out[160]) {
+    const char *remedy = code == EMFILE   ? "; raise the limit (ulimit -n)"
+                         : code == ENFILE ? "; raise the machine's limit (sysctl fs.file-max)"
+                         : code == EFBIG  ? "; raise the limit (ulimit -f), or take another file system"
+                                          : "";
+    snprintf(out, 160, "%s%s", strerror(code), remedy);
+    return out;
+}
+
 int shmt_fail_errno(struct shmt_error *e, const char *format, ...) {
     const int code = errno;
+    char words[160];
     const int status = code == ENOMEM ? SHMTRAIN_E_MEMORY : SHMTRAIN_E_SYSTEM;
     va_list args;
     va_start(args, format);
-    write_sentence(e, status, strerror(code), format, args);
+    write_sentence(e, status, words_for(code, words), format, args);
     va_end(args);
     return status;
 }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,22 +45,75 @@ static size_t folder_bytes(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* A new file beside `path`, with the permissions of the one that it will replace. The name is ours alone: O_EXCL. It is short
- * whatever the other one is: what may stand there may be written there. */
-static int open_temporary(const char *path, char *temporary, size_t bytes) {
-    struct stat old;
+/* ---- the new file ---- */
+
+/* By `make`, which says EEXIST where there is a file already: the name is ours alone. It is short whatever the other one is:
+ * what may stand there may be written there. */
+static int try_names(struct shmt_replacement *r, int (*make)(const struct shmt_replacement *r)) {
+    const int folder = (int)folder_bytes(r->real);
     for (unsigned i = 0; i < 100; i++) {
-        const int n = snprintf(temporary, bytes, "%.*s.shmtrain-%ld-%u.tmp", (int)folder_bytes(path), path, (long)getpid(), i);
-        if (n < 0 || (size_t)n >= bytes) {
+        const int n =
+            snprintf(r->temporary, sizeof r->temporary, "%.*s.shmtrain-%ld-%u.tmp", folder, r->real, (long)getpid(), i);
+        if (n < 0 || (size_t)n >= sizeof r->temporary) {
             errno = ENAMETOOLONG;
             return -1;
         }
-        const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno == EEXIST) continue;
-        if (fd >= 0 && stat(path, &old) == 0) (void)fchmod(fd, old.st_mode & 0777);
-        return fd;
+        const int made = make(r);
+        if (made >= 0 || errno != EEXIST) return made;
     }
     return -1;
+}
+
+/* As open as any new file; but what replaces another one is for us alone until it has the permissions of that. */
+static mode_t first_mode(const struct shmt_replacement *r) {
+    struct stat old;
+    return stat(r->real, &old) == 0 ? 0600 : 0666;
+}
+
+static int make_named(const struct shmt_replacement *r) {
+    return open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, first_mode(r));
+}
+
+static int give_name(const struct shmt_replacement *r) {
+    char there[64];
+    snprintf(there, sizeof there, "/proc/self/fd/%d", r->fd);
+    return linkat(AT_FDCWD, there, AT_FDCWD, r->temporary, AT_SYMLINK_FOLLOW);
+}
+
+/* A file without a name, in the folder of the real one: it is gone when its writer is, however that ends. -1: not every file
+ * system has such files, and without /proc they get no name. */
+static int open_nameless(const struct shmt_replacement *r) {
+    char folder[PATH_MAX], there[64];
+    struct stat s;
+    snprintf(folder, sizeof folder, "%.*s.", (int)folder_bytes(r->real), r->real);
+    const int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, first_mode(r));
+    if (fd < 0) return -1;
+    snprintf(there, sizeof there, "/proc/self/fd/%d", fd);
+    if (stat(there, &s) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+/* Owner, group and permissions of `old`, as far as we may give them. A group that is another one, for want of rights, gets what
+ * everybody has. */
+static int look_like(int fd, const struct stat *old) {
+    struct stat now;
+    mode_t mode = old->st_mode & 0777;
+    if (fchown(fd, old->st_uid, old->st_gid) < 0 && fchown(fd, (uid_t)-1, old->st_gid) < 0) {
+        if (fstat(fd, &now) < 0) return -1;
+        if (now.st_gid != old->st_gid) mode &= 0707 | (mode & 07) << 3;
+    }
+    return fchmod(fd, mode);
+}
+
+/* A new file beside the real one, with the permissions of the one that it will replace. */
+static int open_new(struct shmt_replacement *r) {
+    struct stat old;
+    int fd = open_nameless(r);
+    r->nameless = fd >= 0;
+    if (fd < 0) fd = try_names(r, make_named);
+    if (fd >= 0 && stat(r->real, &old) == 0) (void)look_like(fd, &old);
+    return fd;
 }
 
 /* One symbolic link further: `path` (PATH_MAX) becomes what it points to, seen from its folder. 1: done, 0: it is no link, -1:
@@ -94,14 +149,64 @@ static int resolve(const char *path, char out[PATH_MAX]) {
     return more;
 }
 
-/* 1: a pipe or a device stands there, 0: a file or nothing; or a status. */
+/* ---- what stands there ---- */
+
+/* Whether a folder is that of our own descriptors: what is in it is as open as it is, and no place for files. */
+static bool holds_descriptors(const char *folder) {
+    char real[PATH_MAX], ours[32];
+    const int n = snprintf(ours, sizeof ours, "/proc/%ld/", (long)getpid());
+    if (!realpath(folder, real) || strncmp(real, ours, (size_t)n) != 0) return false;
+    const size_t bytes = strlen(real);
+    return bytes >= 3 && strcmp(real + bytes - 3, "/fd") == 0;
+}
+
+/* The descriptor that `path` names by /dev/stdout, /dev/fd/N or /proc/self/fd/N, also through links; -1: none. */
+static int descriptor_of(const char *path) {
+    char at[PATH_MAX], folder[PATH_MAX], *end;
+    if (snprintf(at, sizeof at, "%s", path) >= PATH_MAX) return -1;
+    for (int i = 0; i <= MOST_LINKS; i++) {
+        const size_t n = folder_bytes(at);
+        const long fd = strtol(at + n, &end, 10);
+        snprintf(folder, sizeof folder, "%.*s.", (int)n, at);
+        if (at[n] >= '0' && at[n] <= '9' && *end == '\0' && fd <= INT_MAX && holds_descriptors(folder)) return (int)fd;
+        if (follow_link(at) != 1) return -1;
+    }
+    return -1;
+}
+
+/* One that is not open, or to be read only, is none to write to. */
+static int copy_descriptor(int fd) {
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    errno = EBADF;
+    return -1;
+}
+
+bool shmt_replace_is_stream(const char *path) {
+    struct stat s;
+    return descriptor_of(path) >= 0 || (stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode)));
+}
+
+/* One file that is mounted by itself, as containers do: no other one can take its place. */
+static bool is_mounted(const char *path) {
+    struct statx s;
+    const bool known = statx(AT_FDCWD, path, 0, STATX_TYPE, &s) == 0 && (s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
+    return known && S_ISREG(s.stx_mode) && (s.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+/* 1: a pipe or a device stands there, or an open descriptor is named, 0: a file or nothing; or a status. */
 static int look(const char *path, const char *what, struct shmt_error *e) {
     char shown[SHMT_NAME_SHOWN];
     struct stat there;
+    if (descriptor_of(path) >= 0) return 1;
     if (stat(path, &there) != 0) return 0;
     shmt_show_name(path, shown);
     if (S_ISDIR(there.st_mode))
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: it is a folder, name a file in it", what, shown);
+    if (is_mounted(path))
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM,
+                         "cannot write %s to %s: this one file is a mount, and cannot be replaced: name a file in a folder",
+                         what, shown);
     return !S_ISREG(there.st_mode);
 }
 
@@ -109,12 +214,13 @@ int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *
     const int special = look(path, what, e);
     if (special < 0) return special;
     *r = (struct shmt_replacement){.fd = -1, .special = special != 0, .path = path, .what = what};
+    const int named = descriptor_of(path);
     if (special)
-        r->fd = open(path, O_WRONLY | O_CLOEXEC);
+        r->fd = named >= 0 ? copy_descriptor(named) : open(path, O_WRONLY | O_CLOEXEC);
     else if (resolve(path, r->real) < 0)
         return cannot(path, what, e);
     else
-        r->fd = open_temporary(r->real, r->temporary, sizeof r->temporary);
+        r->fd = open_new(r);
     return r->fd < 0 ? cannot(special ? path : r->real, what, e) : 0;
 }
 
@@ -123,12 +229,13 @@ int shmt_replace_check(const char *path, const char *what, struct shmt_error *e)
     const int special = look(path, what, e);
     if (special < 0) return special;
     /* A file that is meant not to be written is not replaced either, though its folder would allow it. */
-    if (access(path, W_OK) != 0 && errno != ENOENT) return cannot(path, what, e);
-    if (special) return 0;
+    const bool is_open = special && descriptor_of(path) >= 0;
+    if (!is_open && access(path, W_OK) != 0 && errno != ENOENT) return cannot(path, what, e);
+    if (special && !is_open) return 0;
     const int rc = shmt_replace_open(&r, path, what, e);
     if (rc < 0) return rc;
     close(r.fd);
-    unlink(r.temporary);
+    if (!r.special && !r.nameless) unlink(r.temporary);
     return 0;
 }
 
@@ -140,15 +247,57 @@ static int close_special(const struct shmt_replacement *r, int written, struct s
     return rc;
 }
 
+static int copy_bytes(int to, int from) {
+    char piece[1 << 14];
+    off_t at = 0;
+    ssize_t n;
+    while ((n = pread(from, piece, sizeof piece, at)) > 0) {
+        for (ssize_t done = 0; done < n;) {
+            const ssize_t put = write(to, piece + done, (size_t)(n - done));
+            if (put < 0) return -1;
+            done += put;
+        }
+        at += n;
+    }
+    return n < 0 ? -1 : 0;
+}
+
+/* Some may make files without names and not name them (seccomp, AppArmor, FUSE). All signals are blocked. */
+static int copy_to_named(struct shmt_replacement *r) {
+    struct stat made;
+    const int from = r->fd, to = fstat(from, &made) < 0 ? -1 : try_names(r, make_named);
+    if (to < 0) {
+        r->temporary[0] = '\0';
+        return -1;
+    }
+    r->fd = to;
+    const int rc = copy_bytes(to, from) < 0 || look_like(to, &made) < 0 || fsync(to) < 0 ? -1 : 0, why = errno;
+    close(from);
+    errno = why;
+    return rc;
+}
+
+/* Gives the new file a name, where it has none, closes it, and lets it take the place of the old one. */
+static int take_place(struct shmt_replacement *r) {
+    if (r->nameless && try_names(r, give_name) < 0 && copy_to_named(r) < 0) return -1;
+    const int fd = r->fd;
+    r->fd = -1;
+    return close(fd) < 0 ? -1 : rename(r->temporary, r->real);
+}
+
 int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_error *e) {
+    sigset_t all, before;
     int rc = 0;
     if (r->special) return close_special(r, written, e);
+    if (r->nameless) r->temporary[0] = '\0';
     if (written < 0 || fsync(r->fd) < 0) rc = cannot_there(r->real, r->what, " (what was there before is untouched)", e);
-    if (close(r->fd) < 0 && rc == 0) rc = cannot(r->real, r->what, e);
-    if (rc == 0 && rename(r->temporary, r->real) < 0) rc = cannot(r->real, r->what, e);
-    if (rc < 0)
-        unlink(r->temporary);
-    else
-        sync_folder(r->real);
+    /* No signal comes while it has another name: who answers by ending the program would leave the file there. */
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (rc == 0 && take_place(r) < 0) rc = cannot(r->real, r->what, e);
+    if (r->fd >= 0) (void)close(r->fd);
+    if (rc < 0 && r->temporary[0] != '\0') (void)unlink(r->temporary);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc == 0) sync_folder(r->real);
     return rc;
 }

@@ -1,6 +1,7 @@
 /* Files that are replaced whole: a new one is written beside the old one and takes its place when it is complete, so that
- * there is the old one or the new one at any time. Symbolic links stay, and what they lead to is replaced; permissions stay,
- * too. A pipe or a device is written to as it is.
+ * there is the old one or the new one at any time. Symbolic links stay, and what they lead to is replaced; owner, group and
+ * permissions stay, too, as far as the writer may give them. A pipe or a device is written to as it is, and so is an open
+ * descriptor that is named (/dev/stdout, /dev/fd/N), whatever is behind it.
  *
  * Used for models and traces; `what` is the file's name in sentences: "the model". */
 #ifndef SHMT_BASE_REPLACE_H
@@ -12,8 +13,8 @@
 #include "base/error.h"
 
 struct shmt_replacement {
-    int fd; /* to be written to */
-    bool special;
+    int fd;                  /* to be written to */
+    bool special, nameless;  /* nameless: what is written has no name yet, and is gone when its writer is */
     const char *path, *what; /* the caller's; must live until it is closed */
     char real[PATH_MAX], temporary[PATH_MAX];
 };
@@ -23,6 +24,9 @@ int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *
 
 /* Whether shmt_replace_open would succeed now, as far as that can be known without writing anything that stays. */
 int shmt_replace_check(const char *path, const char *what, struct shmt_error *e);
+
+/* Whether it is written from its beginning to its end only: a pipe, or an open descriptor that is named. */
+bool shmt_replace_is_stream(const char *path);
 
 /* To be called once after an open that succeeded. With written 0, what was written is synced, takes its place, and the
  * folder is synced; with -1 writing has failed for the reason in errno, and `path` is as it was. Errors: _SYSTEM; then, too. */

@@ -8,4 +8,7 @@
 /* A path: what would break the line is replaced, and of a long path the end is kept, which tells files apart. */
 void shmt_show_name(const char *path, char out[SHMT_NAME_SHOWN]);
 
+/* Replaces what would break the line, or reach a terminal as more than text, in a text that somebody else has written. */
+void shmt_show_plainly(char *text);
+
 #endif

@@ -20,7 +20,8 @@
 
 #define PROGRAM "The program"
 static const struct shmtrain_option OWN_OPTIONS[] = {
-    {"output", 'o', "FILE", "", "", PROGRAM, "write the model (safetensors), or predictions, to FILE"},
+    {"output", 'o', "FILE", "", "", PROGRAM, "write the model, or predictions, to FILE"},
+    {"format", 0, "NAME", "safetensors", "", PROGRAM, "of the model: safetensors, liblinear or csv"},
     {"quiet", 'q', NULL, "", "", PROGRAM, "say nothing but errors"},
     {"json", 0, NULL, "", "", PROGRAM, "one JSON object on stdout at the end; lines go to stderr"},
     {"progress", 0, "HOW", "auto", "SHMTRAIN_PROGRESS", PROGRAM, "bar, plain or none; auto: a bar on a terminal"},
@@ -29,12 +30,14 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare: the modes, with commas between"},
     {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the best of any run"},
     {"html", 0, "FILE", "", "", PROGRAM, "compare: also write a page with table and plots to FILE"},
+    {"quick", 0, NULL, "", "", PROGRAM, "bench: in a few seconds, with rough figures"},
     {"force", 0, NULL, "", "", PROGRAM, "rm: also a store that is in use"},
     {"help", 'h', NULL, "", "", PROGRAM, "this text, or that of a command"},
     {"version", 0, NULL, "", "", PROGRAM, "the version"},
 };
 enum {
     OWN_OUTPUT,
+    OWN_FORMAT,
     OWN_QUIET,
     OWN_JSON,
     OWN_PROGRESS,
@@ -43,6 +46,7 @@ enum {
     OWN_MODES,
     OWN_TARGET,
     OWN_HTML,
+    OWN_QUICK,
     OWN_FORCE,
     OWN_HELP,
     OWN_VERSION,
@@ -184,6 +188,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
         case OWN_OUTPUT:
             out->output = argument;
             break;
+        case OWN_FORMAT:
+            out->format = argument;
+            break;
         case OWN_QUIET:
             out->quiet = true;
             break;
@@ -201,6 +208,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
             break;
         case OWN_HTML:
             out->html = argument;
+            break;
+        case OWN_QUICK:
+            out->quick = true;
             break;
         case OWN_FORCE:
             out->force = true;
@@ -226,6 +236,23 @@ static int check_argument(const struct shmtrain_option *o, const char *argument)
     return talk_refuse("--%s \"\": expected %s, or leave the option out", o->name, o->argument);
 }
 
+static bool is_data(const char *name) { return strcmp(name, "-") == 0 || strchr(name, '\n') || access(name, F_OK) == 0; }
+
+/* Of an option that is given more than once the last one counts; but files to validate on add up. */
+static const char *all_of_valid(struct arguments *a, const char *value) {
+    static char *all; /* of one command line */
+    for (int i = a->n_options; i-- > 0;) {
+        const char **before = &a->option[i].value;
+        char *both;
+        if (strcmp(a->option[i].name, "valid") != 0) continue;
+        if (!is_data(*before) || !is_data(value) || asprintf(&both, "%s\n%s", *before, value) < 0) return value;
+        free(all);
+        *before = all = both;
+        return all;
+    }
+    return value;
+}
+
 static int take_option(struct shmtrain_store *store, const struct given *given, struct arguments *out) {
     const struct shmtrain_option *o = option_of(given->value);
     const bool is_own = given->value >= OWN;
@@ -243,7 +270,8 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
         take_own(given->value - OWN, given->argument, out);
         return check_argument(o, given->argument);
     }
-    const struct library_option taken = {o->name, o->argument ? given->argument : "1"};
+    struct library_option taken = {o->name, o->argument ? given->argument : "1"};
+    if (strcmp(o->name, "valid") == 0) taken.value = all_of_valid(out, taken.value);
     out->option[out->n_options++] = taken; /* as many as were found */
     if (shmtrain_store_set(store, taken.name, taken.value) == 0) return check_argument(o, given->argument);
     return talk_refuse("--%s", shmtrain_store_message(store));
@@ -252,8 +280,9 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
 static int take_operands(const struct found *found, int first, struct arguments *out) {
     const struct command *c = out->command;
     const int n = found->n_operands - first;
-    if (n > c->most && c == command_at(0))
-        return talk_refuse("one data file at a time: what is \"%s\"?", found->operand[first + c->most]);
+    if (n > c->most && c->most == MOST_OPERANDS)
+        return talk_refuse("shmtrain %s %s: more than %d of them; put some together, as in cat part*", c->name, c->operands,
+                           c->most);
     if (n > c->most)
         return talk_refuse("shmtrain %s%s%s: what is \"%s\"?", c->name, c->operands[0] != '\0' ? " " : "", c->operands,
                            found->operand[first + c->most]);

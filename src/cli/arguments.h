@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 
-#define MOST_OPERANDS 3
+#define MOST_OPERANDS 1024
 #define MOST_OPTIONS  512
 
 /* An option of the library as it was given. */
@@ -19,8 +19,8 @@ struct library_option {
 struct arguments {
     const struct command *command;
     bool named; /* the command was; else it is the first one, which is meant */
-    bool help, version, quiet, json, scores, probabilities, force;
-    const char *output, *progress, *modes, *target, *html; /* NULL: not given */
+    bool help, version, quiet, json, scores, probabilities, force, quick;
+    const char *output, *format, *progress, *modes, *target, *html; /* NULL: not given */
     struct library_option option[MOST_OPTIONS];
     int n_options;
     char **argv; /* (argc): the words of the command line, perhaps in another order */

@@ -36,12 +36,16 @@ const char *command_near(const char *word);
 int train_run(struct shmtrain_store *store, const struct arguments *a);
 int eval_run(struct shmtrain_store *store, const struct arguments *a);
 int predict_run(struct shmtrain_store *store, const struct arguments *a);
+int data_run(struct shmtrain_store *store, const struct arguments *a);
+int model_run(struct shmtrain_store *store, const struct arguments *a);
 int topo_run(struct shmtrain_store *store, const struct arguments *a);
 int compare_run(struct shmtrain_store *store, const struct arguments *a);
 int ls_run(struct shmtrain_store *store, const struct arguments *a);
 int rm_run(struct shmtrain_store *store, const struct arguments *a);
 int join_run(struct shmtrain_store *store, const struct arguments *a);
 int watch_run(struct shmtrain_store *store, const struct arguments *a);
+int bench_run(struct shmtrain_store *store, const struct arguments *a);
+int doctor_run(struct shmtrain_store *store, const struct arguments *a);
 int help_run(struct shmtrain_store *store, const struct arguments *a);
 
 #endif

@@ -44,8 +44,10 @@ static volatile sig_atomic_t live_fd = -1, interrupted, was_stopped;
 /* ---- choosing ---- */
 
 bool display_knows(const char *option) {
-    return strcmp(option, "auto") == 0 || strcmp(option, "bar") == 0 || strcmp(option, "plain") == 0 ||
-           strcmp(option, "none") == 0;
+    const size_t n = strlen(option);
+    for (const char *at = DISPLAY_CHOICES; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
+        if (strcspn(at, "|") == n && strncmp(at, option, n) == 0) return true;
+    return false;
 }
 
 static bool obeys_escapes(int fd) {

@@ -19,7 +19,9 @@ enum progress_kind {
     PROGRESS_BAR,   /* these lines, and live ones below them */
 };
 
-/* Whether `option` is one of auto, bar, plain and none. */
+#define DISPLAY_CHOICES "auto|bar|plain|none"
+
+/* Whether `option` is one of these. */
 bool display_knows(const char *option);
 
 /* What to show on a descriptor. option: as above; "" or NULL: the environment's SHMTRAIN_PROGRESS, or auto. A bar needs a

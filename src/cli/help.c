@@ -32,8 +32,9 @@ static void print_option(const struct shmtrain_option *o) {
         snprintf(left, sizeof left, "-%c, --%s %s", o->letter, o->name, o->argument ? o->argument : "");
     else
         snprintf(left, sizeof left, "    --%s %s", o->name, o->argument ? o->argument : "");
-    const int has_default = o->standard[0] != '\0';
-    snprintf(words, sizeof words, "%s%s%s%s", o->help, has_default ? " [" : "", o->standard, has_default ? "]" : "");
+    const int has_default = o->argument && o->standard[0] != '\0'; /* a switch is off */
+    snprintf(words, sizeof words, "%s%s%s%s", o->help, has_default ? " [" : "", has_default ? o->standard : "",
+             has_default ? "]" : "");
     printf("  %-*s ", INDENT - 3, left);
     print_words(words);
 }
@@ -78,7 +79,7 @@ void help_print(void) {
         "Trains a model with many worker processes that share one parameter store in\n"
         "memory. DATA is a file of LIBSVM text, an IDX file (MNIST's format), or\n"
         "generated: builtin:sparse (the default; its best possible loss is known),\n"
-        "builtin:dense or builtin:line. shmtrain help data says more.\n"
+        "builtin:dense or builtin:line. shmtrain help files says more.\n"
         "\n"
         "  shmtrain -w 8                         train on generated data\n"
         "  shmtrain -w 8 a9a --valid a9a.t       train on a file, validate on another\n"
@@ -108,8 +109,8 @@ void help_print_command(const struct command *c) {
 /* Nearest among commands and topics. */
 static int refuse_page(const char *word) {
     struct near near = near_to(word);
+    for (size_t i = 0; topic_at(i); i++) near_offer(&near, topic_at(i)->name); /* "mode" is rather modes than model */
     for (size_t i = 0; command_at(i); i++) near_offer(&near, command_at(i)->name);
-    for (size_t i = 0; topic_at(i); i++) near_offer(&near, topic_at(i)->name);
     if (near.best) return talk_refuse("there is no command and no topic \"%s\": did you mean %s?", word, near.best);
     return talk_refuse("there is no command and no topic \"%s\"; shmtrain help lists them", word);
 }

@@ -1,10 +1,12 @@
-/* Writes the parts of man/shmtrain.1 that are made from the program's tables: man_parts commands | options | modes | topics.
- * Not installed: tests/check_man compares the page with what this prints, and `make man-page` writes it anew. */
+/* Writes the parts of man/shmtrain.1 that are made from the program's tables: man_parts commands | options | modes | topics; and
+ * that of completions/shmtrain: man_parts completion. Not installed: tests/check_man and check_completion compare the files with
+ * what this prints, and `make man-page` writes them anew. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/arguments.h"
+#include "cli/complete.h"
 #include "cli/topics.h"
 
 /* ---- words ---- */
@@ -69,7 +71,7 @@ static void put_option(const struct shmtrain_option *o) {
     printf("Fl \\-%s%s%s\n", o->name, o->argument ? " Ar " : "", o->argument ? o->argument : "");
     put_text(o->help);
     printf("\n");
-    if (o->standard[0]) printf(".Pq default : Cm %s\n", o->standard);
+    if (o->argument && o->standard[0]) printf(".Pq default : Cm %s\n", o->standard);
 }
 
 static bool is_first_of_group(const struct shmtrain_option *(*at)(size_t i), size_t i) {
@@ -138,8 +140,10 @@ int main(int argc, char **argv) {
         put_topics();
     } else if (strcmp(part, "modes") == 0) {
         put_modes();
+    } else if (strcmp(part, "completion") == 0) {
+        complete_put();
     } else {
-        fprintf(stderr, "usage: man_parts commands | options | modes | topics\n");
+        fprintf(stderr, "usage: man_parts commands | options | modes | topics | completion\n");
         return 2;
     }
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;

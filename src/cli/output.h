@@ -13,6 +13,9 @@
  * after one line on stderr. path NULL is fine. */
 int output_check(struct shmtrain_store *store, const char *option, const char *path, const char *model, const char *data);
 
+/* Whether what is written to `path` goes where stdout goes, so that lines for people have no place there. NULL is fine. */
+bool output_is_stdout(const char *path);
+
 /* A file on its way. One at a time. */
 struct output {
     const char *path;     /* as it was given; NULL: stdout */
@@ -20,8 +23,8 @@ struct output {
     char place[PATH_MAX]; /* behind symbolic links: where the file goes when it is complete; "": it is written there at once */
 };
 
-/* Opens a new file beside `path`, with the permissions of the one that it will replace; a device or a pipe is opened as it is.
- * 0, or -1 with errno. */
+/* Opens a new file beside `path`, with the permissions of the one that it will replace; a device or a pipe is opened as it is,
+ * and of a descriptor that is named (/dev/stdout, /dev/fd/N) a copy is taken. 0, or -1 with errno. */
 int output_open(struct output *out, const char *path);
 
 /* Moves the file to its place if `complete`, and removes it if not. When it returns, what is complete survives a crash of the

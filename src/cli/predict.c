@@ -1,12 +1,16 @@
 /* shmtrain eval and predict: a saved model at work on data. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/talk.h"
+
+#define CLOSED_PIPE (128 + SIGPIPE) /* as if it had ended us, which it does where it is not ignored */
 
 /* 0, or the exit status. A signal that comes while the model is read has nothing to stop yet. */
 static int load(struct shmtrain_store *store, const struct arguments *a) {
@@ -32,6 +36,7 @@ int eval_run(struct shmtrain_store *store, const struct arguments *a) {
 
 /* Predictions on their way. */
 struct lines {
+    const struct shmtrain_store *store;
     const char *path; /* NULL: stdout */
     struct output out;
     int outputs; /* to be written, too */
@@ -57,7 +62,11 @@ static int write_line(void *arg, uint64_t example, float label, const float *out
         return 1;
     }
     FILE *out = lines->out.file;
-    write_number(out, label);
+    const char *name = shmtrain_store_label_name(lines->store, label);
+    if (name)
+        fputs(name, out);
+    else
+        write_number(out, label);
     for (uint32_t i = 0; lines->outputs && i < n; i++) {
         putc(' ', out);
         write_number(out, output[i]);
@@ -67,8 +76,17 @@ static int write_line(void *arg, uint64_t example, float label, const float *out
     return lines->why != 0 ? 1 : 0;
 }
 
-/* The exit status. */
+/* Nothing more comes for now: who reads what we write may be waiting for it. A file is whole at the end only. */
+static int pass_on(void *arg) {
+    struct lines *lines = arg;
+    if (lines->path || !lines->out.file || fflush(lines->out.file) == 0) return 0;
+    lines->why = errno;
+    return 1;
+}
+
+/* The exit status. Who has closed the pipe has what it wanted, and wants to hear no more. */
 static int close_lines(struct lines *lines) {
+    if (!lines->path && lines->why == EPIPE) return CLOSED_PIPE;
     if (!lines->path) return talk_close_output();
     if (output_close(&lines->out, lines->why == 0) < 0 && lines->why == 0) lines->why = errno;
     talk_will_save(NULL, NULL);
@@ -77,15 +95,22 @@ static int close_lines(struct lines *lines) {
     return 1;
 }
 
+static int predict(struct shmtrain_store *store, const char *data, int probabilities, struct lines *lines) {
+    const struct shmtrain_stream input = {.fd = STDIN_FILENO, .name = "standard input", .pause = pass_on};
+    if (strcmp(data, "-") != 0) return shmtrain_store_predict(store, data, probabilities, write_line, lines);
+    return shmtrain_store_predict_stream(store, &input, probabilities, write_line, lines);
+}
+
 int predict_run(struct shmtrain_store *store, const struct arguments *a) {
-    struct lines lines = {.path = a->output, .outputs = a->scores || a->probabilities};
+    struct lines lines = {.store = store, .path = a->output, .outputs = a->scores || a->probabilities};
     if (a->scores && a->probabilities) return talk_refuse("take --scores or --probabilities, not both");
     int status = output_check(store, "--output", a->output, a->operand[0], a->operand[1]);
     talk_will_save(a->output, NULL);
     if (status == 0) status = load(store, a);
     if (status != 0) return status;
-    const int rc = shmtrain_store_predict(store, a->operand[1], a->probabilities, write_line, &lines);
+    const int rc = predict(store, a->operand[1], a->probabilities, &lines);
     if (rc >= 0) return talk_exit_status(close_lines(&lines));
+    if (!lines.path) (void)fflush(stdout); /* what was predicted before a bad line is told before it */
     (void)output_close(&lines.out, false);
     return talk_fail(store, rc);
 }

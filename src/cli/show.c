@@ -3,11 +3,12 @@
 
 #include <stdlib.h>
 
+#include "cli/output.h"
 #include "cli/talk.h"
 
 static int check_choice(const char *given_as, const char *value) {
     if (!value || value[0] == '\0' || display_knows(value)) return 0;
-    return talk_refuse("%s %.60s: expected one of auto|bar|plain|none", given_as, value);
+    return talk_refuse("%s %.60s: expected one of " DISPLAY_CHOICES, given_as, value);
 }
 
 int show_check(const struct arguments *a) {
@@ -18,7 +19,7 @@ int show_check(const struct arguments *a) {
 int show_open(struct show *show, struct shmtrain_store *store, const struct arguments *a) {
     const int status = show_check(a);
     if (status != 0) return status;
-    FILE *out = a->json ? stderr : stdout;
+    FILE *out = a->json || output_is_stdout(a->output) ? stderr : stdout;
     *show = (struct show){.store = store, .arguments = a, .out = out};
     show->display = display_open(display_choose(a->progress, a->quiet, fileno(out)), out);
     if (show->display) return 0;

@@ -1,11 +1,14 @@
 /* Talking, and being told to stop: see talk.h. */
 #include "cli/talk.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,6 +75,35 @@ void talk_catch_signals(struct shmtrain_store *store) {
         sigaction(SIGHUP, &action, NULL);
 }
 
+static void add_words(char *line, size_t room, const char *words) {
+    const size_t used = strlen(line);
+    for (size_t i = 0; words[i] && used + i + 1 < room; i++) line[used + i] = words[i];
+}
+
+/* A file that is mapped has become shorter. What is written by then is not complete. */
+static void on_fault(int number, siginfo_t *info, void *context) {
+    const char *file = info->si_code > 0 ? shmtrain_fault_file(info->si_addr) : NULL;
+    char line[512] = "shmtrain: ";
+    (void)context;
+    if (!file) {
+        (void)signal(number, SIG_DFL); /* the access is repeated, and kills */
+        return;
+    }
+    add_words(line, sizeof line - 1, file);
+    add_words(line, sizeof line - 1, " became shorter while it was used, or its disk cannot be read: make it again");
+    line[strlen(line)] = '\n';
+    display_clear_in_handler();
+    output_discard_in_handler();
+    say_in_handler(line, strlen(line));
+    _exit(1);
+}
+
+void talk_catch_faults(void) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
 int talk_caught(void) { return caught; }
 
 int talk_exit_status(int status) { return caught ? 128 + caught : status; }
@@ -96,8 +128,16 @@ void talk_note(void *arg, const char *line) {
     fprintf(stderr, "shmtrain: %s\n", line);
 }
 
+/* Whoever read a pipe has closed it. */
+static bool reader_has_left(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 int talk_close_output(void) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
-    perror("shmtrain: standard output");
+    if (fflush(stdout) == 0 && !ferror(stdout)) return 0; /* errno may be that of an earlier write */
+    const int why = errno;
+    if (why == EPIPE || reader_has_left()) return 128 + SIGPIPE;
+    fprintf(stderr, "shmtrain: standard output: %s\n", why ? strerror(why) : "not all of it could be written");
     return 1;
 }

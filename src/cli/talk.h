@@ -21,6 +21,9 @@ int talk_close_output(void);
  * is the same one, said twice. NULL: there is nothing to stop, talk_caught says it. */
 void talk_catch_signals(struct shmtrain_store *store);
 
+/* A mapped file that becomes shorter while it is read ends the program with a sentence, not by SIGBUS. */
+void talk_catch_faults(void);
+
 /* Files that are still to be written: a program that is ended at once names them. NULL: none. */
 void talk_will_save(const char *file, const char *other);
 

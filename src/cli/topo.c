@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/talk.h"
 
 int topo_run(struct shmtrain_store *store, const struct arguments *a) {
@@ -10,7 +11,9 @@ int topo_run(struct shmtrain_store *store, const struct arguments *a) {
     const struct shmtrain_plan *plan;
     shmtrain_store_listen(store, &listener);
     talk_catch_signals(store);
-    const int rc = shmtrain_store_plan(store, a->n_operands > 0 ? a->operand[0] : NULL, &plan);
+    const char *data = files_named(a, 0, NULL);
+    if (a->n_operands > 0 && !data) return 2;
+    const int rc = shmtrain_store_plan(store, data, &plan);
     if (rc < 0) return talk_fail(store, rc);
     char *text = a->json ? shmtrain_plan_json(plan) : shmtrain_plan_text(plan);
     if (!text) return talk_refuse("no memory for the plan") - 1;

@@ -1,15 +1,87 @@
 /* shmtrain train: trains a model, shows how it goes, saves it, and says what came out. */
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 
 #define DEFAULT_DATA "builtin:sparse"
 
+/* Before hours of work: the format is one, and can hold the model. 0, or the exit status. */
+static int check_format(struct shmtrain_store *store, const struct arguments *a) {
+    if (!a->format) return 0;
+    if (!a->output) return talk_refuse("--format %s: of what? --output FILE saves a model", a->format);
+    return shmtrain_store_check_format(store, a->format) < 0 ? talk_refuse("--%s", shmtrain_store_message(store)) : 0;
+}
+
+/* What could not be written where it should go (a full disk, a folder that has gone) is written where there is room. A device or
+ * a pipe that cannot take it was named on purpose. Returns the exit status. */
+static int save_elsewhere(struct shmtrain_store *store, const char *path, const char *format) {
+    const char *const folders[] = {getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
+    char reason[512], place[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) return talk_fail(store, SHMTRAIN_E_SYSTEM);
+    snprintf(reason, sizeof reason, "%s", shmtrain_store_message(store));
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (!folders[i] || folders[i][0] != '/') continue;
+        if (snprintf(place, sizeof place, "%s/shmtrain-XXXXXX", folders[i]) >= (int)sizeof place || !mkdtemp(place)) continue;
+        const size_t n = strlen(place);
+        if (snprintf(place + n, sizeof place - n, "/%s", slash ? slash + 1 : path) < (int)(sizeof place - n) &&
+            shmtrain_store_save_as(store, place, format) == 0) {
+            talk_refuse("%s; the model is saved as %s", reason, place);
+            return 1;
+        }
+        place[n] = '\0';
+        rmdir(place);
+    }
+    talk_refuse("%s", reason);
+    return 1;
+}
+
+/* FILE.safetensors, or FILE.1.safetensors and so on: nobody has asked for a file there to be replaced. */
+static bool find_free_name(const char *path, char name[PATH_MAX]) {
+    struct stat there;
+    for (unsigned i = 0; i < 1000; i++) {
+        const int n =
+            i == 0 ? snprintf(name, PATH_MAX, "%s.safetensors", path) : snprintf(name, PATH_MAX, "%s.%u.safetensors", path, i);
+        if (n < 0 || n >= PATH_MAX) return false;
+        if (lstat(name, &there) != 0) return true;
+    }
+    return false;
+}
+
+/* What the format cannot hold is known now at last (labels, ids), and is not lost: it is saved beside FILE as it can be. */
+static int save(struct shmtrain_store *store, const struct arguments *a) {
+    char reason[512], beside[PATH_MAX];
+    const char *format = a->format ? a->format : "safetensors";
+    int rc = shmtrain_store_save_as(store, a->output, format);
+    if (rc == SHMTRAIN_E_SYSTEM) return save_elsewhere(store, a->output, format);
+    if (rc != SHMTRAIN_E_USAGE || strcmp(format, "safetensors") == 0) return rc < 0 ? talk_fail(store, rc) : 0;
+    snprintf(reason, sizeof reason, "%s", shmtrain_store_message(store));
+    if (!find_free_name(a->output, beside)) return talk_fail(store, rc);
+    rc = shmtrain_store_save(store, beside);
+    if (rc < 0) return talk_fail(store, rc);
+    talk_refuse("--format %s: %s; the model is saved as safetensors: %s", format, reason, beside);
+    return 1;
+}
+
 int train_run(struct shmtrain_store *store, const struct arguments *a) {
-    const char *data = a->n_operands > 0 ? a->operand[0] : DEFAULT_DATA;
+    const char *data = files_named(a, 0, DEFAULT_DATA);
     struct show show;
+    if (!data) return 2;
     int status = output_check(store, "--output", a->output, NULL, data);
+    if (status == 0) status = check_format(store, a);
+    if (status == 0 && a->json && output_is_stdout(a->output))
+        status = talk_refuse("--output %s and --json would both go to standard output: name a file", a->output);
     if (status == 0) status = show_open(&show, store, a);
     if (status != 0) return status;
     show_listen(&show);
@@ -18,8 +90,9 @@ int train_run(struct shmtrain_store *store, const struct arguments *a) {
     int rc = shmtrain_store_train(store, data);
     talk_will_save(rc == 0 ? a->output : NULL, NULL); /* a trace has been written by then */
     show_close(&show);
-    if (rc == 0 && a->output) rc = shmtrain_store_save(store, a->output);
+    if (rc == 0 && a->output) status = save(store, a);
     talk_will_save(NULL, NULL);
     if (rc < 0) return talk_fail(store, rc);
+    if (status != 0) return talk_exit_status(status);
     return talk_exit_status(show_result(&show, shmtrain_store_report(store), a->output));
 }

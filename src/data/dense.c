@@ -18,6 +18,7 @@
 #include "base/random.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NAME         "builtin:dense"
 #define SPREAD       5.0                 /* the deviation of z */
@@ -49,27 +50,33 @@ static float about_normal(uint64_t state, uint64_t i) {
 /* One example, and what it takes to draw it. */
 struct scratch {
     float *value;      /* (n_features) */
-    uint32_t *column;  /* (n_features) 0, 1, ... */
+    uint64_t *id;      /* (n_features) 0, 1, ... */
+    uint32_t *column;  /* (n_features) those that are columns */
+    float *kept;       /* (n_features) and their values */
     double *z, *share; /* (n_classes) */
 };
 
 static void scratch_free(struct scratch *x) {
     free(x->value);
+    free(x->id);
     free(x->column);
+    free(x->kept);
     free(x->z);
     free(x->share);
 }
 
 static int scratch_make(const struct dense *d, struct scratch *x, struct shmt_error *e) {
     x->value = malloc(d->n_features * sizeof *x->value);
+    x->id = malloc(d->n_features * sizeof *x->id);
+    x->kept = malloc(d->n_features * sizeof *x->kept);
     x->column = malloc(d->n_features * sizeof *x->column);
     x->z = malloc(d->n_classes * sizeof *x->z);
     x->share = malloc(d->n_classes * sizeof *x->share);
-    if (!x->value || !x->column || !x->z || !x->share) {
+    if (!x->value || !x->id || !x->kept || !x->column || !x->z || !x->share) {
         scratch_free(x);
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for an example of %s", NAME);
     }
-    for (uint32_t j = 0; j < d->n_features; j++) x->column[j] = j;
+    for (uint32_t j = 0; j < d->n_features; j++) x->id[j] = j;
     return 0;
 }
 
@@ -108,19 +115,19 @@ static float draw_label(const struct dense *d, uint64_t index, struct scratch *x
     return (float)label;
 }
 
-/* How many of the features are columns. */
-static uint32_t columns_here(const struct dense *d, const struct shmt_columns *columns) {
-    if (columns->base >= d->n_features) return 0;
-    return (uint32_t)shmt_min_u64(d->n_features - columns->base, columns->n_features);
+/* Those of the features that are columns, into x->column and x->kept; returns their number. */
+static uint64_t keep_columns(const struct dense *d, const struct shmt_columns *columns, struct scratch *x) {
+    memcpy(x->kept, x->value, d->n_features * sizeof *x->kept);
+    return shmt_columns_place(columns, x->id, d->n_features, x->column, x->kept);
 }
 
 /* All classes count as found, also those that nobody drew: they are the model's. */
 static int dense_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                       struct shmt_part *out) {
+                       struct shmt_stage *stage, struct shmt_part *out) {
+    (void)stage; /* counting draws nothing */
     const struct dense *d = dense_of(source);
     const uint64_t first = shmt_part_begin(d->n_examples, part, n_parts),
                    end = shmt_part_begin(d->n_examples, part + 1, n_parts);
-    const uint32_t n = columns_here(d, columns);
     struct scratch x;
     out->has_best_loss = 1;
     if (first == end) return 0;
@@ -129,18 +136,19 @@ static int dense_count(const struct shmt_source *source, const struct shmt_colum
     for (uint64_t i = first; i < end; i++) {
         double square = 0;
         draw_values(d, i, &x);
-        for (uint32_t j = 0; j < n; j++) square += (double)x.value[columns->base + j] * (double)x.value[columns->base + j];
+        const uint64_t n = keep_columns(d, columns, &x);
+        for (uint64_t j = 0; j < n; j++) square += (double)x.kept[j] * (double)x.kept[j];
         shmt_sum_add(&out->square, square);
+        out->n_nonzeros += n;
     }
     scratch_free(&x);
     for (uint32_t c = 0; c < d->n_classes; c++) shmt_labels_add(&out->labels, (float)c, first);
     out->n_examples = end - first;
-    out->n_nonzeros = (end - first) * n;
     out->min_id = 0;
     out->max_id = d->n_features - 1;
     out->label_low = 0;
     out->label_high = (float)(d->n_classes - 1);
-    out->all_ones = n == 0;
+    out->all_ones = out->n_nonzeros == 0;
     return 0;
 }
 
@@ -149,7 +157,7 @@ static int dense_fill(const struct shmt_source *source, uint32_t part, uint32_t 
     (void)part;
     (void)n_parts;
     const struct dense *d = dense_of(source);
-    const uint32_t n = columns_here(d, &into->columns);
+    uint64_t nonzero = first_nonzero;
     struct scratch x;
     const int status = scratch_make(d, &x, e);
     if (status != 0) return status;
@@ -158,7 +166,9 @@ static int dense_fill(const struct shmt_source *source, uint32_t part, uint32_t 
         double loss;
         draw_values(d, first + i, &x);
         into->label[first + i] = draw_label(d, first + i, &x, &loss);
-        shmt_arrays_put(into, first + i, first_nonzero + i * n, x.column, n > 0 ? x.value + into->columns.base : x.value, n);
+        const uint64_t n = keep_columns(d, &into->columns, &x);
+        shmt_arrays_put(into, first + i, nonzero, x.column, x.kept, n);
+        nonzero += n;
         shmt_sum_add(&counted->best_loss, loss);
     }
     scratch_free(&x);

@@ -17,8 +17,9 @@ int shmt_file_open(const char *path, struct shmt_file *out, struct shmt_error *e
     else if (S_ISDIR(s.st_mode))
         status = shmt_fail(e, SHMTRAIN_E_USAGE, "%s is a directory; name a file in it", out->name);
     else if (!S_ISREG(s.st_mode))
-        status = shmt_fail(e, SHMTRAIN_E_USAGE, "%s is no regular file; save the data to a file first, for it is read twice",
-                           out->name);
+        status =
+            shmt_fail(e, SHMTRAIN_E_USAGE,
+                      "%s is no regular file; save the data to a file first, for its parts are read at one time", out->name);
     else if (s.st_size == 0)
         status = shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", out->name);
     if (status != 0) {

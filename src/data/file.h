@@ -15,7 +15,7 @@ struct shmt_file {
     char name[SHMT_NAME_SHOWN]; /* for sentences */
 };
 
-/* Opens a file that can be read twice, and in parts. Errors: SHMTRAIN_E_USAGE (a directory, a pipe), _DATA (empty), _SYSTEM. On
+/* Opens a file of which several parts can be read at one time. Errors: SHMTRAIN_E_USAGE (a directory, a pipe), _DATA (empty), _SYSTEM. On
  * an error only out->name is set, and fd is -1. Closed with shmt_file_close. */
 int shmt_file_open(const char *path, struct shmt_file *out, struct shmt_error *e);
 void shmt_file_close(struct shmt_file *file); /* fd below 0 is fine */

@@ -80,7 +80,8 @@ static int no_memory(const struct idx *idx, struct shmt_error *e) {
 }
 
 static int idx_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                     struct shmt_part *out) {
+                     struct shmt_stage *stage, struct shmt_part *out) {
+    (void)stage; /* images are in memory by then */
     const struct idx *idx = idx_of(source);
     const uint64_t first = shmt_part_begin(idx->images.dim[0], part, n_parts),
                    end = shmt_part_begin(idx->images.dim[0], part + 1, n_parts);

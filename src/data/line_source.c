@@ -39,10 +39,12 @@ static void draw(const struct line *line, uint64_t index, float *x_out, float *l
     *label_out = (float)(SLOPE * *x_out + INTERCEPT + line->noise * noise);
 }
 
-static bool has_column(const struct shmt_columns *columns) { return columns->base == 0 && columns->n_features > 0; }
+/* Of the one feature, whose id is 0. */
+static bool has_column(const struct shmt_columns *columns) { return shmt_column_of_id(columns, 0) != UINT32_MAX; }
 
 static int line_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                      struct shmt_part *out) {
+                      struct shmt_stage *stage, struct shmt_part *out) {
+    (void)stage; /* counting draws nothing */
     const struct line *line = line_of(source);
     const uint64_t end = shmt_part_begin(line->n_examples, part + 1, n_parts);
     for (uint64_t i = shmt_part_begin(line->n_examples, part, n_parts); i < end; i++) {
@@ -63,7 +65,7 @@ static int line_fill(const struct shmt_source *source, uint32_t part, uint32_t n
     (void)part;
     (void)n_parts;
     (void)e;
-    const uint32_t column = 0, n = has_column(&into->columns);
+    const uint32_t column = shmt_column_of_id(&into->columns, 0), n = column != UINT32_MAX;
     for (uint64_t i = 0; i < counted->n_examples; i++) {
         float x;
         draw(line_of(source), first + i, &x, &into->label[first + i]);

@@ -2,12 +2,14 @@
 #include "data/lines.h"
 
 #include "base/checked.h"
+#include "data/row.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define BEHIND     (1 + SHMT_LINE_PAD)   /* the line break of the last line, and what parsers may read */
 #define FIRST_ROOM ((uint64_t)256 << 10) /* half of a small second-level cache */
 
 int64_t shmt_lines_read(int fd, char *into, uint64_t bytes, uint64_t at) {
@@ -31,7 +33,7 @@ static int refill(struct shmt_lines *lines, struct shmt_error *e) {
                              (unsigned long long)shmt_lines_number(lines->fd, lines->at),
                              (unsigned long long)(SHMT_LINE_BYTES_MAX >> 20));
         }
-        char *larger = realloc(lines->buffer, 2 * lines->room + 1);
+        char *larger = realloc(lines->buffer, 2 * lines->room + BEHIND);
         if (!larger) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a line of %s", lines->name);
         lines->buffer = larger;
         lines->room *= 2;
@@ -41,6 +43,7 @@ static int refill(struct shmt_lines *lines, struct shmt_error *e) {
     if (n < 0) return shmt_fail_errno(e, "cannot read %s", lines->name);
     if (n == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s became shorter while it was being read", lines->name);
     lines->filled += (uint64_t)n;
+    memset(lines->buffer + lines->filled, 0, BEHIND);
     return 0;
 }
 
@@ -81,6 +84,7 @@ static int skip_to_first_line(struct shmt_lines *lines, uint64_t begin, struct s
         const char *stop = memchr(lines->buffer, '\n', (uint64_t)n);
         if (stop) {
             lines->filled = (uint64_t)n;
+            memset(lines->buffer + lines->filled, 0, BEHIND);
             lines->next = (uint64_t)(stop - lines->buffer) + 1;
             return 0;
         }
@@ -89,20 +93,30 @@ static int skip_to_first_line(struct shmt_lines *lines, uint64_t begin, struct s
     return 0;
 }
 
-int shmt_lines_open(struct shmt_lines *lines, int fd, const char *name, uint64_t file_bytes, uint32_t part, uint32_t n_parts,
-                    struct shmt_error *e) {
-    const uint64_t begin = (uint64_t)((unsigned __int128)file_bytes * part / n_parts);
-    const uint64_t end = (uint64_t)((unsigned __int128)file_bytes * (part + (uint64_t)1) / n_parts);
+int shmt_lines_open_range(struct shmt_lines *lines, int fd, const char *name, uint64_t file_bytes, uint64_t begin, uint64_t end,
+                          struct shmt_error *e) {
     *lines = (struct shmt_lines){.fd = fd, .name = name, .file_bytes = file_bytes, .end = end, .room = FIRST_ROOM};
-    lines->buffer = malloc(lines->room + 1); /* one more for the line break of the last line */
+    lines->buffer = malloc(lines->room + BEHIND);
     if (!lines->buffer) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", name);
     const int status = skip_to_first_line(lines, begin, e);
     if (status != 0) shmt_lines_close(lines);
     return status;
 }
 
+int shmt_lines_open(struct shmt_lines *lines, int fd, const char *name, uint64_t file_bytes, uint32_t part, uint32_t n_parts,
+                    struct shmt_error *e) {
+    const uint64_t begin = (uint64_t)((unsigned __int128)file_bytes * part / n_parts);
+    const uint64_t end = (uint64_t)((unsigned __int128)file_bytes * (part + (uint64_t)1) / n_parts);
+    return shmt_lines_open_range(lines, fd, name, file_bytes, begin, end, e);
+}
+
+void shmt_lines_open_text(struct shmt_lines *lines, char *text, uint64_t bytes) {
+    *lines =
+        (struct shmt_lines){.fd = -1, .buffer = text, .borrowed = true, .filled = bytes, .file_bytes = bytes, .end = bytes};
+}
+
 void shmt_lines_close(struct shmt_lines *lines) {
-    free(lines->buffer);
+    if (!lines->borrowed) free(lines->buffer);
     lines->buffer = NULL;
 }
 

@@ -1,4 +1,4 @@
-/* The lines of one part of a file, read through a private buffer. Only for the LIBSVM reader.
+/* The lines of one part of a file, read through a private buffer; or those of text that is in memory. Only for readers of text.
  *
  * Reading rather than mapping the file: a file that somebody cuts short while we read is then an error with a sentence, where a
  * mapping would give SIGBUS; and every line can be made to end in a line break, the last one of the file included, so that
@@ -6,6 +6,7 @@
 #ifndef SHMT_DATA_LINES_H
 #define SHMT_DATA_LINES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -18,10 +19,18 @@ struct shmt_lines {
     const char *name;    /* of the file, for sentences */
     uint64_t file_bytes; /* what lies behind is not read */
     uint64_t end;        /* lines that start at or behind it belong to the next part */
-    char *buffer;        /* ours; [next, filled) is read and not yet handed out */
+    char *buffer;        /* [next, filled) is read and not yet handed out */
+    bool borrowed;       /* the buffer is the caller's, and holds all text that there is */
     uint64_t room, next, filled;
     uint64_t at; /* the file's offset of buffer[0] */
 };
+
+/* The lines that start in [begin, end) of the file. */
+int shmt_lines_open_range(struct shmt_lines *lines, int fd, const char *name, uint64_t file_bytes, uint64_t begin, uint64_t end,
+                          struct shmt_error *e);
+
+/* The lines of text in memory of the caller, which has room for 1 + SHMT_LINE_PAD bytes more. Their offsets are those in the text. */
+void shmt_lines_open_text(struct shmt_lines *lines, char *text, uint64_t bytes);
 
 /* The lines that start in part `part` of `n_parts` equal ranges of bytes: each line of the file belongs to exactly one. */
 int shmt_lines_open(struct shmt_lines *lines, int fd, const char *name, uint64_t file_bytes, uint32_t part, uint32_t n_parts,

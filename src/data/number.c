@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DIGITS 19   /* of w, so that it fits 64 bits */
-#define MAX_POWER  22   /* 10^22 is the last power of ten that a double holds exactly */
-#define SURE_MAX   3e38 /* below FLT_MAX */
+#include "data/short_number.h"
+
+#define MAX_POWER 22   /* 10^22 is the last power of ten that a double holds exactly */
+#define SURE_MAX  3e38 /* below FLT_MAX */
 
 static const double POWER_OF_TEN[MAX_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -27,7 +28,7 @@ struct decimal {
 /* if_dropped: what the exponent gains when there is no room for the digit, 1 before the point and 0 behind it; one less
  * otherwise. */
 static inline void take_digit(struct decimal *d, char c, int64_t if_dropped) {
-    if (d->n_digits < MAX_DIGITS) {
+    if (d->n_digits < SHMT_DIGITS_MAX) {
         d->w = 10 * d->w + (uint64_t)(c - '0');
         d->n_digits += d->w != 0;
         d->exponent += if_dropped - 1;
@@ -64,14 +65,6 @@ static const char *take_apart(const char *p, struct decimal *d) {
     return p;
 }
 
-/* True when x, within an error of a few units in its last place, rounds to one float only. Normal range of float only. */
-static inline bool rounds_surely(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const int64_t from_middle = (int64_t)(bits & 0x1fffffff) - 0x10000000;
-    return from_middle > 8 || from_middle < -8;
-}
-
 static bool fast_value(const struct decimal *d, float *out) {
     if (d->w == 0) {
         *out = 0;
@@ -83,9 +76,26 @@ static bool fast_value(const struct decimal *d, float *out) {
     }
     if (d->exponent < -MAX_POWER || d->exponent > MAX_POWER) return false;
     const double x = d->exponent < 0 ? (double)d->w / POWER_OF_TEN[-d->exponent] : (double)d->w * POWER_OF_TEN[d->exponent];
-    if (x > SURE_MAX || !rounds_surely(x)) return false;
+    if (x > SURE_MAX || !shmt_rounds_surely(x)) return false;
     *out = (float)x;
     return true;
+}
+
+/* What most numbers are: digits with a point, at most 19 of them (of more w is nonsense, and is not looked at). NULL: another road
+ * must be taken. */
+static inline const char *read_short(const char *p, float *out) {
+    const char *const start = p;
+    uint64_t w = 0;
+    for (; shmt_is_digit(*p); p++) w = 10 * w + (uint64_t)(*p - '0');
+    uint64_t n = (uint64_t)(p - start), n_behind = 0;
+    if (*p == '.') {
+        const char *const point = p++;
+        for (; shmt_is_digit(*p); p++) w = 10 * w + (uint64_t)(*p - '0');
+        n_behind = (uint64_t)(p - point) - 1;
+        n += n_behind;
+    }
+    if (n == 0 || n > SHMT_DIGITS_MAX || *p == 'e' || *p == 'E') return NULL;
+    return shmt_short_value(w, n_behind, out) ? p : NULL;
 }
 
 static float slow_value(const char *text, const char *end, locale_t c_locale) {
@@ -96,9 +106,7 @@ static float slow_value(const char *text, const char *end, locale_t c_locale) {
     return strtof_l(copy, NULL, c_locale);
 }
 
-const char *shmt_number_read(const char *text, locale_t c_locale, float *out) {
-    const bool negative = *text == '-';
-    const char *start = text + (negative || *text == '+');
+static const char *__attribute__((noinline)) read_any(const char *start, bool negative, locale_t c_locale, float *out) {
     struct decimal d = {0};
     const char *end = take_apart(start, &d);
     if (!d.any || end - start > SHMT_NUMBER_MAX) return NULL;
@@ -106,4 +114,16 @@ const char *shmt_number_read(const char *text, locale_t c_locale, float *out) {
     if (!fast_value(&d, &value)) value = slow_value(start, end, c_locale);
     *out = negative ? -value : value;
     return end;
+}
+
+const char *shmt_number_read(const char *text, locale_t c_locale, float *out) {
+    const bool negative = *text == '-';
+    const char *start = text + (negative || *text == '+');
+    float quick;
+    const char *end = read_short(start, &quick);
+    if (end) {
+        *out = negative ? -quick : quick;
+        return end;
+    }
+    return read_any(start, negative, c_locale, out);
 }

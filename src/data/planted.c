@@ -170,7 +170,8 @@ int shmt_planted_example_init(const struct shmt_planted *planted, struct shmt_pl
     out->tops = calloc(out->n_tops, sizeof *out->tops);
     out->id = malloc(max * sizeof *out->id);
     out->value = malloc(max * sizeof *out->value);
-    if (out->bits && out->words && out->tops && out->id && out->value) return 0;
+    out->wide_id = malloc(max * sizeof *out->wide_id);
+    if (out->bits && out->words && out->tops && out->id && out->value && out->wide_id) return 0;
     shmt_planted_example_fini(out);
     return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to generate examples of %u features", planted->n_features);
 }
@@ -181,6 +182,7 @@ void shmt_planted_example_fini(struct shmt_planted_example *example) {
     free(example->tops);
     free(example->id);
     free(example->value);
+    free(example->wide_id);
     memset(example, 0, sizeof *example);
 }
 

@@ -57,10 +57,11 @@ struct shmt_planted_example {
                                       between draws */
     uint32_t n_tops;
     uint32_t n;
-    uint32_t *id; /* (n) ascending */
-    float *value; /* (n) */
-    float label;  /* -1 or 1 */
-    float loss;   /* the planted model's logistic loss on this example */
+    uint32_t *id;      /* (n) ascending */
+    float *value;      /* (n) */
+    uint64_t *wide_id; /* the same room, for who wants to work in it */
+    float label;       /* -1 or 1 */
+    float loss;        /* the planted model's logistic loss on this example */
 };
 
 /* Fills *out, whose three parameters are set: seed, n_features, nonzeros. SHMTRAIN_E_MEMORY. */

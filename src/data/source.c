@@ -1,7 +1,14 @@
 /* Sources of examples, whatever their kind: which one a name means, the keys of generators, and adding up parts. See
  * source.h. */
+#include "base/checked.h"
+#include "base/show.h"
+#include "data/cache_priv.h"
+#include "data/csv.h"
+#include "data/idx_file.h"
+#include "data/names.h"
 #include "data/number.h"
 #include "data/source_priv.h"
+#include "data/stage.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,19 +18,76 @@
 
 #define BUILTIN "builtin:"
 
+#define PART_BYTES ((uint64_t)2 << 20) /* of arrays: some milliseconds of parsing */
+#define MOST_PARTS 256                 /* what is found in a part takes 15 KiB */
+
 static const struct {
     const char *name;
     int (*open)(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 } GENERATORS[] = {{"sparse", shmt_sparse_open}, {"dense", shmt_dense_open}, {"line", shmt_line_open}};
 
-int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_source **out, struct shmt_error *e) {
-    const bool held_out = (how & SHMT_SOURCE_HELD_OUT) != 0;
+enum { ANY_KIND, TABLE };
+
+/* What the caller says, or else the name. */
+static int text_kind(const struct shmt_source_wish *wish, struct shmt_error *e) {
+    const char *format = wish->format;
+    if (!format || format[0] == '\0' || strcmp(format, "auto") == 0) return shmt_csv_is_name(wish->name) ? TABLE : ANY_KIND;
+    if (strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0) return TABLE;
+    if (strcmp(format, "libsvm") == 0) return ANY_KIND;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "--input-format %.20s: expected auto, libsvm, csv or tsv", format);
+}
+
+static bool is_pipe(const char *name) {
+    struct stat s;
+    return strcmp(name, "-") == 0 || (stat(name, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
+}
+
+/* What a file is that is none of text; NULL: it may be one. */
+static const char *other_kind(const char *name) {
+    struct shmt_idx_file idx;
+    if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) return "generated";
+    if (is_pipe(name)) return NULL;
+    if (shmt_cache_begins(name)) return "a cache";
+    if (shmt_idx_file_open(name, &idx, NULL) <= 0) return NULL;
+    shmt_idx_file_close(&idx);
+    return "an IDX file";
+}
+
+/* Of several files each must be text, and all of one kind, which is returned; a pipe has no name to tell it by. */
+static int list_kind(const struct shmt_source_wish *wish, struct shmt_error *e) {
+    const uint32_t n = shmt_names_count(wish->name);
+    struct shmt_source_wish one = *wish;
+    char shown[SHMT_NAME_SHOWN];
+    int rc = 0, kind = -1;
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        char *name = shmt_names_at(wish->name, i);
+        if (!name) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open %u files", n);
+        const char *is = other_kind(name);
+        shmt_show_name(name, shown);
+        one.name = name;
+        const int its = text_kind(&one, e);
+        if (is)
+            rc = shmt_fail(e, SHMTRAIN_E_USAGE, "%s is %s, and several files are read as text: name it alone", shown, is);
+        else if (kind >= 0 && its != kind && !is_pipe(name))
+            rc = shmt_fail(e, SHMTRAIN_E_USAGE,
+                           "%s: some of the files are tables by their names, and some are not: say what all are, as in "
+                           "--input-format libsvm",
+                           shown);
+        if (kind < 0 && !is_pipe(name)) kind = its;
+        free(name);
+    }
+    return rc < 0 ? rc : kind < 0 ? text_kind(wish, e) : kind;
+}
+
+int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e) {
+    const bool held_out = (wish->how & SHMT_SOURCE_HELD_OUT) != 0;
+    const char *name = wish->name;
     if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) {
         const char *kind = name + strlen(BUILTIN);
         const size_t n = strcspn(kind, ":");
         for (uint32_t i = 0; i < sizeof GENERATORS / sizeof *GENERATORS; i++) {
             if (strlen(GENERATORS[i].name) != n || memcmp(kind, GENERATORS[i].name, n) != 0) continue;
-            return GENERATORS[i].open(kind[n] == ':' ? kind + n + 1 : NULL, seed, held_out, out, e);
+            return GENERATORS[i].open(kind[n] == ':' ? kind + n + 1 : NULL, wish->seed, held_out, out, e);
         }
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "no data is called \"%.100s\"; there are builtin:sparse, builtin:dense and builtin:line", name);
@@ -31,9 +95,23 @@ int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_
     if (held_out) {
         return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file for them", name);
     }
-    const int status = shmt_idx_open(name, (how & SHMT_SOURCE_UNLABELLED) == 0, out, e);
-    return status > 0 ? shmt_libsvm_open(name, out, e) : status;
+    const bool several = shmt_names_count(name) > 1;
+    const int kind = several ? list_kind(wish, e) : text_kind(wish, e);
+    if (kind < 0) return kind;
+    if (kind == TABLE) return shmt_csv_open(wish, out, e);
+    if (several || is_pipe(name)) return shmt_libsvm_open(wish, out, e); /* a pipe: who opens it takes what it has */
+    int status = shmt_cache_open(name, out, e);
+    if (status <= 0) return status;
+    status = shmt_idx_open(name, (wish->how & SHMT_SOURCE_UNLABELLED) == 0, out, e);
+    return status > 0 ? shmt_libsvm_open(wish, out, e) : status;
 }
+
+int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_source **out, struct shmt_error *e) {
+    const struct shmt_source_wish wish = {.name = name, .seed = seed, .how = how};
+    return shmt_source_open_as(&wish, out, e);
+}
+
+const char *shmt_source_note(const struct shmt_source *source) { return source->ops->note ? source->ops->note(source) : NULL; }
 
 void shmt_source_close(struct shmt_source *source) {
     if (source) source->ops->close(source);
@@ -70,28 +148,71 @@ int shmt_source_unpack(const struct shmt_source *source, struct shmt_error *e) {
     return source->ops->unpack ? source->ops->unpack(source, e) : 0;
 }
 
-/* A part in which nothing was found yet. */
-static void clear_part(struct shmt_part *part) {
+void shmt_part_begin_count(struct shmt_part *part, const struct shmt_stage *stage) {
     memset(part, 0, sizeof *part);
     part->min_id = UINT64_MAX;
     part->label_low = INFINITY;
     part->label_high = -INFINITY;
     part->all_ones = 1;
+    if (!stage) return;
+    part->stage = stage->number;
+    part->staged_example = stage->n_examples;
+    part->staged_nonzero = stage->n_nonzeros;
+}
+
+void shmt_part_end_count(struct shmt_part *part, const struct shmt_stage *stage) {
+    if (stage) part->staged_nonzeros = stage->n_nonzeros - part->staged_nonzero;
+}
+
+bool shmt_source_has_any_ids(const struct shmt_source *source) { return source->ops->has_any_ids; }
+
+const uint64_t *shmt_source_listed_ids(const struct shmt_source *source, uint64_t *n_out) {
+    const struct shmt_cache *cache = shmt_cache_of(source);
+    *n_out = cache ? cache->n_columns : 0;
+    return cache ? cache->listed : NULL;
+}
+
+bool shmt_source_flows(const struct shmt_source *source) { return source->ops->flows && source->ops->flows(source); }
+
+bool shmt_source_is_once(const struct shmt_source *source) { return source->ops->is_once && source->ops->is_once(source); }
+
+bool shmt_source_meet(const struct shmt_source *a, const struct shmt_source *b) {
+    return a->ops == b->ops && a->ops->meet && a->ops->meet(a, b);
+}
+
+const char *shmt_source_title(const struct shmt_source *source) {
+    return source->ops->title ? source->ops->title(source) : NULL;
+}
+
+bool shmt_source_stages(const struct shmt_source *source) { return source->ops->stages; }
+
+uint32_t shmt_source_parts(const struct shmt_source *source, uint32_t n_readers) {
+    const uint64_t bytes = source->ops->read_bytes ? source->ops->read_bytes(source) : shmt_source_guess_bytes(source, false);
+    const uint64_t parts = bytes / PART_BYTES, most = shmt_max_u64(MOST_PARTS, 4 * n_readers);
+    return (uint32_t)shmt_max_u64(n_readers, shmt_min_u64(parts, most));
 }
 
 int shmt_source_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                      struct shmt_part *out) {
-    clear_part(out);
-    return source->ops->count(source, columns, part, n_parts, out);
+                      struct shmt_stage *stage, struct shmt_part *out) {
+    struct shmt_stage *into = source->ops->stages ? stage : NULL;
+    shmt_part_begin_count(out, into);
+    const int rc = source->ops->count(source, columns, part, n_parts, into, out);
+    shmt_part_end_count(out, into);
+    return rc;
+}
+
+void shmt_parts_before(const struct shmt_part *parts, uint32_t part, uint64_t *first_out, uint64_t *first_nonzero_out) {
+    *first_out = *first_nonzero_out = 0;
+    for (uint32_t i = 0; i < part; i++) {
+        *first_out += parts[i].n_examples;
+        *first_nonzero_out += parts[i].n_nonzeros;
+    }
 }
 
 int shmt_source_fill(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *parts,
                      const struct shmt_arrays *into, struct shmt_error *e) {
-    uint64_t first = 0, first_nonzero = 0;
-    for (uint32_t i = 0; i < part; i++) {
-        first += parts[i].n_examples;
-        first_nonzero += parts[i].n_nonzeros;
-    }
+    uint64_t first, first_nonzero;
+    shmt_parts_before(parts, part, &first, &first_nonzero);
     const int status = source->ops->fill(source, part, n_parts, &parts[part], first, first_nonzero, into, e);
     if (status != 0) return status;
     if (part + 1 == n_parts && into->start)
@@ -121,6 +242,32 @@ void shmt_part_add_label(struct shmt_part *part, float label, uint64_t at) {
     shmt_labels_add(&part->labels, label, at);
 }
 
+static const struct shmt_part *first_skipped(const struct shmt_part *parts, uint32_t n_parts) {
+    uint32_t i = 0;
+    while (i + 1 < n_parts && parts[i].n_skipped == 0) i++;
+    return &parts[i];
+}
+
+void shmt_parts_skipped(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, char *out,
+                        uint64_t bytes) {
+    char place[SHMT_NAME_SHOWN + 32];
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < n_parts; i++) n += parts[i].n_skipped;
+    const struct shmt_part *first = first_skipped(parts, n_parts);
+    shmt_source_place(source, first->skipped_at, place, sizeof place);
+    snprintf(out, bytes, "skipped %llu bad line%s of %s; the first: %s:%llu: %s", (unsigned long long)n, n == 1 ? "" : "s",
+             source->name, place, (unsigned long long)first->skipped.column, first->skipped.text);
+}
+
+/* With bad lines only there is nothing to go on with. */
+static int refuse_all(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, struct shmt_error *e) {
+    char place[SHMT_NAME_SHOWN + 32];
+    const struct shmt_part *first = first_skipped(parts, n_parts);
+    shmt_source_place(source, first->skipped_at, place, sizeof place);
+    return shmt_fail(e, SHMTRAIN_E_DATA, "all lines of %s are bad; the first: %s:%llu: %s", source->name, place,
+                     (unsigned long long)first->skipped.column, first->skipped.text);
+}
+
 int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, struct shmt_totals *out,
                      struct shmt_error *e) {
     struct shmt_totals t;
@@ -135,6 +282,7 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
         if (p->error.status != 0) return shmt_fail(e, p->error.status, "%s", p->error.text);
         t.n_examples += p->n_examples;
         t.n_nonzeros += p->n_nonzeros;
+        t.n_skipped += p->n_skipped;
         t.min_id = p->min_id < t.min_id ? p->min_id : t.min_id;
         t.max_id = p->max_id > t.max_id ? p->max_id : t.max_id;
         t.all_ones = t.all_ones && p->all_ones;
@@ -143,6 +291,7 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
         shmt_labels_join(&t.labels, &p->labels);
         shmt_sum_join(&square, p->square);
     }
+    if (t.n_examples == 0 && t.n_skipped > 0) return refuse_all(source, parts, n_parts, e);
     if (t.n_examples == 0)
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no example, only blank lines and comments", source->name);
     if (t.n_examples > UINT32_MAX) {

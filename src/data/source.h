@@ -18,19 +18,14 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "data/columns.h"
 #include "data/labels.h"
+#include "data/row.h"
 #include "data/sum.h"
 
 struct shmt_source;
-
-/* Which ids are columns: id `base` is column 0, and there are n_features of them. Other ids belong to no column of the training
- * data: they are left out, but min_id and max_id know them. */
-struct shmt_columns {
-    uint32_t base, n_features;
-};
-
-/* Every id that a table can hold, as it is written. */
-#define SHMT_ALL_COLUMNS ((struct shmt_columns){0, UINT32_MAX})
+struct shmt_stage;
+struct shmt_csv_wish;
 
 /* What one part found: plain words, so that it can lie in shared memory. A nonzero is a value other than 0 in a column; a value
  * that is written as 0 counts for min_id and max_id only. */
@@ -42,6 +37,11 @@ struct shmt_part {
     uint32_t has_best_loss;      /* a generator that knows the model behind its labels: best_loss is meant */
     struct shmt_sum square;      /* sum of squared nonzeros */
     struct shmt_sum best_loss;   /* summed logistic loss of that model; written by fill */
+    uint32_t stage;              /* the number of the stage that has its rows (stage.h), where they begin, and how many */
+    uint64_t staged_example, staged_nonzero, staged_nonzeros;
+    uint32_t file, chunk;           /* of a flow (flow.h): which this is */
+    uint64_t n_skipped, skipped_at; /* bad lines that were left out; where the first is, and what is wrong with it */
+    struct shmt_line_fault skipped;
     struct shmt_labels labels;
     struct shmt_error error;
 };
@@ -49,6 +49,7 @@ struct shmt_part {
 /* The sums over parts 0..n-1 and what follows from them. */
 struct shmt_totals {
     uint64_t n_examples, n_nonzeros, min_id, max_id;
+    uint64_t n_skipped; /* bad lines that were left out */
     float label_low, label_high;
     bool all_ones;
     double mean_square; /* mean over the examples of the sum of squared nonzeros */
@@ -70,16 +71,32 @@ enum {
     SHMT_SOURCE_UNLABELLED = 2 /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
 };
 
+/* What is to be opened, and how. Strings stay until the source is closed. */
+struct shmt_source_wish {
+    const char *name;
+    uint64_t seed;                   /* for generators */
+    unsigned how;                    /* SHMT_SOURCE_HELD_OUT, ... */
+    bool skip_bad_lines;             /* lines of text that cannot be parsed are left out, and counted */
+    const char *format;              /* of text: "libsvm", "csv", "tsv"; NULL, "" or "auto": by the name */
+    const struct shmt_csv_wish *csv; /* NULL: nothing (csv_wish.h) */
+};
+
 /* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", a path to LIBSVM
- * text in a regular file, or one to an IDX file of examples, packed or not; its labels are found by its name ("images"
+ * text (packed or not, regular file or pipe, "-" for standard input, or several of these with line breaks between them), or one to an IDX file of examples, packed or not; its labels are found by its name ("images"
  * replaced by "labels"), or named, too: "IMAGES,LABELS". `seed` is used by generators only. `how`, HELD_OUT: a generator
  * gives examples of the same planted model that the training set does not contain (their number: key `valid`); a reader
  * refuses it. *out belongs to the caller, who closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a
- * directory, a pipe), _DATA (empty or compressed file; IDX: a bad header, no labels), _SYSTEM (cannot be read), _MEMORY. */
+ * directory), _DATA (empty file; IDX: a bad header, no labels), _SYSTEM (cannot be read), _MEMORY. */
+int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e);
+
+/* The same with nothing else to wish for. */
 int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_source **out, struct shmt_error *e);
 void shmt_source_close(struct shmt_source *source); /* NULL is fine */
 
 bool shmt_source_is_generator(const struct shmt_source *source);
+
+/* What a model file keeps of how a table was read (csv_plan.h); NULL: nothing, for it is none. As long as the source. */
+const char *shmt_source_note(const struct shmt_source *source);
 
 /* Whether its features have ids. IDX examples have none: their elements are counted, from 0 where nobody says otherwise. */
 bool shmt_source_has_ids(const struct shmt_source *source);
@@ -98,16 +115,48 @@ bool shmt_source_is_packed(const struct shmt_source *source);
  * May take seconds. Errors: SHMTRAIN_E_DATA (damaged, truncated, too long), _SYSTEM, _MEMORY. */
 int shmt_source_unpack(const struct shmt_source *source, struct shmt_error *e);
 
-/* Counts part `part` of `n_parts`, ids outside `columns` left out. A bad line goes into out->error, as "FILE:LINE:COLUMN: what
+/* Whether its ids are whatever somebody wrote: perhaps too large, or too far apart, for a table with a row for each. */
+bool shmt_source_has_any_ids(const struct shmt_source *source);
+
+/* The ids that are its columns, where it has a list of them (n) and ascending; NULL: it has none. To be looked at when all is
+ * counted. */
+const uint64_t *shmt_source_listed_ids(const struct shmt_source *source, uint64_t *n_out);
+
+/* Whether count can hand over the rows, so that nothing has to be read again. */
+bool shmt_source_stages(const struct shmt_source *source);
+
+/* Whether its parts come one after the other, and nobody knows how many: it is counted and filled by way of flow.h only. */
+bool shmt_source_flows(const struct shmt_source *source);
+
+/* Whether it can be read once only: what has come through a pipe does not come again. */
+bool shmt_source_is_once(const struct shmt_source *source);
+
+/* Whether both take from one pipe. */
+bool shmt_source_meet(const struct shmt_source *a, const struct shmt_source *b);
+
+/* What it is called, where that is not the name that it was opened by: "standard input"; NULL: it is. Lives as long as the
+ * source. */
+const char *shmt_source_title(const struct shmt_source *source);
+
+/* Into how many parts the work is best cut, for so many readers: small ones, which are dealt as they get ready. */
+uint32_t shmt_source_parts(const struct shmt_source *source, uint32_t n_readers);
+
+/* Counts part `part` of `n_parts`, ids outside `columns` left out. With a stage (NULL: none), of a source that stages, the rows
+ * are appended to it as they are written, with all their ids. A bad line goes into out->error, as "FILE:LINE:COLUMN: what
  * was expected, what was found"; the status is also returned. The first bad line of the file is the one in the lowest-numbered
  * part that has an error. Takes at most a few MiB of scratch memory, and the length of the longest line. */
 int shmt_source_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                      struct shmt_part *out);
+                      struct shmt_stage *stage, struct shmt_part *out);
 
 /* Adds up the parts of `source`; the error of the lowest failing part is passed on. Also refuses what no table can hold: more
  * than 2^32 - 1 examples, or no example at all. */
 int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, struct shmt_totals *out,
                      struct shmt_error *e);
+
+/* Says how many bad lines were left out, and what is wrong with the first: "skipped 3 bad lines of t.svm; the first:
+ * t.svm:17:5: expected ...". */
+void shmt_parts_skipped(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, char *out,
+                        uint64_t bytes);
 
 /* Writes part `part`: its examples stand behind those of the parts before it. parts[] is the result of all the counts; of it,
  * only parts[part].best_loss is written, and nothing that other parts write is read. Within an example, columns ascend and are

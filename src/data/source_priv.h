@@ -7,19 +7,26 @@
 
 #include "data/source.h"
 
-/* count: *out is clear, out->error excepted nothing has to be set when the part is empty; returns the status of out->error.
- * fill: `first` and `first_nonzero` are where the part begins; the sums of parts[part] are what count found and must be found
- * again; both layouts. guess_bytes: as in source.h. reads: the same; NULL: no file. place: the same; NULL where positions are
+/* title, flows, is_once, meet (both sources have these operations): as in source.h; NULL: no. stages: whether count appends its
+ * rows to a stage, when it is given one. has_any_ids: as in source.h. count: *out is clear, nothing has to be set when the part
+ * is empty; returns the status of out->error. fill: `first` and `first_nonzero` are where the part begins; the sums of
+ * parts[part] are what count found and must be found again; both layouts. guess_bytes: as in source.h. reads: the same; NULL: no file. place: the same; NULL where positions are
  * example numbers. close: frees the source. */
 struct shmt_source_ops {
-    bool is_generator, lacks_ids;
+    bool is_generator, lacks_ids, stages, has_any_ids;
     int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                 struct shmt_part *out);
+                 struct shmt_stage *stage, struct shmt_part *out);
     int (*fill)(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted, uint64_t first,
                 uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e);
+    const char *(*title)(const struct shmt_source *source);
+    bool (*flows)(const struct shmt_source *source);
+    bool (*is_once)(const struct shmt_source *source);
+    bool (*meet)(const struct shmt_source *a, const struct shmt_source *b);
     bool (*reads)(const struct shmt_source *source, const struct stat *file);
     uint64_t (*guess_bytes)(const struct shmt_source *source, bool dense);
+    uint64_t (*read_bytes)(const struct shmt_source *source); /* that counting goes through; NULL: as guess_bytes */
     int (*unpack)(const struct shmt_source *source, struct shmt_error *e); /* NULL: nothing to unpack */
+    const char *(*note)(const struct shmt_source *source);                 /* NULL: none */
     void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
     void (*close)(struct shmt_source *source);
 };
@@ -28,6 +35,10 @@ struct shmt_source {
     const struct shmt_source_ops *ops;
     const char *name; /* for sentences; lives as long as the source */
 };
+
+/* A part in which nothing was found yet, of which `stage` (NULL: none) will have the rows; and its end. */
+void shmt_part_begin_count(struct shmt_part *part, const struct shmt_stage *stage);
+void shmt_part_end_count(struct shmt_part *part, const struct shmt_stage *stage);
 
 /* One key of a generator's name: a whole number, or any number of at least 0. */
 struct shmt_key {
@@ -43,6 +54,9 @@ int shmt_keys_read(const char *generator, const char *text, const struct shmt_ke
 /* Adds one example to what a part found; all sums but n_nonzeros and the ids. */
 void shmt_part_add_label(struct shmt_part *part, float label, uint64_t at);
 
+/* Examples, and nonzeros, of the parts before `part`. */
+void shmt_parts_before(const struct shmt_part *parts, uint32_t part, uint64_t *first_out, uint64_t *first_nonzero_out);
+
 /* Writes one example of n nonzeros into either layout; `nonzero` is where it begins in the sparse one. */
 void shmt_arrays_put(const struct shmt_arrays *into, uint64_t example, uint64_t nonzero, const uint32_t *id, const float *value,
                      uint64_t n);
@@ -56,7 +70,8 @@ static inline uint64_t shmt_part_begin(uint64_t n, uint32_t part, uint32_t n_par
 }
 
 /* The kinds. `keys` is what stands behind "builtin:NAME:", or NULL. */
-int shmt_libsvm_open(const char *path, struct shmt_source **out, struct shmt_error *e);
+int shmt_libsvm_open(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e);
+int shmt_csv_open(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e);
 int shmt_idx_open(const char *name, bool labelled, struct shmt_source **out, struct shmt_error *e); /* 1: this is no IDX file */
 int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_dense_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);

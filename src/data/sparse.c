@@ -21,19 +21,12 @@ struct sparse {
 static const struct sparse *sparse_of(const struct shmt_source *source) { return (const struct sparse *)source; }
 
 static bool has_all_columns(const struct sparse *s, const struct shmt_columns *columns) {
-    return columns->base == 0 && columns->n_features >= s->planted.n_features;
+    return shmt_columns_are_range(columns) && columns->base == 0 && columns->n_features >= s->planted.n_features;
 }
 
-/* Leaves out the ids that are no columns; the rest moves up. An id below the base wraps around, as in libsvm_line.c. */
 static void keep_columns(struct shmt_planted_example *example, const struct shmt_columns *columns) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < example->n; i++) {
-        const uint32_t column = example->id[i] - columns->base;
-        if (column >= columns->n_features) continue;
-        example->id[n] = column;
-        example->value[n++] = example->value[i];
-    }
-    example->n = n;
+    for (uint32_t i = 0; i < example->n; i++) example->wide_id[i] = example->id[i];
+    example->n = (uint32_t)shmt_columns_place(columns, example->wide_id, example->n, example->id, example->value);
 }
 
 /* The nonzeros and their squares in a part, for columns that are not all: by drawing. */
@@ -55,7 +48,8 @@ static int count_some(const struct sparse *s, const struct shmt_columns *columns
 }
 
 static int sparse_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                        struct shmt_part *out) {
+                        struct shmt_stage *stage, struct shmt_part *out) {
+    (void)stage; /* counting draws nothing */
     const struct sparse *s = sparse_of(source);
     const uint64_t first = shmt_part_begin(s->n_examples, part, n_parts),
                    end = shmt_part_begin(s->n_examples, part + 1, n_parts);

@@ -10,61 +10,93 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BYTES (1 << 16)
+#define READ_BYTES    (1 << 16)
+#define TRAILER_BYTES 8 /* of gzip: checksum and length */
 
 struct shmt_unpack {
-    const struct shmt_file *file;
+    struct shmt_unpack_from from;
     struct archive *archive;
-    uint64_t at;      /* how far the file was read */
-    uint64_t out;     /* how many bytes came out */
-    bool is_gzip;     /* then the checksum is kept */
-    bool cannot_read; /* the file, not its contents */
+    const struct shmt_file *file; /* that the bytes come from, when nobody else gives them */
+    uint64_t at;                  /* how many packed bytes have come in */
+    uint64_t out;                 /* how many bytes came out */
+    bool is_gzip;                 /* then the checksum is kept */
+    bool at_end;                  /* all has come in */
+    struct shmt_error failed;     /* what `more` has said */
     uint32_t crc;
-    uint32_t table[256]; /* of the checksum */
+    uint32_t table[8][256];            /* of the checksum, for eight bytes at a time */
+    unsigned char tail[TRAILER_BYTES]; /* the last that have come in */
     unsigned char buffer[READ_BYTES];
 };
 
 /* ---- the checksum of gzip (RFC 1952, section 8) ---- */
 
-static void make_table(uint32_t table[256]) {
+static void make_table(uint32_t table[8][256]) {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
         for (uint32_t k = 0; k < 8; k++) c = c & 1 ? 0xedb88320u ^ (c >> 1) : c >> 1;
-        table[i] = c;
+        table[0][i] = c;
     }
-}
-
-static void add_to_checksum(struct shmt_unpack *stream, const unsigned char *bytes, uint64_t n) {
-    uint32_t c = ~stream->crc;
-    for (uint64_t i = 0; i < n; i++) c = stream->table[(c ^ bytes[i]) & 0xff] ^ (c >> 8);
-    stream->crc = ~c;
+    for (uint32_t k = 1; k < 8; k++)
+        for (uint32_t i = 0; i < 256; i++) table[k][i] = table[0][table[k - 1][i] & 0xff] ^ (table[k - 1][i] >> 8);
 }
 
 static uint32_t little_endian(const unsigned char *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
+/* What a byte does to the checksum when k more follow it is table[k]; so the eight of them do not wait for one another. */
+static void add_to_checksum(struct shmt_unpack *stream, const unsigned char *bytes, uint64_t n) {
+    const uint32_t(*t)[256] = (const uint32_t(*)[256])stream->table;
+    uint32_t c = ~stream->crc;
+    for (; n >= 8; n -= 8, bytes += 8) {
+        const uint32_t a = c ^ little_endian(bytes), b = little_endian(bytes + 4);
+        c = t[7][a & 0xff] ^ t[6][a >> 8 & 0xff] ^ t[5][a >> 16 & 0xff] ^ t[4][a >> 24] ^ t[3][b & 0xff] ^ t[2][b >> 8 & 0xff] ^
+            t[1][b >> 16 & 0xff] ^ t[0][b >> 24];
+    }
+    for (; n > 0; n--) c = t[0][(c ^ *bytes++) & 0xff] ^ (c >> 8);
+    stream->crc = ~c;
+}
+
 /* ---- the stream ---- */
 
+static int64_t more_of_file(void *arg, void *into, uint64_t bytes, struct shmt_error *e) {
+    struct shmt_unpack *stream = arg;
+    const int64_t n = shmt_lines_read(stream->file->fd, into, bytes, stream->at);
+    return n < 0 ? shmt_fail_errno(e, "cannot read %s", stream->from.name) : n;
+}
+
+static void keep_tail(struct shmt_unpack *stream, uint64_t n) {
+    const uint64_t kept = n < TRAILER_BYTES ? TRAILER_BYTES - n : 0;
+    memmove(stream->tail, stream->tail + TRAILER_BYTES - kept, kept);
+    memcpy(stream->tail + kept, stream->buffer + n - (TRAILER_BYTES - kept), TRAILER_BYTES - kept);
+}
+
+/* A full buffer, but at the end: what is told from the first bytes needs more than one of them. */
 static la_ssize_t read_more(struct archive *archive, void *arg, const void **out) {
     struct shmt_unpack *stream = arg;
-    const int64_t n = shmt_lines_read(stream->file->fd, (char *)stream->buffer, READ_BYTES, stream->at);
-    if (n < 0) {
-        stream->cannot_read = true;
-        archive_set_error(archive, errno, "%s", strerror(errno));
-        return -1;
+    uint64_t have = 0;
+    while (have < READ_BYTES && !stream->at_end) {
+        const int64_t n = stream->from.more(stream->from.arg, stream->buffer + have, READ_BYTES - have, &stream->failed);
+        if (n < 0) {
+            archive_set_error(archive, EIO, "%s", stream->failed.text);
+            return -1;
+        }
+        stream->at_end = n == 0;
+        stream->at += (uint64_t)n;
+        have += (uint64_t)n;
     }
-    stream->at += (uint64_t)n;
+    if (stream->at == have) stream->is_gzip = have > 2 && stream->buffer[0] == 0x1f && stream->buffer[1] == 0x8b;
+    if (have > 0) keep_tail(stream, have);
     *out = stream->buffer;
-    return n;
+    return (la_ssize_t)have;
 }
 
 static int refuse(const struct shmt_unpack *stream, struct shmt_error *e) {
-    const char *why = archive_error_string(stream->archive), *name = stream->file->name;
+    const char *why = archive_error_string(stream->archive), *name = stream->from.name;
+    if (stream->failed.status != 0) return shmt_fail(e, stream->failed.status, "%s", stream->failed.text);
     if (archive_errno(stream->archive) == ENOMEM) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to unpack %s", name);
-    if (stream->cannot_read) return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot read %s: %s", name, why);
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: unpacking it failed behind byte %llu (%.100s); get it again", name,
-                     (unsigned long long)stream->out, why ? why : "no reason given");
+                     (unsigned long long)stream->at, why ? why : "no reason given");
 }
 
 /* Filters that this libarchive would run a program for are reported as a warning, and then not asked for by such files. */
@@ -78,19 +110,21 @@ static void support_filters(struct archive *archive) {
     (void)archive_read_support_format_raw(archive);
 }
 
-int shmt_unpack_open(const struct shmt_file *file, struct shmt_unpack **out, struct shmt_error *e) {
+/* `file` NULL: the bytes come from elsewhere. */
+static int open_stream(const struct shmt_unpack_from *from, const struct shmt_file *file, struct shmt_unpack **out,
+                       struct shmt_error *e) {
     struct archive_entry *entry;
-    unsigned char magic[2];
     struct shmt_unpack *stream = calloc(1, sizeof *stream);
     struct archive *archive = archive_read_new();
     if (!stream || !archive) {
         free(stream);
         if (archive) archive_read_free(archive);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to unpack %s", file->name);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to unpack %s", from->name);
     }
+    stream->from = *from;
     stream->file = file;
+    if (file) stream->from.arg = stream;
     stream->archive = archive;
-    stream->is_gzip = shmt_lines_read(file->fd, (char *)magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     make_table(stream->table);
     support_filters(archive);
     if (archive_read_open(archive, stream, NULL, read_more, NULL) != ARCHIVE_OK ||
@@ -101,6 +135,14 @@ int shmt_unpack_open(const struct shmt_file *file, struct shmt_unpack **out, str
     }
     *out = stream;
     return 0;
+}
+
+int shmt_unpack_open_from(const struct shmt_unpack_from *from, struct shmt_unpack **out, struct shmt_error *e) {
+    return open_stream(from, NULL, out, e);
+}
+
+int shmt_unpack_open(const struct shmt_file *file, struct shmt_unpack **out, struct shmt_error *e) {
+    return open_stream(&(struct shmt_unpack_from){.more = more_of_file, .name = file->name}, file, out, e);
 }
 
 void shmt_unpack_close(struct shmt_unpack *stream) {
@@ -126,12 +168,8 @@ int64_t shmt_unpack_read(struct shmt_unpack *stream, void *into, uint64_t bytes,
 /* The last eight bytes of gzip data are the checksum and the length (modulo 2^32) of its last member. They tell something when
  * there is one member only, which is when the length is that of all. */
 int shmt_unpack_finish(struct shmt_unpack *stream, struct shmt_error *e) {
-    unsigned char trailer[8];
-    if (!stream->is_gzip || stream->file->bytes < sizeof trailer) return 0;
-    const int64_t n = shmt_lines_read(stream->file->fd, (char *)trailer, sizeof trailer, stream->file->bytes - sizeof trailer);
-    if (n < 0) return shmt_fail_errno(e, "cannot read %s", stream->file->name);
-    if (n < (int64_t)sizeof trailer || little_endian(trailer + 4) != (uint32_t)stream->out) return 0;
-    if (little_endian(trailer) == stream->crc) return 0;
+    if (!stream->is_gzip || !stream->at_end || stream->at < TRAILER_BYTES) return 0;
+    if (little_endian(stream->tail + 4) != (uint32_t)stream->out || little_endian(stream->tail) == stream->crc) return 0;
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: its checksum is not that of its contents; get it again",
-                     stream->file->name);
+                     stream->from.name);
 }

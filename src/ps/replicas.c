@@ -45,14 +45,12 @@ uint32_t shmt_replicas_summed(const struct shmt_spec *spec) {
 }
 
 #define SLOWEST 16 /* turns */
-#define PARTS   4  /* of an epoch's examples, in all, are those that a line of the rest may wait for */
 
 uint32_t shmt_replicas_merge_all_every(const struct shmt_spec *spec) {
     const uint64_t every = spec->policy.merge_every, seats = spec->n_seats - spec->n_guests;
     if (!shmt_policy_is_damped(&spec->policy) || spec->policy.staleness != SHMT_STALENESS_INF) return (uint32_t)every;
     /* One after the other: what somebody else's store says may be as large as it likes. */
-    const uint64_t turns =
-        spec->n_examples / shmt_max_u64(1, spec->item) / shmt_max_u64(1, every) / (PARTS * shmt_max_u64(1, seats));
+    const uint64_t turns = spec->n_examples / shmt_max_u64(1, spec->item) / shmt_max_u64(1, every) / shmt_max_u64(1, seats);
     return (uint32_t)shmt_min_u64(UINT32_MAX, every * shmt_max_u64(1, shmt_min_u64(SLOWEST, turns)));
 }
 

@@ -29,7 +29,7 @@ static inline bool shmt_replicas_keep_base(const struct shmt_policy *policy) {
 }
 
 /* Clocks of a seat between two merges of all of its replica. A damped one is merged by lines, hot ones every merge_every
- * clocks; how long the rest may wait depends on how much everybody does meanwhile, of an epoch's work. */
+ * clocks; the rest may wait for 16 times as many, but for no more than all do in an epoch. */
 uint32_t shmt_replicas_merge_all_every(const struct shmt_spec *spec);
 
 /* Where replicas merge alone: whether seat `index` of the n that share a replica merges it when it has completed `clocks` of an

@@ -68,6 +68,53 @@ static void add_mistakes(FILE *f, const struct shmtrain_evaluation *e) {
     if (limit == UINT64_MAX) fprintf(f, "            none\n");
 }
 
+/* A share in 6 columns; "-" for what has no value. */
+static const char *share_text(double x, char out[16]) {
+    snprintf(out, 16, isnan(x) ? "-" : "%.4f", x);
+    return out;
+}
+
+static void add_class_line(FILE *f, const char *name, double precision, double recall, double f1) {
+    char text[3][16];
+    fprintf(f, "%8s    %9s %9s %9s", name, share_text(precision, text[0]), share_text(recall, text[1]),
+            share_text(f1, text[2]));
+}
+
+static void add_classes(FILE *f, const struct shmtrain_evaluation *e) {
+    char text[3][16];
+    if (e->n_classes < 3 || e->n_classes > MOST_OF_MATRIX) {
+        fprintf(f, "precision   %s", share_text(e->precision, text[0]));
+        fprintf(f, ", recall %s, F1 %s", share_text(e->recall, text[0]), share_text(e->f1, text[1]));
+        if (e->n_classes > 2)
+            fprintf(f, ": means over the classes\n");
+        else
+            fprintf(f, ", of label %s\n", label_text(e->classes[e->n_classes - 1], text[2]));
+        return;
+    }
+    fprintf(f, "classes     %9s %9s %9s %9s\n", "precision", "recall", "F1", "examples");
+    for (uint32_t c = 0; c < e->n_classes; c++) {
+        const struct shmtrain_class_score *of = &e->class_score[c];
+        add_class_line(f, label_text(e->classes[c], text[0]), of->precision, of->recall, of->f1);
+        fprintf(f, " %9s\n", count_text(of->examples, text[1]));
+    }
+    add_class_line(f, "mean", e->precision, e->recall, e->f1);
+    fprintf(f, "\n");
+}
+
+static void add_calibration(FILE *f, const struct shmtrain_evaluation *e) {
+    char text[3][16];
+    fprintf(f, "Brier       %.4f\n", e->brier);
+    fprintf(f, "calibration error %.4f, of the probabilities of %s:\n", e->calibration_error,
+            e->n_classes > 2 ? "predicted classes" : "the larger label");
+    fprintf(f, "%8s    %9s %9s %9s\n", "", "predicted", "observed", "examples");
+    for (int b = 0; b < SHMTRAIN_CALIBRATION_BINS; b++) {
+        const struct shmtrain_calibration_bin *bin = &e->bin[b];
+        if (bin->examples == 0) continue;
+        fprintf(f, " %.1f-%.1f    %9s %9s %9s\n", b / 10., (b + 1) / 10., share_text(bin->predicted, text[0]),
+                share_text(bin->observed, text[1]), count_text(bin->examples, text[2]));
+    }
+}
+
 char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
     SHMT_PLAIN_NUMBERS;
     char *text = NULL, count[16];
@@ -82,6 +129,8 @@ char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
     if (!isnan(e->accuracy)) fprintf(f, "accuracy    %.2f %%\n", 100 * e->accuracy);
     if (!isnan(e->auc)) fprintf(f, "AUC         %.4f\n", e->auc);
     if (!isnan(e->root_mean_square_error)) fprintf(f, "RMSE        %.5g\n", e->root_mean_square_error);
+    if (e->n_classes > 0) add_classes(f, e);
+    if (e->bin) add_calibration(f, e);
     if (e->n_classes > MOST_OF_MATRIX)
         add_mistakes(f, e);
     else if (e->n_classes > 0)
@@ -121,11 +170,42 @@ static json_t *confusion_of(const struct shmtrain_evaluation *e) {
     return rows;
 }
 
+static json_t *class_scores_of(const struct shmtrain_evaluation *e) {
+    json_t *list = json_array();
+    for (uint32_t c = 0; c < e->n_classes; c++) {
+        const struct shmtrain_class_score *of = &e->class_score[c];
+        json_t *o = json_object();
+        json_object_set_new(o, "label", label_of(e->classes[c]));
+        json_object_set_new(o, "examples", shmt_json_whole(of->examples));
+        json_object_set_new(o, "predicted", shmt_json_whole(of->predicted));
+        json_object_set_new(o, "precision", shmt_json_number(of->precision));
+        json_object_set_new(o, "recall", shmt_json_number(of->recall));
+        json_object_set_new(o, "f1", shmt_json_number(of->f1));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *calibration_of(const struct shmtrain_evaluation *e) {
+    json_t *list = json_array();
+    for (int b = 0; b < SHMTRAIN_CALIBRATION_BINS; b++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "from", shmt_json_number(b / 10.));
+        json_object_set_new(o, "to", shmt_json_number((b + 1) / 10.));
+        json_object_set_new(o, "examples", shmt_json_whole(e->bin[b].examples));
+        json_object_set_new(o, "predicted", shmt_json_number(e->bin[b].predicted));
+        json_object_set_new(o, "observed", shmt_json_number(e->bin[b].observed));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 char *shmtrain_evaluation_json(const struct shmtrain_evaluation *e) {
     SHMT_PLAIN_NUMBERS;
     json_t *o = json_object();
     json_object_set_new(o, "model", json_string(e->model));
     json_object_set_new(o, "examples", json_integer((json_int_t)e->examples));
+    json_object_set_new(o, "skipped_lines", json_integer((json_int_t)e->skipped));
     json_object_set_new(o, "loss_name", json_string(e->loss_name));
     json_object_set_new(o, "loss", shmt_json_number(e->loss));
     json_object_set_new(o, "accuracy", shmt_json_number(e->accuracy));
@@ -133,5 +213,12 @@ char *shmtrain_evaluation_json(const struct shmtrain_evaluation *e) {
     json_object_set_new(o, "root_mean_square_error", shmt_json_number(e->root_mean_square_error));
     json_object_set_new(o, "classes", e->n_classes > 0 ? classes_of(e) : json_null());
     json_object_set_new(o, "confusion", e->n_classes > 0 ? confusion_of(e) : json_null());
+    json_object_set_new(o, "precision", shmt_json_number(e->precision));
+    json_object_set_new(o, "recall", shmt_json_number(e->recall));
+    json_object_set_new(o, "f1", shmt_json_number(e->f1));
+    json_object_set_new(o, "per_class", e->n_classes > 0 ? class_scores_of(e) : json_null());
+    json_object_set_new(o, "brier", shmt_json_number(e->brier));
+    json_object_set_new(o, "calibration_error", shmt_json_number(e->calibration_error));
+    json_object_set_new(o, "calibration", e->bin ? calibration_of(e) : json_null());
     return shmt_json_line(o);
 }

@@ -7,13 +7,14 @@
 #include "base/plain.h"
 #include "report/json_priv.h"
 
-static json_t *dataset_of(const char *name, uint64_t examples, uint64_t features, uint64_t nonzeros) {
+static json_t *dataset_of(const char *name, uint64_t examples, uint64_t features, uint64_t nonzeros, uint64_t skipped) {
     if (name[0] == '\0') return json_null();
     json_t *o = json_object();
     json_object_set_new(o, "name", shmt_json_text(name));
     json_object_set_new(o, "examples", shmt_json_whole(examples));
     json_object_set_new(o, "features", shmt_json_whole(features));
     json_object_set_new(o, "nonzeros", shmt_json_whole(nonzeros));
+    json_object_set_new(o, "skipped_lines", shmt_json_whole(skipped));
     return o;
 }
 
@@ -81,9 +82,11 @@ void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "page_bytes", shmt_json_whole(r->page_bytes));
     json_object_set_new(o, "cpu", word_or_null(r->cpu));
     json_object_set_new(o, "blas", word_or_null(r->blas));
-    json_object_set_new(o, "dataset",
-                        dataset_of(r->dataset.name, r->dataset.examples, r->dataset.features, r->dataset.nonzeros));
-    json_object_set_new(o, "valid", dataset_of(r->valid.name, r->valid.examples, r->valid.features, r->valid.nonzeros));
+    json_object_set_new(
+        o, "dataset",
+        dataset_of(r->dataset.name, r->dataset.examples, r->dataset.features, r->dataset.nonzeros, r->dataset.skipped));
+    json_object_set_new(o, "valid",
+                        dataset_of(r->valid.name, r->valid.examples, r->valid.features, r->valid.nonzeros, r->valid.skipped));
 }
 
 void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {

@@ -2,12 +2,20 @@
 #include "report/json_priv.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 json_t *shmt_json_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 json_t *shmt_json_whole(uint64_t n) { return json_integer((json_int_t)n); }
+
+json_t *shmt_json_id(uint64_t id) {
+    char text[24];
+    if (id <= INT64_MAX) return json_integer((json_int_t)id);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)id);
+    return json_string(text);
+}
 
 json_t *shmt_json_text(const char *name) {
     json_t *text = json_string(name);

@@ -9,6 +9,8 @@
 
 json_t *shmt_json_number(double x); /* null when it is not finite */
 json_t *shmt_json_whole(uint64_t n);
+json_t *shmt_json_id(
+    uint64_t id); /* of a feature: a number, or above 2^63 - 1, which jansson has none for, its digits as a string */
 
 /* A path is bytes, JSON is UTF-8: what is not becomes question marks, so that the name is never missing. */
 json_t *shmt_json_text(const char *name);

@@ -46,6 +46,7 @@ static _Noreturn void work(struct supervision *s, uint32_t rank, pid_t superviso
     close(s->birth->control);
     if (s->birth->caller_fd >= 0) close(s->birth->caller_fd);
     shmt_settle_name("w", rank);
+    shmt_faults_answer(end);
     const int status = team->spec.body(team->spec.arg, rank, team, &end->error);
     end->status = status;
     store_release(&end->returned, 1); /* pairs with the acquire in note_end and ends.c: status and sentence are complete */

@@ -11,6 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/checked.h"
+#include "base/mapped.h"
 #include "segment/budget.h"
 #include "segment/segment_priv.h"
 
@@ -20,30 +22,49 @@ _Static_assert(sizeof(struct shmt_segment_header) == 32 && offsetof(struct shmt_
                "other processes read this header");
 _Static_assert(sizeof(struct shmt_segment_header) <= SHMT_SEGMENT_HEADER_BYTES, "the header has its own page");
 
-int shmt_segment_map(struct shmt_segment *segment, int protection, struct shmt_error *e) {
-    void *base = mmap(NULL, segment->bytes, protection, MAP_SHARED, segment->fd, 0);
-    if (base != MAP_FAILED) {
-        segment->base = base;
-        return 0;
-    }
+static int fail_map(const struct shmt_segment *segment, const char *what, struct shmt_error *e) {
     const int code = errno;
     struct rlimit limit;
     char need[32], most[32];
     shmt_bytes_text(segment->bytes, need, sizeof need);
     if (code == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         shmt_bytes_text(limit.rlim_cur, most, sizeof most);
-        return shmt_fail(
-            e, SHMTRAIN_E_MEMORY,
-            "mapping %s of shared memory is refused: this process's address space is limited to %s in all: raise it "
-            "(ulimit -v)",
-            need, most);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY,
+                         "mapping %s of %s is refused: this process's address space is limited to %s in all: raise it "
+                         "(ulimit -v)",
+                         need, what, most);
     }
     errno = code;
-    return shmt_fail_errno(e, "mapping %s of shared memory is refused", need);
+    return shmt_fail_errno(e, "mapping %s of %s is refused", need, what);
+}
+
+int shmt_segment_map(struct shmt_segment *segment, int protection, struct shmt_error *e) {
+    void *base = mmap(NULL, segment->bytes, protection, MAP_SHARED, segment->fd, 0);
+    if (base == MAP_FAILED) return fail_map(segment, "shared memory", e);
+    segment->base = base;
+    return 0;
+}
+
+/* What is too much for the alignment goes back at once. */
+int shmt_segment_map_private(struct shmt_segment *segment, struct shmt_error *e) {
+    uint64_t room;
+    unsigned char *at = MAP_FAILED;
+    errno = ENOMEM;
+    if (shmt_add_u64(segment->bytes, SHMT_HUGE_BYTES, &room))
+        at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return fail_map(segment, "memory", e);
+    const uint64_t before = -(uint64_t)(uintptr_t)at & (SHMT_HUGE_BYTES - 1);
+    if (before > 0) (void)munmap(at, before);
+    if (before < SHMT_HUGE_BYTES) (void)munmap(at + before + segment->bytes, SHMT_HUGE_BYTES - before);
+    segment->base = at + before;
+    return 0;
 }
 
 void shmt_segment_undo(struct shmt_segment *segment) {
-    if (segment->base) munmap(segment->base, segment->bytes);
+    if (segment->base) {
+        shmt_mapped_forget(segment->base);
+        munmap(segment->base, segment->bytes);
+    }
     if (segment->fd >= 0) close(segment->fd);
     *segment = (struct shmt_segment){.fd = -1};
 }
@@ -127,6 +148,7 @@ int shmt_segment_attach(int fd, uint64_t fingerprint, int flags, struct shmt_seg
         shmt_segment_undo(&segment);
         return rc;
     }
+    if (flags & SHMT_ATTACH_NAMED) shmt_mapped_note(segment.base, segment.bytes, SHMT_NAMED_MEMORY);
     *out = segment;
     return 0;
 }

@@ -27,14 +27,16 @@ static void consider(struct shmt_budget *budget, uint64_t available, uint64_t li
     }
 }
 
-static void consider_machine(const char *root, struct shmt_budget *budget) {
+/* Returns the machine's memory, or the most there is where it cannot be read. */
+static uint64_t consider_machine(const char *root, struct shmt_budget *budget) {
     char path[SHMT_CGROUP_PATH];
     uint64_t available_kib, total_kib;
     int n = snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    if (n < 0 || (size_t)n >= sizeof path) return;
-    if (!shmt_keyed_number(path, "MemAvailable:", &available_kib) || available_kib > UINT64_MAX / 1024) return;
+    if (n < 0 || (size_t)n >= sizeof path) return UINT64_MAX;
+    if (!shmt_keyed_number(path, "MemAvailable:", &available_kib) || available_kib > UINT64_MAX / 1024) return UINT64_MAX;
     if (!shmt_keyed_number(path, "MemTotal:", &total_kib) || total_kib > UINT64_MAX / 1024) total_kib = available_kib;
     consider(budget, available_kib * 1024, total_kib * 1024, "memory of the machine", "");
+    return total_kib * 1024;
 }
 
 /* What one group allows; 0 when it sets no limit. In version 2, beyond memory.high everything nearly stands still, which is no
@@ -63,13 +65,15 @@ static int read_use(const struct shmt_cgroup *group, uint64_t *out) {
 
 void shmt_budget_read(const char *root, struct shmt_budget *out) {
     *out = (struct shmt_budget){.available_bytes = UINT64_MAX, .limit_bytes = UINT64_MAX};
-    consider_machine(root, out);
+    const uint64_t machine = consider_machine(root, out);
     for (uint32_t version = 1; version <= 2; version++) {
         struct shmt_cgroup group;
         if (!shmt_cgroup_find(root, version, "memory", &group)) continue;
         do {
             uint64_t limit, use;
             if (!read_limit(&group, &limit)) continue;
+            /* No group uses more than there is; memory.stat takes the kernel longer than all else here. */
+            if (limit > machine && limit - machine >= out->available_bytes) continue;
             if (!read_use(&group, &use)) use = 0;
             consider(out, limit - shmt_min_u64(limit, use), limit, "memory limit of control group", shmt_cgroup_name(&group));
         } while (shmt_cgroup_up(&group));

@@ -87,6 +87,19 @@ static int check_file(const char *name, enum shmt_named_part part, int fd, struc
     return file.st_nlink == 0 ? fail_no_store(name, part, e) : 0;
 }
 
+/* For the reason in errno, with a remedy where it has one. */
+static int fail_open(const char *name, const char *verb, const char *file, struct shmt_error *e) {
+    const int code = errno;
+    const char *remedy = code == ENOENT || code == ENOTDIR || code == EROFS
+                             ? ": mount a tmpfs there that you may write to, or do without --name"
+                         : code == ELOOP || code == EINVAL || code == EISDIR ? ": it is no regular file, move it away"
+                                                                             : "";
+    char shown[256];
+    snprintf(shown, sizeof shown, FOLDER "%s%s", file, remedy);
+    errno = code;
+    return shmt_fail_errno(e, "store %s cannot be %s (%s)", name, verb, shown);
+}
+
 /* A shared flock, for others to see. */
 static int hold_open(const char *name, int fd, struct shmt_error *e) {
     for (int look = 0; look < LOOKS; look++) {
@@ -105,7 +118,7 @@ int shmt_named_open(const char *name, enum shmt_named_part part, enum shmt_named
     /* without blocking: somebody else's pipe of that name must not hold us up */
     const int fd = shm_open(file, (how == SHMT_NAMED_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0 && errno == ENOENT) return fail_no_store(name, part, e);
-    if (fd < 0) return shmt_fail_errno(e, "store %s cannot be opened (" FOLDER "%s)", name, file);
+    if (fd < 0) return fail_open(name, "opened", file, e);
     if (how != SHMT_NAMED_LOOK) rc = hold_open(name, fd, e);
     if (rc == 0) rc = check_file(name, part, fd, e);
     if (rc < 0) {
@@ -124,7 +137,7 @@ int shmt_named_create(const char *name, enum shmt_named_part part, int *out, str
     for (;;) {
         const int fd = shm_open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno == EEXIST) return 0;
-        if (fd < 0) return shmt_fail_errno(e, "store %s cannot be made (" FOLDER "%s)", name, file);
+        if (fd < 0) return fail_open(name, "made", file, e);
         if (fchmod(fd, 0600) != 0) /* whatever the umask has left */
             rc = shmt_fail_errno(e, "store %s cannot be closed to others (fchmod)", name);
         if (rc == 0) rc = hold_open(name, fd, e);

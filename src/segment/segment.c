@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "base/checked.h"
+#include "base/mapped.h"
 #include "segment/budget.h"
 #include "segment/segment_priv.h"
 
@@ -27,6 +28,7 @@
 
 #define MORE_SEALS     (SHMT_SEGMENT_SEALS | F_SEAL_SEAL) /* nobody adds a seal against writing either */
 #define STEP_BYTES     ((uint64_t)64 << 20)
+#define STOP_BYTES     ((uint64_t)16 << 20)
 #define MIN_STEP_BYTES ((uint64_t)64 << 10)
 
 /* Beyond the process's limit for file sizes, ftruncate would not fail but end the process by SIGXFSZ, also for files of
@@ -113,17 +115,20 @@ static int fail_placing(const struct shmt_segment_wish *wish, const struct shmt_
  * in the meantime, and beyond a control group's limit the kernel kills instead of returning an error. A signal undoes the step
  * in which it comes; the step is halved then, so that a profiler's timer cannot keep us here for ever. */
 static int place(const struct shmt_segment_wish *wish, const struct shmt_segment *segment, struct shmt_error *e) {
-    uint64_t step = STEP_BYTES;
+    const uint64_t largest = wish->stopped ? STOP_BYTES : STEP_BYTES;
+    uint64_t step = largest;
     for (uint64_t off = 0; off < segment->bytes;) {
         const uint64_t n = shmt_min_u64(step, segment->bytes - off);
+        if (wish->stopped && wish->stopped(wish->arg))
+            return shmt_fail(e, SHMTRAIN_E_STOPPED, "stopped while making room for the %s", wish->name);
         int rc = off == 0 ? 0 : check_need(segment->bytes - off, "the rest of a shared memory segment", e);
         if (rc != 0) return rc;
         /* Transparent huge pages come by touching only; what this leaves out gets ordinary ones. */
         if (segment->transparent) (void)madvise(segment->base + off, n, MADV_POPULATE_WRITE);
-        const int code = posix_fallocate(segment->fd, (off_t)off, (off_t)n);
+        const int code = segment->fd < 0 ? 0 : posix_fallocate(segment->fd, (off_t)off, (off_t)n);
         if (code == 0) {
             off += n;
-            step = shmt_min_u64(step * 2, STEP_BYTES);
+            step = shmt_min_u64(step * 2, largest);
         } else if (code == EINTR) {
             step = shmt_max_u64(step / 2, MIN_STEP_BYTES);
         } else {
@@ -133,7 +138,20 @@ static int place(const struct shmt_segment_wish *wish, const struct shmt_segment
     return 0;
 }
 
+/* Without a file, and so without a limit for files, seals, or pages that could be missing later: those that the system does not
+ * place here it finds when they are written. */
+static int make_private(const struct shmt_segment_wish *wish, struct shmt_segment *segment, int *bound_out,
+                        struct shmt_error *e) {
+    int rc = check_need(segment->bytes, "the data", e);
+    if (rc == 0) rc = shmt_segment_map_private(segment, e);
+    if (rc != 0) return rc;
+    *bound_out = shmt_placing_bind(wish, segment);
+    segment->transparent = madvise(segment->base, segment->bytes, MADV_HUGEPAGE) == 0;
+    return place(wish, segment, e);
+}
+
 static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segment, int *bound_out, struct shmt_error *e) {
+    if (wish->is_private) return make_private(wish, segment, bound_out, e);
     int rc = check_file_limit(segment->bytes, e);
     if (rc == 0) rc = check_need(segment->bytes, "a shared memory segment", e);
     if (rc == 0) rc = wish->fd >= 0 ? check_room(wish->fd, segment->bytes, 0, 0, e) : make_file(wish->name, 0, segment, e);
@@ -141,6 +159,7 @@ static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segme
     if (rc == 0 && wish->fd < 0) rc = seal(segment, e);
     if (rc == 0) rc = shmt_segment_map(segment, PROT_READ | PROT_WRITE, e);
     if (rc != 0) return rc;
+    if (wish->fd >= 0) shmt_mapped_note(segment->base, segment->bytes, SHMT_NAMED_MEMORY);
     *bound_out = shmt_placing_bind(wish, segment);
     segment->transparent = wish->transparent && madvise(segment->base, segment->bytes, MADV_HUGEPAGE) == 0;
     return place(wish, segment, e);

@@ -1,5 +1,5 @@
 /* Shared memory segments: memory files without a name (memfd), inherited by forked workers, or files that have one
- * (/dev/shm).
+ * (/dev/shm). What is written once, before anybody is forked, may also be private memory.
  *
  * Made in this order, because each step protects the next: the need is held against what there is (budget.h, the free room
  * of /dev/shm, each node's free huge pages), memfd_create, ftruncate, seals against resizing, mmap, the NUMA policy of each
@@ -11,6 +11,7 @@
 #ifndef SHMT_SEGMENT_SEGMENT_H
 #define SHMT_SEGMENT_SEGMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -27,7 +28,7 @@ struct shmt_segment {
     uint64_t bytes;       /* all of it, header included; a multiple of page_bytes */
     uint64_t page_bytes;  /* what it really has: the system's pages, or SHMT_HUGE_BYTES */
     uint32_t transparent; /* 1: its pages may be transparent huge ones; page_bytes does not count these */
-    int fd;               /* close-on-exec */
+    int fd;               /* close-on-exec; -1: private memory */
 };
 
 /* Where a range of the contents shall lie. A page that two ranges share goes with the later one. */
@@ -45,15 +46,19 @@ struct shmt_segment_wish {
     uint64_t bytes, fingerprint; /* of the contents; of the layout that will lie inside */
     uint64_t page_bytes;         /* SHMT_HUGE_BYTES: reserved huge pages, where there are enough. 0: ordinary ones */
     uint32_t transparent;        /* 1: transparent huge pages are welcome */
+    uint32_t is_private;         /* 1: memory of this process without a file, in transparent huge pages where the system makes
+                                    them. Processes forked later see it as it is then, and may read only */
     uint32_t n_ranges;
     const struct shmt_memory_range *range; /* (n_ranges) */
     const struct shmt_topo *topo;          /* NULL: nothing is known of nodes, ranges do not count */
     const struct shmt_log *log;            /* may be NULL */
+    bool (*stopped)(void *arg);            /* asked for each 16 MiB or so: whether to give up. NULL: it never is */
+    void *arg;
 };
 
 /* `bytes` of contents (offset 0 of the contents is base + SHMT_SEGMENT_HEADER_BYTES), zero-filled. May take 0.3 s per GiB,
  * since it places every page. A given descriptor belongs to the segment from then on; after an error it is the caller's.
- * Errors: _MEMORY with needed and available figures, _SYSTEM; then nothing is left behind. */
+ * Errors: _MEMORY with needed and available figures, _SYSTEM, _STOPPED; then nothing is left behind. */
 int shmt_segment_create(const struct shmt_segment_wish *wish, struct shmt_segment *out, struct shmt_error *e);
 
 enum shmt_attach_flags {

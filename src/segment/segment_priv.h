@@ -26,8 +26,15 @@ struct shmt_segment_header {
     uint64_t fingerprint; /* of the layout inside */
 };
 
+/* What files of named stores, which are not sealed, are called when somebody makes them shorter (base/mapped.h). */
+#define SHMT_NAMED_MEMORY "shared memory of a named store"
+
 /* Maps `bytes` of `fd` into *segment, with protection PROT_*. Errors: _MEMORY, _SYSTEM. */
 int shmt_segment_map(struct shmt_segment *segment, int protection, struct shmt_error *e);
+
+/* Maps `bytes` of zeros into *segment that only this process and those that it forks have, aligned for huge pages. Errors: the
+ * same. */
+int shmt_segment_map_private(struct shmt_segment *segment, struct shmt_error *e);
 
 /* Takes back whatever there is of a segment, half-made ones included. */
 void shmt_segment_undo(struct shmt_segment *segment);

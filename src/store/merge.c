@@ -316,7 +316,6 @@ bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, floa
 /* ---- alone, damped ---- */
 
 #define SATURATED   1e6f /* an `a` of which the share is 1 / R to seven digits */
-#define COUPLED     16   /* replicas from which on others' changes count as curvature */
 #define AHEAD_LINES 16   /* of the master, asked for in advance: as many as one core can wait for, and a few */
 #define LINE_FLOATS 16
 
@@ -329,8 +328,7 @@ SHMT_INLINE float damped(float a, float n_replicas) {
 
 void shmt_merge_shares(enum shmt_rule_kind rule, const struct shmt_damping *d, const float *const *state, uint64_t n,
                        float *restrict share_out) {
-    const double coupling = d->n_replicas > COUPLED ? (double)d->n_replicas / COUPLED : 1;
-    const float weight = (float)(coupling * d->examples), replicas = (float)d->n_replicas, *const h = d->curvature;
+    const float weight = (float)d->examples, replicas = (float)d->n_replicas, *const h = d->curvature;
     const struct shmt_update *u = &d->u;
     const float rate = weight * u->rate, summed = rule == SHMT_RULE_MOMENTUM ? rate / (1 - u->momentum) : rate;
     switch (rule) {

@@ -25,10 +25,10 @@
  * curvature h of the mean loss along it, and the examples T that the replica has trained on since it merged it. So that the
  * replicas' changes together come to what one worker would have done, the master takes of each
  *
- *     share = q(R a) / (R q(a))     q(x) = 1 - e^-x, nearly: 1 - 1 / (1 + x + x^2 / 2)     a = max(1, R / 16) * rate * h * T
+ *     share = q(R a) / (R q(a))     q(x) = 1 - e^-x, nearly: 1 - 1 / (1 + x + x^2 / 2)     a = rate * h * T
  *
  * which is 1, a sum, where a is small (rare features), and 1 / R, a mean, where it is large (frequent ones). Parameters
- * are not independent of one another: from 16 replicas on, what the others do to them meanwhile counts as curvature, too.
+ * are not independent of one another: where many move as one, h must say how the loss bends along all of them.
  *
  * State follows its rule:
  *

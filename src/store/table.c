@@ -9,15 +9,17 @@
 enum { LINE_FLOATS = SHMT_LINE / sizeof(float) };
 
 static int check_name(const char *name, size_t size, struct shmt_error *e) {
+    static const char GOOD[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
     const size_t length = strnlen(name, size);
+    size_t good = 0;
     if (length == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a table needs a name");
-    if (length == size)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s...\": a name has at most %zu characters", name, size - 1);
-    const size_t good = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
-    if (good < length)
+    while (good < length && strchr(GOOD, name[good])) good++;
+    if (good < length) /* before its length: it stands in the sentence */
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "the table name \"%.*s...\" goes on with a character that is no letter, digit, '_', '-' or '.'",
                          (int)good, name);
+    if (length == size)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s...\": a name has at most %zu characters", name, size - 1);
     return 0;
 }
 

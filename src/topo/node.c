@@ -134,12 +134,31 @@ void shmt_topo_node(const struct shmt_topo *topo, uint32_t i, struct shmt_node *
     out->huge_free = read_huge_free(topo, out->node);
 }
 
-int shmt_topo_transparent(const struct shmt_topo *topo) {
+/* Whether one of these words stands in the first line of a file. */
+static int chosen_is(const struct shmt_topo *topo, const char *path, const char *const *words, size_t n) {
     char line[128];
-    FILE *f = open_below(topo, "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+    FILE *f = open_below(topo, path);
     if (!f) return 0;
     const int got = fgets(line, sizeof line, f) != NULL;
     fclose(f);
-    return got &&
-           (strstr(line, "[always]") || strstr(line, "[within_size]") || strstr(line, "[advise]") || strstr(line, "[force]"));
+    for (size_t i = 0; got && i < n; i++)
+        if (strstr(line, words[i])) return 1;
+    return 0;
+}
+
+int shmt_topo_transparent(const struct shmt_topo *topo) {
+    static const char *const WORDS[] = {"[always]", "[within_size]", "[advise]", "[force]"};
+    return chosen_is(topo, "/sys/kernel/mm/transparent_hugepage/shmem_enabled", WORDS, 4);
+}
+
+/* A system that promises all memory that is asked for (vm.overcommit_memory is 2) counts private memory once more for each
+ * process that inherits it. */
+static int promises_memory(const struct shmt_topo *topo) {
+    static const char *const WORDS[] = {"2"};
+    return chosen_is(topo, "/proc/sys/vm/overcommit_memory", WORDS, 1);
+}
+
+int shmt_topo_transparent_private(const struct shmt_topo *topo) {
+    static const char *const WORDS[] = {"[always]", "[madvise]"};
+    return !promises_memory(topo) && chosen_is(topo, "/sys/kernel/mm/transparent_hugepage/enabled", WORDS, 2);
 }

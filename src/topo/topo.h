@@ -33,6 +33,15 @@ struct shmt_node {
 
 enum shmt_memory_policy { SHMT_MEMORY_DEFAULT, SHMT_MEMORY_BIND, SHMT_MEMORY_INTERLEAVE };
 
+/* What threads are bound to: nothing, the processors of their node, or their place. */
+enum shmt_bound_to { SHMT_BIND_NONE, SHMT_BIND_NODE, SHMT_BIND_CORE };
+
+/* A cache, and how many of a run's workers have it at one time. */
+struct shmt_cache_share {
+    uint64_t bytes;     /* of the whole cache; 0: unknown */
+    uint32_t n_workers; /* at least 1 */
+};
+
 /* Loads the topology, with the affinity mask that the calling thread has now: a millisecond or two. One per process that asks;
  * read-only afterwards, by any thread and also in forked children. Starts no thread, changes no binding. Errors: _SYSTEM,
  * _MEMORY, _USAGE (a variable of the environment shall describe another machine, and does not). */
@@ -69,6 +78,12 @@ void shmt_topo_plan(const struct shmt_topo *topo, uint32_t n, struct shmt_place 
 int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t each, struct shmt_place *out,
                           struct shmt_error *e);
 
+/* The data or unified cache at `level` (1 to 5) of which a worker has least, of workers with their threads at these places
+ * (n_workers * n_threads, group by group): threads of one worker share what they have. Who is bound to nothing, or to a
+ * node, is spread over the caches there. Workers that take turns on a processor do not share (cache.c says why). */
+void shmt_topo_share_cache(const struct shmt_topo *topo, uint32_t level, const struct shmt_place *place, uint32_t n_workers,
+                           uint32_t n_threads, enum shmt_bound_to bind, struct shmt_cache_share *out);
+
 /* Binds the calling thread to its place. Errors: _SYSTEM or _MEMORY where the kernel refuses (then it runs unbound, which is
  * harmless). */
 int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
@@ -92,6 +107,9 @@ void shmt_topo_node(const struct shmt_topo *topo, uint32_t i, struct shmt_node *
 
 /* 1: the system makes transparent huge pages for shared memory that asks for them (shmem_enabled). */
 int shmt_topo_transparent(const struct shmt_topo *topo);
+
+/* The same for private memory (enabled); 0 also where the system would count it for each worker that inherits it. */
+int shmt_topo_transparent_private(const struct shmt_topo *topo);
 
 /* Where pages of this range shall be placed: on the nodes `node` (the system's numbers), filled one after the other (BIND)
  * or page by page in turn (INTERLEAVE). To be called before any of them is placed: pages never move. A full node is no error

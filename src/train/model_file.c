@@ -11,12 +11,16 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are written as the memory is");
 
+static uint64_t bytes_of(const struct shmt_tensor *tensor) {
+    return tensor->rows * tensor->width * (tensor->id ? sizeof *tensor->id : sizeof *tensor->value);
+}
+
 static json_t *tensor_entry(const struct shmt_tensor *tensor, uint64_t *offset) {
-    const uint64_t bytes = tensor->rows * tensor->width * sizeof(float);
+    const uint64_t bytes = bytes_of(tensor);
     json_t *shape = tensor->width == 1 ? json_pack("[I]", (json_int_t)tensor->rows)
                                        : json_pack("[I,I]", (json_int_t)tensor->rows, (json_int_t)tensor->width);
-    json_t *entry = json_pack("{s:s,s:o,s:[I,I]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)*offset,
-                              (json_int_t)(*offset + bytes));
+    json_t *entry = json_pack("{s:s,s:o,s:[I,I]}", "dtype", tensor->id ? "U64" : "F32", "shape", shape, "data_offsets",
+                              (json_int_t)*offset, (json_int_t)(*offset + bytes));
     *offset += bytes;
     return entry;
 }
@@ -58,7 +62,7 @@ static int write_contents(int fd, const char *header, const struct shmt_tensor *
     const uint64_t n = strlen(header); /* 8 bytes, little-endian, as the format has it */
     if (write_all(fd, &n, sizeof n) < 0 || write_all(fd, header, n) < 0) return -1;
     for (uint32_t i = 0; i < n_tensors; i++)
-        if (write_all(fd, tensor[i].value, tensor[i].rows * tensor[i].width * sizeof(float)) < 0) return -1;
+        if (write_all(fd, tensor[i].id ? (const void *)tensor[i].id : tensor[i].value, bytes_of(&tensor[i])) < 0) return -1;
     return 0;
 }
 

@@ -13,9 +13,12 @@
 
 struct shmt_tensor {
     const char *name;
-    uint64_t rows, width; /* f32 */
+    uint64_t rows, width; /* f32, or u64 */
     const float *value;   /* (rows, width) */
+    const uint64_t *id;   /* (rows, width) where it is not NULL, and value is */
 };
+
+#define SHMT_MODEL_IDS "feature_id" /* the tensor of u64 in which models keep the ids of their features */
 
 struct shmt_note {
     const char *key, *value;

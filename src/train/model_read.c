@@ -13,6 +13,9 @@
 
 #include "base/checked.h"
 #include "base/show.h"
+#include "train/liblinear_read.h"
+
+#define SAVED "name a file that shmtrain or LIBLINEAR has saved"
 
 #define MOST_HEADER (1 << 20) /* bytes: our own take less than 20 KiB, and what is parsed takes many times as much memory */
 
@@ -30,6 +33,9 @@ struct shmt_model_in {
     const json_t *notes;      /* NULL: none */
     uint32_t n;
     struct entry entry[SHMT_MODEL_MOST_TENSORS];
+    struct entry ids;  /* of features; bytes 0: there are none */
+    bool is_liblinear; /* then root and the one entry say what ours would say, and the weights are text */
+    struct shmt_liblinear liblinear;
 };
 
 const char *shmt_model_show(const char *text, char out[48]) {
@@ -74,25 +80,26 @@ static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct
     json_error_t error;
     const int rc = read_at(in, text, n, 8, e);
     if (rc < 0) return rc;
-    if (text[0] != '{') return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte 8: no model file (safetensors): no \"{\"", in->name);
+    if (text[0] != '{')
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte 8: no model file (safetensors): no \"{\"; " SAVED, in->name);
     in->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!in->root)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte %llu: no model file, or a damaged one: the header is no JSON", in->name,
-                         8 + (unsigned long long)(error.position > 0 ? error.position : 0));
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte %llu: no model file, or a damaged one: the header is no JSON; " SAVED,
+                         in->name, 8 + (unsigned long long)(error.position > 0 ? error.position : 0));
     return 0;
 }
 
 static int read_header(struct shmt_model_in *in, struct shmt_error *e) {
     uint64_t n; /* little-endian, as this machine is (model_file.c) */
     if (in->bytes < sizeof n + 2)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu bytes: no model file (safetensors)", in->name,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu bytes: no model file (safetensors); " SAVED, in->name,
                          (unsigned long long)in->bytes);
     const int rc = read_at(in, &n, sizeof n, 0, e);
     if (rc < 0) return rc;
     if (n < 2 || n > MOST_HEADER || n > in->bytes - sizeof n)
         return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s: byte 0: no model file, or one cut short: a header of %llu bytes in a file of %llu", in->name,
-                         (unsigned long long)n, (unsigned long long)in->bytes);
+                         "%s: byte 0: no model file, or one cut short: a header of %llu bytes in a file of %llu; " SAVED,
+                         in->name, (unsigned long long)n, (unsigned long long)in->bytes);
     char *text = malloc(n);
     if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the header of %s", in->name);
     in->data_off = sizeof n + n;
@@ -137,8 +144,8 @@ static int take_shape(const struct shmt_model_in *in, const char *key, const jso
     return 0;
 }
 
-static int take_offsets(const struct shmt_model_in *in, const char *key, const json_t *offsets, struct entry *entry,
-                        struct shmt_error *e) {
+static int take_offsets(const struct shmt_model_in *in, const char *key, const json_t *offsets, uint64_t each,
+                        struct entry *entry, struct shmt_error *e) {
     const uint64_t most = in->bytes - in->data_off;
     uint64_t bytes;
     if (!json_is_array(offsets) || json_array_size(offsets) != 2 ||
@@ -149,9 +156,12 @@ static int take_offsets(const struct shmt_model_in *in, const char *key, const j
                  (unsigned long long)most);
         return refuse(in, key, why, e);
     }
-    if (!shmt_mul_u64(entry->tensor.rows, entry->tensor.width, &bytes) || !shmt_mul_u64(bytes, sizeof(float), &bytes) ||
+    if (!shmt_mul_u64(entry->tensor.rows, entry->tensor.width, &bytes) || !shmt_mul_u64(bytes, each, &bytes) ||
         bytes != entry->end - entry->begin)
-        return refuse(in, key, "the \"data_offsets\" do not fit the \"shape\" of 32-bit floats", e);
+        return refuse(in, key,
+                      each == sizeof(float) ? "the \"data_offsets\" do not fit the \"shape\" of 32-bit floats"
+                                            : "the \"data_offsets\" do not fit the \"shape\" of 64-bit ids",
+                      e);
     return 0;
 }
 
@@ -159,26 +169,30 @@ static int take_tensor(struct shmt_model_in *in, const char *key, const json_t *
     const char *type = json_string_value(json_object_get(value, "dtype"));
     if (in->n == SHMT_MODEL_MOST_TENSORS) return refuse(in, key, "this is one tensor too many: no model of shmtrain", e);
     if (!type) return refuse(in, key, "expected a tensor with \"dtype\", \"shape\" and \"data_offsets\"", e);
-    if (strcmp(type, "F32") != 0) return refuse(in, key, "the \"dtype\" is not F32: no model of shmtrain", e);
-    struct entry *entry = &in->entry[in->n];
+    const bool are_ids = strcmp(key, SHMT_MODEL_IDS) == 0 && strcmp(type, "U64") == 0;
+    if (!are_ids && strcmp(type, "F32") != 0) return refuse(in, key, "the \"dtype\" is not F32: no model of shmtrain", e);
+    struct entry *entry = are_ids ? &in->ids : &in->entry[in->n];
     *entry = (struct entry){.tensor = {.name = key}};
     int rc = take_shape(in, key, json_object_get(value, "shape"), entry, e);
-    if (rc == 0) rc = take_offsets(in, key, json_object_get(value, "data_offsets"), entry, e);
-    if (rc < 0) return rc;
-    in->n++;
-    return 0;
+    if (rc == 0 && are_ids && entry->tensor.width != 1) return refuse(in, key, "expected a \"shape\" of one size", e);
+    if (rc == 0)
+        rc =
+            take_offsets(in, key, json_object_get(value, "data_offsets"), are_ids ? sizeof(uint64_t) : sizeof(float), entry, e);
+    if (rc == 0 && !are_ids) in->n++;
+    return rc;
 }
+
+static bool overlap(const struct entry *a, const struct entry *b) { return a->begin < b->end && b->begin < a->end; }
 
 /* Tensors that overlap, or bytes that belong to none, are signs of damage. */
 static int check_cover(const struct shmt_model_in *in, struct shmt_error *e) {
-    uint64_t sum = 0, data = in->bytes - in->data_off;
+    uint64_t sum = in->ids.end - in->ids.begin, data = in->bytes - in->data_off;
     for (uint32_t i = 0; i < in->n; i++) {
         const struct entry *a = &in->entry[i];
+        bool apart = !overlap(a, &in->ids);
         if (!shmt_add_u64(sum, a->end - a->begin, &sum)) sum = UINT64_MAX;
-        for (uint32_t k = 0; k < i; k++) {
-            const struct entry *b = &in->entry[k];
-            if (a->begin < b->end && b->begin < a->end) return refuse(in, a->tensor.name, "overlaps another tensor", e);
-        }
+        for (uint32_t k = 0; k < i; k++) apart &= !overlap(a, &in->entry[k]);
+        if (!apart) return refuse(in, a->tensor.name, "overlaps another tensor", e);
     }
     if (sum == data) return 0;
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file has %llu bytes of data, its tensors %llu", in->name,
@@ -195,14 +209,78 @@ static int take_entries(struct shmt_model_in *in, struct shmt_error *e) {
     return check_cover(in, e);
 }
 
+/* ---- LIBLINEAR's ---- */
+
+static void note_count(json_t *notes, const char *key, uint64_t n) {
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    json_object_set_new(notes, key, json_string(text));
+}
+
+/* Labels as a list: label_at[0 .. n - 1] are numbers of them. */
+static int note_labels(json_t *notes, const char *key, const struct shmt_liblinear *l, const uint16_t *label_at) {
+    char *text = malloc(l->n_labels * (size_t)12 + 1);
+    size_t used = 0;
+    if (!text) return -1;
+    for (uint32_t i = 0; i < l->n_labels; i++)
+        used += (size_t)sprintf(text + used, "%s%d", i > 0 ? "," : "", (int)l->label[label_at[i]]);
+    const int rc = json_object_set_new(notes, key, json_string(text));
+    free(text);
+    return rc;
+}
+
+/* Where outputs are equal (an example without features), LIBLINEAR takes the second of two labels, or the first of several. */
+static int note_classes(json_t *notes, const struct shmt_liblinear *l) {
+    uint16_t ascending[SHMTRAIN_MAX_CLASSES], ties[SHMTRAIN_MAX_CLASSES];
+    const bool second_first = l->n_outputs == 1;
+    for (uint32_t i = 0; i < l->n_labels; i++) {
+        ascending[l->place[i]] = (uint16_t)i;
+        ties[i] = (uint16_t)(second_first ? 1 - i : i);
+    }
+    int rc = note_labels(notes, "shmtrain.classes", l, ascending);
+    if (rc == 0) rc = note_labels(notes, "shmtrain.ties", l, ties);
+    json_object_set_new(notes, "shmtrain.label_low", json_sprintf("%d", (int)l->label[ascending[0]]));
+    json_object_set_new(notes, "shmtrain.label_high", json_sprintf("%d", (int)l->label[ascending[l->n_labels - 1]]));
+    return rc;
+}
+
+static int take_liblinear(struct shmt_model_in *in, struct shmt_error *e) {
+    struct shmt_liblinear *l = &in->liblinear;
+    int rc = shmt_liblinear_open(in->fd, in->bytes, in->name, l, e);
+    if (rc < 0) return rc;
+    json_t *notes = in->root = json_object();
+    in->notes = notes;
+    json_object_set_new(notes, "shmtrain.model", json_string(l->model));
+    json_object_set_new(notes, "shmtrain.label_low", json_string("0"));
+    json_object_set_new(notes, "shmtrain.label_high", json_string("0"));
+    note_count(notes, "shmtrain.features", l->n_features);
+    note_count(notes, "shmtrain.first_feature", 1);
+    note_count(notes, "shmtrain.bias", l->has_bias);
+    if (l->n_labels > 0 && note_classes(notes, l) < 0) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", in->name);
+    in->entry[0] = (struct entry){.tensor = {.name = "weight", .rows = l->n_features + l->has_bias, .width = l->n_outputs}};
+    in->n = 1;
+    in->is_liblinear = true;
+    return 0;
+}
+
+/* What the file is meant to be, by its beginning. */
+static int take_file(struct shmt_model_in *in, struct shmt_error *e) {
+    char begin[16];
+    const uint64_t n = in->bytes < sizeof begin ? in->bytes : sizeof begin;
+    int rc = read_at(in, begin, n, 0, e);
+    if (rc < 0) return rc;
+    if (shmt_liblinear_begins(begin, n)) return take_liblinear(in, e);
+    rc = read_header(in, e);
+    return rc == 0 ? take_entries(in, e) : rc;
+}
+
 int shmt_model_open(const char *path, struct shmt_model_in **out, struct shmt_error *e) {
     struct shmt_model_in *in = calloc(1, sizeof *in);
     if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read a model");
     in->fd = -1;
     shmt_show_name(path, in->name);
     int rc = open_file(in, path, e);
-    if (rc == 0) rc = read_header(in, e);
-    if (rc == 0) rc = take_entries(in, e);
+    if (rc == 0) rc = take_file(in, e);
     if (rc < 0)
         shmt_model_close(in);
     else
@@ -226,5 +304,15 @@ const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint
 
 int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, float *out, struct shmt_error *e) {
     const struct entry *entry = &in->entry[i];
+    if (in->is_liblinear) return shmt_liblinear_weights(&in->liblinear, in->fd, out, e);
     return read_at(in, out, entry->end - entry->begin, in->data_off + entry->begin, e);
+}
+
+bool shmt_model_has_ids(const struct shmt_model_in *in, uint64_t *n_out) {
+    *n_out = in->ids.tensor.rows;
+    return in->ids.tensor.name != NULL;
+}
+
+int shmt_model_read_ids(const struct shmt_model_in *in, uint64_t *out, struct shmt_error *e) {
+    return read_at(in, out, in->ids.end - in->ids.begin, in->data_off + in->ids.begin, e);
 }

@@ -1,10 +1,13 @@
-/* Reading model files (model_file.h says what is in one), written by us or by anybody.
+/* Reading model files (model_file.h says what is in one), written by us or by anybody; LIBLINEAR's text is read, too, and looks
+ * to the caller as if it were ours (liblinear_read.h).
  *
  * Called by api/model_load.c. Nothing in the file is believed: every length and offset is compared with the size of the file
  * before it is used, and what cannot be gives one sentence with the byte or the key. Memory is taken for the header only, and
  * no more of it than the file is long; parameters are read into memory of the caller. */
 #ifndef SHMT_TRAIN_MODEL_READ_H
 #define SHMT_TRAIN_MODEL_READ_H
+
+#include <stdbool.h>
 
 #include "train/model_file.h"
 
@@ -25,6 +28,10 @@ const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint
 
 /* Reads tensor i into out (rows, width). Errors: _SYSTEM, _DATA (the file is shorter than it was). */
 int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, float *out, struct shmt_error *e);
+
+/* The ids of features (SHMT_MODEL_IDS), which are none of the tensors above; false: there are none. Into out (n). */
+bool shmt_model_has_ids(const struct shmt_model_in *in, uint64_t *n_out);
+int shmt_model_read_ids(const struct shmt_model_in *in, uint64_t *out, struct shmt_error *e);
 
 /* What a sentence can show of a text out of a file: its beginning, with '?' for all that is no printable ASCII. */
 const char *shmt_model_show(const char *text, char out[48]);

@@ -50,7 +50,7 @@ static void put_axes(struct chart *chart, const struct plot *plot, const struct 
 }
 
 static void put_target(struct chart *chart, const struct plot *plot, const struct area *a) {
-    if (!isfinite(plot->target) || plot->target < a->y.from || plot->target > a->y.to) return;
+    if (!plot_shows_target(plot, &a->y)) return;
     const double y = at_y(a, plot->target);
     chart_line(chart, "target", a->left, y, a->right, y);
     chart_words(chart, "number", "end", a->right - 3, y - 4, "target");

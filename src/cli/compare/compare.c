@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/show.h"
 #include "cli/talk.h"
@@ -77,8 +78,11 @@ static void list_replacing(struct comparison *c) {
 
 static int prepare(struct comparison *c, struct shmtrain_store *store, const struct arguments *a) {
     c->arguments = a;
-    c->data = a->n_operands > 0 ? a->operand[0] : DEFAULT_DATA;
+    c->data = files_named(a, 0, DEFAULT_DATA);
+    if (!c->data) return 2;
+    files_title(a, 0, DEFAULT_DATA, c->title, sizeof c->title);
     int status = refuse_steps(a);
+    if (status == 0) status = files_refuse_pipes(a, 0, "compare");
     if (status == 0) status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);
     if (status == 0) status = take_target(c, a->target);
     if (status == 0) status = show_check(a);
@@ -140,22 +144,13 @@ static void look_at_screen(struct plot_screen *out) {
 }
 
 static void put_plot(const struct comparison *c, bool by_time) {
-    struct plot_curve curve[COMPARE_MOST];
+    struct compare_plot made;
     struct plot_screen screen;
-    unsigned run[COMPARE_MOST];
-    char title[64];
-    const unsigned n = compare_curves(c, by_time, curve, run);
-    snprintf(title, sizeof title, "%s over %s", compare_loss_name(c), by_time ? "time" : "epochs");
-    const struct plot plot = {.title = title,
-                              .x_title = by_time ? "seconds" : "epochs",
-                              .curve = curve,
-                              .n_curves = n,
-                              .target = c->target,
-                              .x_whole = !by_time};
+    compare_make_plot(c, by_time, &made);
     look_at_screen(&screen);
-    if (n > 0) printf("\n");
-    plot_draw(&plot, &screen, stdout);
-    compare_release_curves(curve, n);
+    if (made.plot.n_curves > 0) printf("\n");
+    plot_draw(&made.plot, &screen, stdout);
+    compare_release_plot(&made);
 }
 
 /* 0, or the exit status. */

@@ -34,6 +34,7 @@ struct compare_run {
 struct comparison {
     const struct arguments *arguments;
     const char *data;
+    char title[4096]; /* what the data is called */
     struct compare_run run[COMPARE_MOST];
     unsigned n;
     bool validates; /* losses are those of validation data; else of training */
@@ -69,8 +70,9 @@ struct plot_point *compare_points(const struct comparison *c, const struct compa
 /* The target, unless it is given, and when each run comes to it, from the reports. */
 void compare_work_out(struct comparison *c);
 
-/* Whether anything was trained at all. */
-bool compare_has_runs(const struct comparison *c);
+/* The report of any run: what it says of data and machine is the same in all. NULL: nothing was trained at all. */
+const struct shmtrain_report *compare_any_report(const struct comparison *c);
+static inline bool compare_has_runs(const struct comparison *c) { return compare_any_report(c) != NULL; }
 
 /* Whether a run ended well above its own lowest loss: it overfits, or its rate is too high. */
 bool compare_got_worse(const struct compare_run *run);
@@ -82,10 +84,16 @@ const char *compare_instead(const struct compare_run *run, char out[96]);
 /* Gradients that came too late, as a share of all that were computed. */
 double compare_dropped(const struct shmtrain_report *r);
 
-/* A curve for each run that has points; names and points are the caller's until compare_release_curves. Returns how many. */
-unsigned compare_curves(const struct comparison *c, bool by_time, struct plot_curve out[COMPARE_MOST],
-                        unsigned run_out[COMPARE_MOST]);
-void compare_release_curves(struct plot_curve *curve, unsigned n);
+/* The losses as a plot over epochs or seconds, with a curve for each run that has points. It points into itself, and is the
+ * caller's until compare_release_plot. */
+struct compare_plot {
+    struct plot plot;
+    struct plot_curve curve[COMPARE_MOST];
+    unsigned run[COMPARE_MOST]; /* whose each curve is */
+    char title[64];
+};
+void compare_make_plot(const struct comparison *c, bool by_time, struct compare_plot *out);
+void compare_release_plot(struct compare_plot *made);
 
 /* ---- table.c ---- */
 
@@ -93,11 +101,17 @@ void compare_release_curves(struct plot_curve *curve, unsigned n);
 #define COMPARE_COLUMNS 8
 struct compare_column {
     const char *title; /* at most 10 characters */
-    const char *about; /* a few words */
+    bool to_target;    /* it counts until the target */
     int width;         /* as text */
 };
 extern const struct compare_column COMPARE_TABLE[COMPARE_COLUMNS];
 const char *compare_cell(const struct comparison *c, const struct compare_run *run, unsigned column, char out[32]);
+
+/* Whether a run has the best time, the fewest epochs or the lowest loss, if that is the column's. */
+bool compare_is_best(const struct comparison *c, const struct compare_run *run, unsigned column);
+
+/* Three digits: "987", "1.23 k". Returns where they begin in `out`. */
+const char *compare_short(double x, char out[16]);
 
 /* Why a run has no figures: "refused: ...", "failed: ...", "not run". Returns `out`. */
 const char *compare_why(const struct compare_run *run, char *out, size_t bytes);

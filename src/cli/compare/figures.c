@@ -123,10 +123,10 @@ void compare_work_out(struct comparison *c) {
     }
 }
 
-bool compare_has_runs(const struct comparison *c) {
+const struct shmtrain_report *compare_any_report(const struct comparison *c) {
     for (unsigned i = 0; i < c->n; i++)
-        if (c->run[i].kept) return true;
-    return false;
+        if (c->run[i].kept) return &c->run[i].kept->report;
+    return NULL;
 }
 
 bool compare_got_worse(const struct compare_run *run) { return run->final_loss > a_bit_above(run->lowest_loss); }
@@ -174,19 +174,24 @@ double compare_dropped(const struct shmtrain_report *r) {
 
 /* ---- curves ---- */
 
-unsigned compare_curves(const struct comparison *c, bool by_time, struct plot_curve out[COMPARE_MOST],
-                        unsigned run_out[COMPARE_MOST]) {
+void compare_make_plot(const struct comparison *c, bool by_time, struct compare_plot *out) {
     unsigned n = 0;
     for (unsigned i = 0; i < c->n; i++) {
         struct plot_curve curve = {.name = c->run[i].name, .mark = c->run[i].mark};
         curve.point = compare_points(c, &c->run[i], by_time, &curve.n);
         if (!curve.point) continue;
-        run_out[n] = i;
-        out[n++] = curve;
+        out->run[n] = i;
+        out->curve[n++] = curve;
     }
-    return n;
+    snprintf(out->title, sizeof out->title, "%s over %s", compare_loss_name(c), by_time ? "time" : "epochs");
+    out->plot = (struct plot){.title = out->title,
+                              .x_title = by_time ? "seconds" : "epochs",
+                              .curve = out->curve,
+                              .n_curves = n,
+                              .target = c->target,
+                              .x_whole = !by_time};
 }
 
-void compare_release_curves(struct plot_curve *curve, unsigned n) {
-    for (unsigned i = 0; i < n; i++) free((void *)(uintptr_t)curve[i].point);
+void compare_release_plot(struct compare_plot *made) {
+    for (unsigned i = 0; i < made->plot.n_curves; i++) free((void *)(uintptr_t)made->curve[i].point);
 }

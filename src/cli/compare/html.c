@@ -17,13 +17,6 @@ static const char *base_name(const char *data) {
     return slash && slash[1] != '\0' ? slash + 1 : data;
 }
 
-/* Any report: what it says of data and machine is the same in all. */
-static const struct shmtrain_report *any_report(const struct comparison *c) {
-    for (unsigned i = 0; i < c->n; i++)
-        if (c->run[i].kept) return &c->run[i].kept->report;
-    return NULL;
-}
-
 /* ---- the top ---- */
 
 /* As a shell takes it. */
@@ -51,7 +44,7 @@ static void put_top(const struct comparison *c, FILE *out) {
         markup_text(out, c->run[i].name);
     }
     fputs(" on ", out);
-    markup_text(out, base_name(c->data));
+    markup_text(out, base_name(c->title));
     fprintf(out, "</p>\n<pre><code>shmtrain");
     for (int i = 1; i < c->arguments->argc; i++) {
         fputs(" <span>", out);
@@ -69,28 +62,11 @@ static void put_top(const struct comparison *c, FILE *out) {
 
 /* ---- the table ---- */
 
-/* What is best when it is least: columns 1, 2 and the last. */
-static double figure_of(const struct compare_run *run, unsigned column) {
-    return column == 1 ? run->to_target_s : column == 2 ? run->to_target_epochs : run->final_loss;
-}
-
-static double least(const struct comparison *c, unsigned column) {
-    double best = INFINITY;
-    for (unsigned i = 0; i < c->n; i++) best = fmin(best, figure_of(&c->run[i], column));
-    return best;
-}
-
-/* The best time, the fewest epochs, the lowest loss. */
-static bool is_best(const struct comparison *c, const struct compare_run *run, unsigned column) {
-    const bool has_best = column == 1 || column == 2 || column + 1 == COMPARE_COLUMNS;
-    return has_best && figure_of(run, column) == least(c, column);
-}
-
 static void put_figures(const struct comparison *c, const struct compare_run *run, FILE *out) {
     char cell[32];
     for (unsigned i = 1; i < COMPARE_COLUMNS; i++) {
-        fprintf(out, "<td%s data-label=\"%s%s\">", is_best(c, run, i) ? " class=\"best\"" : "", COMPARE_TABLE[i].title,
-                i < 3 ? " to the target" : "");
+        fprintf(out, "<td%s data-label=\"%s%s\">", compare_is_best(c, run, i) ? " class=\"best\"" : "", COMPARE_TABLE[i].title,
+                COMPARE_TABLE[i].to_target ? " to the target" : "");
         markup_text(out, compare_cell(c, run, i, cell));
         fprintf(out, "</td>");
     }
@@ -125,7 +101,7 @@ static void put_table(const struct comparison *c, struct chart *chart) {
     for (unsigned i = 0; i < COMPARE_COLUMNS; i++) {
         fprintf(out, "<th scope=\"col\">");
         markup_text(out, COMPARE_TABLE[i].title);
-        fprintf(out, i == 1 || i == 2 ? "<small>to the target</small></th>" : "</th>");
+        fprintf(out, COMPARE_TABLE[i].to_target ? "<small>to the target</small></th>" : "</th>");
     }
     fprintf(out, "</tr></thead>\n<tbody>\n");
     for (unsigned i = 0; i < c->n; i++) put_row(c, i, chart);
@@ -135,23 +111,15 @@ static void put_table(const struct comparison *c, struct chart *chart) {
 /* ---- figures ---- */
 
 static void put_curves(const struct comparison *c, bool by_time, struct chart *chart) {
-    struct plot_curve curve[COMPARE_MOST];
-    unsigned look[COMPARE_MOST];
-    char title[64];
-    const unsigned n = compare_curves(c, by_time, curve, look);
-    snprintf(title, sizeof title, "%s over %s", compare_loss_name(c), by_time ? "time" : "epochs");
-    const struct plot plot = {.title = title,
-                              .x_title = by_time ? "seconds of training" : "epochs",
-                              .curve = curve,
-                              .n_curves = n,
-                              .target = c->target,
-                              .x_whole = !by_time};
-    fprintf(chart->out, "<figure>\n<h3>%c%s</h3>\n", title[0] - 'a' + 'A', title + 1);
-    chart_lines(chart, &plot, look);
+    struct compare_plot made;
+    compare_make_plot(c, by_time, &made);
+    if (by_time) made.plot.x_title = "seconds of training"; /* a page has room for that */
+    fprintf(chart->out, "<figure>\n<h3>%c%s</h3>\n", made.title[0] - 'a' + 'A', made.title + 1);
+    chart_lines(chart, &made.plot, made.run);
     fprintf(chart->out, "<figcaption>%s</figcaption>\n</figure>\n",
             by_time ? "Hardware efficiency: what counts in the end, waiting and all."
                     : "Statistical efficiency: what a pass over the data is worth in each mode.");
-    compare_release_curves(curve, n);
+    compare_release_plot(&made);
 }
 
 static void put_plots(const struct comparison *c, struct chart *chart) {
@@ -172,21 +140,19 @@ static void put_plots(const struct comparison *c, struct chart *chart) {
 
 static void put_figure_head(FILE *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void put_figure_head(FILE *out, const char *name, const char *format, ...) {
-    char words[200];
     va_list args;
-    va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
-    va_end(args);
     fprintf(out, "<figure>\n<h3>");
     markup_text(out, name);
     fprintf(out, "</h3>\n<figcaption>");
-    markup_text(out, words);
+    va_start(args, format);
+    markup_arguments(out, format, args);
+    va_end(args);
     fprintf(out, "</figcaption>\n");
 }
 
 static void put_workers(const struct comparison *c, struct chart *chart) {
     FILE *out = chart->out;
-    const struct shmtrain_report *any = any_report(c);
+    const struct shmtrain_report *any = compare_any_report(c);
     if (!any || any->n_workers == 0) return;
     fprintf(out,
             "<section>\n<h2>What the workers did with their time</h2>\n<ul class=\"legend\">\n"
@@ -207,14 +173,9 @@ static void put_workers(const struct comparison *c, struct chart *chart) {
 
 /* Three digits each: the panels' heads are one line. */
 static void put_delay_head(FILE *out, const char *name, const struct shmtrain_delay *delay) {
-    const double numbers[] = {delay->mean, delay->p50, delay->p99, delay->max};
     char text[4][16];
-    const char *word[4];
-    for (unsigned i = 0; i < 4; i++) {
-        word[i] = pen_short(numbers[i], text[i]);
-        word[i] += strspn(word[i], " ");
-    }
-    put_figure_head(out, name, "mean %s, median %s, 99 %% up to %s, most %s", word[0], word[1], word[2], word[3]);
+    put_figure_head(out, name, "mean %s, median %s, 99 %% up to %s, most %s", compare_short(delay->mean, text[0]),
+                    compare_short(delay->p50, text[1]), compare_short(delay->p99, text[2]), compare_short(delay->max, text[3]));
 }
 
 static void put_delays(const struct comparison *c, struct chart *chart) {
@@ -247,18 +208,16 @@ static void put_delays(const struct comparison *c, struct chart *chart) {
 
 static void put_fact(FILE *out, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void put_fact(FILE *out, const char *name, const char *format, ...) {
-    char words[512];
     va_list args;
-    va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
-    va_end(args);
     fprintf(out, "<dt>%s</dt><dd>", name);
-    markup_text(out, words);
+    va_start(args, format);
+    markup_arguments(out, format, args);
+    va_end(args);
     fprintf(out, "</dd>\n");
 }
 
 static void put_facts(const struct comparison *c, FILE *out) {
-    const struct shmtrain_report *r = any_report(c);
+    const struct shmtrain_report *r = compare_any_report(c);
     if (!r) return;
     fprintf(out, "<dl>\n");
     put_fact(out, "Data", "%s: %" PRIu64 " examples, %" PRIu64 " features, %" PRIu64 " nonzeros", r->dataset.name,
@@ -278,13 +237,11 @@ static void put_facts(const struct comparison *c, FILE *out) {
 
 static void put_choice(FILE *out, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void put_choice(FILE *out, const char *label, const char *format, ...) {
-    char words[96];
     va_list args;
-    va_start(args, format);
-    vsnprintf(words, sizeof words, format, args);
-    va_end(args);
     fprintf(out, "<td data-label=\"%s\">", label);
-    markup_text(out, words);
+    va_start(args, format);
+    markup_arguments(out, format, args);
+    va_end(args);
     fprintf(out, "</td>");
 }
 
@@ -337,7 +294,7 @@ void compare_put_html(const struct comparison *c, FILE *out) {
     fprintf(out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>shmtrain compare: ");
-    markup_text(out, base_name(c->data));
+    markup_text(out, base_name(c->title));
     fprintf(out, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", COMPARE_STYLE);
     put_top(c, out);
     put_table(c, &chart);

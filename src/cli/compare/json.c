@@ -32,10 +32,10 @@ int compare_put_json(const struct comparison *c, FILE *out) {
     int rc = o && runs ? 0 : -1;
     json_object_set_new(o, "target", number(c->target));
     json_object_set_new(o, "target_of", json_string(c->validates ? "valid_loss" : "train_loss"));
-    json_object_set_new(o, "data", text(c->data));
+    json_object_set_new(o, "data", text(c->title));
     for (unsigned i = 0; i < c->n && rc == 0; i++) rc = json_array_append_new(runs, run_of(&c->run[i]));
     if (json_object_set_new(o, "runs", runs) < 0) rc = -1;
-    if (rc == 0 && json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(12)) < 0) rc = -1;
+    if (rc == 0 && json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(12)) < 0 && !ferror(out)) rc = -1;
     if (rc == 0) fputc('\n', out);
     json_decref(o);
     return rc;

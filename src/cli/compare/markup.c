@@ -1,7 +1,6 @@
 /* Escaping: see markup.h. */
 #include "cli/compare/markup.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 /* Bytes of the character of UTF-8 that begins here, 0: none does. */
@@ -53,11 +52,15 @@ void markup_part(FILE *out, const char *text, size_t bytes) {
 
 void markup_text(FILE *out, const char *text) { markup_part(out, text, strlen(text)); }
 
-void markup_format(FILE *out, const char *format, ...) {
+void markup_arguments(FILE *out, const char *format, va_list args) {
     char text[512];
+    vsnprintf(text, sizeof text, format, args);
+    markup_text(out, text);
+}
+
+void markup_format(FILE *out, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    markup_arguments(out, format, args);
     va_end(args);
-    markup_text(out, text);
 }

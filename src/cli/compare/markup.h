@@ -3,6 +3,7 @@
 #ifndef SHMTRAIN_CLI_MARKUP_H
 #define SHMTRAIN_CLI_MARKUP_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -13,5 +14,6 @@ void markup_part(FILE *out, const char *text, size_t bytes); /* the first bytes 
 
 /* Likewise, formatted; at most 511 bytes. */
 void markup_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void markup_arguments(FILE *out, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
 #endif

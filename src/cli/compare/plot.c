@@ -67,10 +67,6 @@ static void draw_curve(struct canvas *c, unsigned curve, const struct plot_curve
     }
 }
 
-static bool shows_target(const struct plot *plot, const struct canvas *c) {
-    return isfinite(plot->target) && plot->target >= c->y.from && plot->target <= c->y.to;
-}
-
 static void draw_target(struct canvas *c, double target) {
     const unsigned row = row_of(c, target);
     for (unsigned column = 0; column < c->columns; column++) cell_at(c, column, row)->between = 1;
@@ -215,7 +211,7 @@ static void put_legend(const struct plot *plot, const struct canvas *c, const st
         const char mark[2] = {plot->curve[i].mark, '\0'};
         put_entry(pen, colour_of(i), mark, plot->curve[i].name);
     }
-    if (shows_target(plot, c)) put_entry(pen, PEN_DIM, screen->blocks ? "╌╌╌" : "- -", "target");
+    if (plot_shows_target(plot, &c->y)) put_entry(pen, PEN_DIM, screen->blocks ? "╌╌╌" : "- -", "target");
     pen_end_line(pen);
 }
 
@@ -250,7 +246,7 @@ unsigned plot_draw(const struct plot *plot, const struct plot_screen *screen, FI
     if (plot->n_curves > PLOT_CURVES || !lay_out(plot, screen, &c)) return 0;
     c.cell = calloc((size_t)c.rows * c.columns, sizeof *c.cell);
     if (!c.cell) return 0;
-    if (shows_target(plot, &c)) draw_target(&c, plot->target);
+    if (plot_shows_target(plot, &c.y)) draw_target(&c, plot->target);
     for (unsigned i = 0; i < plot->n_curves; i++) draw_curve(&c, i, &plot->curve[i]);
     put_legend(plot, &c, screen, &pen);
     for (unsigned row = 0; row < c.rows; row++) put_row(plot, &c, row, screen->blocks, &pen);

@@ -12,6 +12,11 @@
 
 static inline bool plot_has(const struct plot_point *p) { return isfinite(p->x) && isfinite(p->y); }
 
+/* Whether the target has a place on an axis. */
+static inline bool plot_shows_target(const struct plot *plot, const struct scale *y) {
+    return isfinite(plot->target) && plot->target >= y->from && plot->target <= y->to;
+}
+
 /* The axes that show all points. false: there are none. */
 bool plot_range(const struct plot *plot, unsigned x_ticks, unsigned y_ticks, struct scale *x, struct scale *y);
 

@@ -14,14 +14,8 @@
 #define TOO_SHORT  0.1 /* seconds */
 
 const struct compare_column COMPARE_TABLE[COMPARE_COLUMNS] = {
-    {"mode", "and its letter in the plots", 0},
-    {"seconds", "of training until the target", 9},
-    {"epochs", "until the target", 8},
-    {"examples/s", "trained on", 11},
-    {"delay", "mean, in clocks: updates of one work item", 8},
-    {"waiting", "for other workers, within epochs, of the time of training", 9},
-    {"dropped", "gradients that came too late", 9},
-    {"final loss", "after the last epoch", 11},
+    {"mode", false, 0},  {"seconds", true, 9},  {"epochs", true, 8},   {"examples/s", false, 11},
+    {"delay", false, 8}, {"waiting", false, 9}, {"dropped", false, 9}, {"final loss", false, 11},
 };
 enum { NAME, SECONDS, EPOCHS, SPEED, DELAY, WAITING, DROPPED, LOSS };
 
@@ -45,10 +39,14 @@ static void put_number(double x, int digits, char out[32]) {
     snprintf(out, 32, fabs(x) < 1e7 ? "%.*f" : "%.*e", fabs(x) < 1e7 ? digits : 2, x);
 }
 
+const char *compare_short(double x, char out[16]) {
+    const char *at = pen_short(x, out);
+    return at + strspn(at, " ");
+}
+
 static void put_short(double x, char out[32]) {
     char text[16];
-    const char *at = pen_short(x, text);
-    snprintf(out, 32, "%s", at + strspn(at, " "));
+    snprintf(out, 32, "%s", compare_short(x, text));
 }
 
 /* One decimal. What is more than nothing is seen to be, but not how much. */
@@ -114,6 +112,30 @@ const char *compare_why(const struct compare_run *run, char *out, size_t bytes) 
     return out;
 }
 
+/* ---- which run is best ---- */
+
+/* The run with the least of what `of` says, or NULL. */
+static const struct compare_run *least(const struct comparison *c, double (*of)(const struct compare_run *run)) {
+    const struct compare_run *found = NULL;
+    for (unsigned i = 0; i < c->n; i++)
+        if (isfinite(of(&c->run[i])) && (!found || of(&c->run[i]) < of(found))) found = &c->run[i];
+    return found;
+}
+
+static double seconds_of(const struct compare_run *run) { return run->to_target_s; }
+static double epochs_of(const struct compare_run *run) { return run->to_target_epochs; }
+static double loss_of(const struct compare_run *run) { return run->final_loss; }
+static double train_seconds_of(const struct compare_run *run) { return run->kept ? run->kept->report.train_seconds : NAN; }
+static double lack_of_waits(const struct compare_run *run) { return run->kept ? -run->kept->report.wait_fraction : NAN; }
+static double lack_of_drops(const struct compare_run *run) { return run->kept ? -compare_dropped(&run->kept->report) : NAN; }
+
+bool compare_is_best(const struct comparison *c, const struct compare_run *run, unsigned column) {
+    static double (*const OF[COMPARE_COLUMNS])(const struct compare_run *run) = {
+        [SECONDS] = seconds_of, [EPOCHS] = epochs_of, [LOSS] = loss_of};
+    const struct compare_run *best = OF[column] ? least(c, OF[column]) : NULL;
+    return best && OF[column](run) == OF[column](best);
+}
+
 /* ---- sentences ---- */
 
 const char *compare_loss_name(const struct comparison *c) { return c->validates ? "validation loss" : "train loss"; }
@@ -126,20 +148,6 @@ static void add(char *out, size_t bytes, const char *format, ...) {
     vsnprintf(out + used, bytes - used, format, args);
     va_end(args);
 }
-
-/* The run with the least of what `of` says, or NULL. */
-static const struct compare_run *least(const struct comparison *c, double (*of)(const struct compare_run *run)) {
-    const struct compare_run *found = NULL;
-    for (unsigned i = 0; i < c->n; i++)
-        if (isfinite(of(&c->run[i])) && (!found || of(&c->run[i]) < of(found))) found = &c->run[i];
-    return found;
-}
-
-static double seconds_of(const struct compare_run *run) { return run->to_target_s; }
-static double epochs_of(const struct compare_run *run) { return run->to_target_epochs; }
-static double train_seconds_of(const struct compare_run *run) { return run->kept ? run->kept->report.train_seconds : NAN; }
-static double lack_of_waits(const struct compare_run *run) { return run->kept ? -run->kept->report.wait_fraction : NAN; }
-static double lack_of_drops(const struct compare_run *run) { return run->kept ? -compare_dropped(&run->kept->report) : NAN; }
 
 static void say_target(const struct comparison *c, char *out, size_t bytes) {
     char loss[32];

@@ -1,0 +1,29 @@
+/* For targets of named stores: runs of several kinds, copied while they went on, under a name of the target's own, to be damaged
+ * by what an input says. */
+#ifndef SHMT_FUZZ_STORES_H
+#define SHMT_FUZZ_STORES_H
+
+#include <shmtrain/store.h>
+
+#include "fuzz.h"
+
+#define FUZZ_N_RUNS 7
+
+/* The name of the copy. */
+extern char fuzz_store_name[64];
+
+/* Puts run `run` (taken modulo FUZZ_N_RUNS) under the name, damaged by the rest of the input, which is all read: patches, each a
+ * byte that says where, an offset, a length and bytes. `seals`: the sum over the manifest is made right; `runs`: somebody seems to
+ * run it. */
+void fuzz_store_put(uint32_t run, bool seals, bool runs, struct fuzz_input *in);
+
+/* As if its maker had died. */
+void fuzz_store_die(void);
+
+/* Reads all patches of an input, and makes them. `may_cut`: also those that change a file's length, while nobody has it mapped. */
+void fuzz_store_damage(struct fuzz_input *in, bool may_cut);
+
+/* The copy's file. */
+int fuzz_store_fd(void);
+
+#endif

@@ -1,0 +1,217 @@
+/* Caches in runs: see cache.h. Converting is in convert.c. */
+#include "api/cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/convert.h"
+#include "api/output.h"
+#include "base/show.h"
+#include "data/cache.h"
+#include "models/models.h"
+#include "segment/budget.h"
+
+#define NO_PLACE UINT32_MAX
+
+/* ---- beside a text ---- */
+
+/* What of a cache of this name there is. */
+enum kept { NONE, FRESH, STALE, BROKEN, FOREIGN };
+
+static enum kept look(const struct shmtrain_store *store, const char *path, const struct shmt_cache_origin *origin) {
+    struct shmt_source *source;
+    struct shmt_error why = {0};
+    struct stat s;
+    if (stat(path, &s) != 0 || S_ISDIR(s.st_mode)) return NONE; /* writing says that it is a folder */
+    if (!shmt_cache_begins(path)) return FOREIGN;
+    if (shmt_source_open(path, store->config.seed, 0, &source, &why) < 0) return BROKEN;
+    const struct shmt_cache *cache = shmt_cache_of(source);
+    const enum kept kept = !cache ? FOREIGN : shmt_cache_origin_is(&cache->origin, origin) ? FRESH : STALE;
+    shmt_source_close(source);
+    return kept;
+}
+
+/* Several files at once have no origin that we know again, nor has what comes through a pipe, and generated data needs none. A
+ * cache does not know the names of a table's columns and labels, nor the options that it was read by. */
+static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_load *load, const char *name) {
+    if (strcmp(name, "-") == 0 || strchr(name, '\n') || shmt_source_is_once(load->source)) return false;
+    if (!load->has_ids || load->table || store->config.skip_bad_lines) return false;
+    return !shmt_source_is_generator(load->source) && !shmt_cache_of(load->source);
+}
+
+/* Said of what somebody may have expected a cache of. */
+static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *load) {
+    if (load->table)
+        shmt_log(&store->log, "--cache has no effect on %s: a cache does not know the names of columns and labels", load->name);
+    else if (store->config.skip_bad_lines && load->has_ids && !shmt_source_is_generator(load->source))
+        shmt_log(&store->log, "--cache has no effect with --skip-bad-lines: a cache would not tell what was left out");
+    else if (shmt_source_flows(load->source))
+        shmt_log(&store->log, "--cache has no effect on %s: a cache stands beside one file; shmtrain data convert makes one",
+                 load->name);
+}
+
+static int make(struct shmtrain_store *store, const struct shmt_crew *crew, const char *name, const char *path, enum kept kept,
+                bool *made_out) {
+    static const char *const WHY[] = {
+        [NONE] = "made from", [STALE] = "made again, for it was older than", [BROKEN] = "made again, for it was damaged, from"};
+    char shown[SHMT_NAME_SHOWN], of[SHMT_NAME_SHOWN];
+    struct shmt_error failed = {0};
+    *made_out = false;
+    const int rc = shmt_convert(store, crew, name, path, &failed);
+    if (rc == SHMTRAIN_E_MEMORY) failed = store->error; /* the run alone may have enough */
+    if (rc < 0 && rc != SHMTRAIN_E_MEMORY) return rc;
+    shmt_show_name(path, shown);
+    shmt_show_name(name, of);
+    *made_out = failed.status == 0;
+    if (*made_out)
+        shmt_log(&store->log, "%s was %s %s", shown, WHY[kept], of);
+    else
+        shmt_log(&store->log, "%s: it goes on without a cache", failed.text);
+    return 0;
+}
+
+/* Opens the other one of both in place of what `load` is. */
+static int reopen(struct shmt_load *load, struct shmtrain_store *store, const char *name, const char *path, bool kept) {
+    const uint32_t n_readers = load->n_readers;
+    const bool dense = load->dense, weighted = load->weighted;
+    shmt_load_close(load);
+    const int rc = shmt_load_open(load, store, kept ? path : name, 0, NULL, n_readers, dense);
+    load->name = name; /* what the run was asked to train on */
+    load->kept = kept;
+    load->weighted = weighted;
+    return rc;
+}
+
+/* `load` is open, of the text `name`; in the end of one of both. */
+static int open_kept(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew, const char *name,
+                     const char *path) {
+    struct shmt_cache_origin origin;
+    char shown[SHMT_NAME_SHOWN];
+    int rc = shmt_cache_origin_of(name, &origin, &store->error);
+    if (rc < 0) return rc;
+    const enum kept kept = look(store, path, &origin);
+    bool there = kept == FRESH;
+    if (kept == FOREIGN) {
+        shmt_show_name(path, shown);
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "%s is no cache, and would be replaced: move it, or do without --cache", shown);
+    }
+    if (!there && !store->plans_only) rc = make(store, crew, name, path, kept, &there);
+    return rc < 0 || !there ? rc : reopen(load, store, name, path, true);
+}
+
+static char *path_of(struct shmtrain_store *store, const char *name) {
+    char *path;
+    if (asprintf(&path, "%s" SHMT_CACHE_ENDING, name) >= 0) return path;
+    shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for a name");
+    return NULL;
+}
+
+int shmt_cache_load_open(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew, const char *name,
+                         unsigned how, const char *table, uint32_t n_readers, bool dense) {
+    int rc = shmt_load_open(load, store, name, how, table, n_readers, dense);
+    if (rc < 0 || !store->config.cache) return rc;
+    if (!can_be_kept(store, load, name)) {
+        note_not_kept(store, load);
+        return rc;
+    }
+    char *path = path_of(store, name);
+    rc = path ? open_kept(load, store, crew, name, path) : SHMTRAIN_E_MEMORY;
+    free(path);
+    return rc;
+}
+
+int shmt_cache_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
+                          const struct shmt_columns *columns) {
+    const char *name = load->name;
+    bool there = false;
+    int rc = shmt_load_count(load, store, columns);
+    if (rc != SHMTRAIN_E_DATA || !load->kept) return rc;
+    char *path = path_of(store, name);
+    if (!path) return SHMTRAIN_E_MEMORY;
+    shmt_error_clear(&store->error);
+    rc = store->plans_only ? 0 : make(store, crew, name, path, BROKEN, &there);
+    if (rc == 0) rc = reopen(load, store, name, path, there);
+    free(path);
+    return rc == 0 ? shmt_load_count(load, store, columns) : rc;
+}
+
+/* ---- in place ---- */
+
+static const struct shmt_cache *cache_of(const struct shmt_load *load) {
+    return load->source ? shmt_cache_of(load->source) : NULL;
+}
+
+bool shmt_cache_is_ordered(const struct shmt_load *load) {
+    const struct shmt_cache *c = cache_of(load);
+    return c && c->column;
+}
+
+/* An application's model begins with what it reads in the data, whose columns would be places; ours look at labels alone. */
+static bool begins_by_columns(const struct shmtrain_model *model) {
+    const struct shmtrain_model *ours;
+    if (!model->begin) return false;
+    for (size_t i = 0; (ours = shmt_model_at(i)); i++)
+        if (ours == model) return false;
+    return true;
+}
+
+static bool has_wanted_columns(const struct shmt_load *load, const struct shmt_cache *c, const struct shmt_spec *spec,
+                               const struct shmtrain_model *model, bool leads) {
+    if (load->columns.hash_bits > 0 || (load->columns.ids != NULL) != (c->listed != NULL)) return false;
+    if (c->listed && load->columns.ids->from != c->listed) return false;
+    if (load->columns.base > c->base) return false;
+    if ((uint64_t)(c->base - load->columns.base) + c->n_columns > load->columns.n_features) return false;
+    if (!c->column) return !spec->row_places && c->base == load->columns.base;
+    return spec->row_places && leads && !begins_by_columns(model);
+}
+
+void shmt_cache_decide(struct shmt_load *load, const struct shmtrain_store *store, const struct shmtrain_model *model,
+                       bool leads) {
+    const struct shmt_cache *c = cache_of(load);
+    const struct shmt_placement *p = &store->spec.placement;
+    const bool is_placed = p->policy != SHMT_PLACE_OFF && p->n_nodes > 1;
+    load->in_place = c && !load->dense && store->config.name[0] == '\0' && !is_placed &&
+                     has_wanted_columns(load, c, &store->spec, model, leads);
+}
+
+int shmt_cache_take(struct shmt_load *load, struct shmt_error *e) {
+    const struct shmt_cache *c = cache_of(load);
+    struct shmtrain_data *data = &load->data;
+    if (load->weighted && !(load->weight = malloc(c->n_examples * sizeof *load->weight)))
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for %llu weights", (unsigned long long)c->n_examples);
+    data->start = c->start;
+    data->id = c->id;
+    data->value = c->value;
+    data->label = c->label;
+    data->weight = load->weight;
+    data->best_loss = c->best_loss;
+    return 0;
+}
+
+int shmt_cache_places(const struct shmt_load *load, uint64_t rows, uint32_t **out, struct shmt_error *e) {
+    const struct shmt_cache *c = cache_of(load);
+    const uint32_t shift = c->base - load->columns.base, n_features = load->columns.n_features;
+    uint32_t next = c->n_columns, *place = malloc(rows * sizeof *place);
+    bool each = true;
+    if (!place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to order %llu rows of parameters", (unsigned long long)rows);
+    for (uint32_t f = 0; f < n_features; f++) place[f] = NO_PLACE;
+    for (uint32_t p = 0; p < c->n_columns && each; p++) {
+        const uint32_t f = c->column[p] + shift; /* below n_features: checked when it was counted */
+        each = place[f] == NO_PLACE;
+        place[f] = p;
+    }
+    if (!each) {
+        free(place);
+        return shmt_fail(e, SHMTRAIN_E_DATA,
+                         "%s is damaged (two places are of one column): remove it, or convert the data again", load->name);
+    }
+    for (uint32_t f = 0; f < n_features; f++) /* features of ids that only the validation data has */
+        if (place[f] == NO_PLACE) place[f] = next++;
+    for (uint64_t row = n_features; row < rows; row++) place[row] = (uint32_t)row;
+    *out = place;
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* Tables as text (CSV, TSV) in runs: from the options to a wish, and the line that says how one is read. */
+#ifndef SHMT_API_TABLE_H
+#define SHMT_API_TABLE_H
+
+#include <shmtrain/data_info.h>
+
+#include "api/store_priv.h"
+#include "data/csv_wish.h"
+#include "data/source.h"
+
+/* A wish with what it points to. */
+struct shmt_table_wish {
+    struct shmt_source_wish source;
+    struct shmt_csv_wish csv;
+};
+
+/* What the options say of data. `table`: the plan of the table that the model was trained on, as text; NULL: none. Pointers into
+ * the store and the arguments; *out must stay where it is. */
+void shmt_table_wish(const struct shmtrain_store *store, const char *name, unsigned how, const char *table,
+                     struct shmt_table_wish *out);
+
+/* A model of a table says what its columns are, and this is to be scored: options that say anything else of --label (`labelled`:
+ * also none) and --categorical would be ignored. Errors: _USAGE. */
+int shmt_table_check_options(struct shmtrain_store *store, bool labelled);
+
+/* Whether lines as they come are those of a table: the options say so, or the model was trained on one. */
+bool shmt_table_is_expected(const struct shmtrain_store *store);
+
+/* A line of the log: how the table is read that is trained on. */
+void shmt_table_log(const struct shmtrain_store *store, const char *name, const char *table);
+
+/* The same of its labels, which the model that is there knows as words; nothing when they are numbers. */
+void shmt_table_log_words(const struct shmtrain_store *store);
+
+/* The columns of a table (NULL: it is none) for people. */
+void shmt_table_columns(const char *table, struct shmtrain_data_info *out);
+
+#endif

@@ -1,0 +1,51 @@
+/* shmtrain data: what data is like, and keeping it as a cache. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/arguments.h"
+#include "cli/files.h"
+#include "cli/output.h"
+#include "cli/talk.h"
+
+static void begin(struct shmtrain_store *store) {
+    const struct shmtrain_listener listener = {.note = talk_note};
+    shmtrain_store_listen(store, &listener);
+    talk_catch_signals(store);
+}
+
+static int convert(struct shmtrain_store *store, const struct arguments *a, const char *data) {
+    if (!a->output) return talk_refuse("data convert: name the file to write, as in -o data.shmcache");
+    if (a->json) return talk_refuse("data convert has nothing to say as --json: shmtrain data info does");
+    (void)shmtrain_store_set(store, "cache", "0"); /* of the environment: what --cache would keep may be written here */
+    const int status = output_check(store, "--output", a->output, NULL, data);
+    if (status != 0) return status;
+    begin(store);
+    talk_will_save(a->output, NULL);
+    const int rc = shmtrain_store_convert(store, data, a->output);
+    talk_will_save(NULL, NULL);
+    return rc < 0 ? talk_fail(store, rc) : talk_exit_status(0);
+}
+
+static int info(struct shmtrain_store *store, const struct arguments *a, const char *data) {
+    struct shmtrain_data_info found;
+    char title[8192];
+    if (a->output) return talk_refuse("data info prints, and writes no file: leave --output out");
+    begin(store);
+    const int rc = shmtrain_store_data_info(store, data, &found);
+    if (rc < 0) return talk_fail(store, rc);
+    files_title(a, 1, NULL, title, sizeof title);
+    char *text = a->json ? shmtrain_data_info_json(title, &found) : shmtrain_data_info_text(title, &found);
+    if (!text) return talk_refuse("no memory for the result") - 1;
+    fputs(text, stdout);
+    free(text);
+    return talk_exit_status(talk_close_output());
+}
+
+int data_run(struct shmtrain_store *store, const struct arguments *a) {
+    const char *data = files_named(a, 1, NULL);
+    if (!data) return 2;
+    if (strcmp(a->operand[0], "convert") == 0) return convert(store, a, data);
+    if (strcmp(a->operand[0], "info") == 0) return info(store, a, data);
+    return talk_refuse("data %s: expected data info DATA, or data convert DATA -o FILE", a->operand[0]);
+}

@@ -1,0 +1,159 @@
+/* A plan for a table of which nothing is known but its beginning, and what somebody says about it. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "data/csv_sample.h"
+#include "data/show.h"
+
+/* ---- the header ---- */
+
+static bool starts_with_word(const struct shmt_csv_sample *s, uint32_t i) {
+    float value;
+    return !shmt_csv_is_missing(&s->field[i]) && !shmt_csv_is_number(&s->field[i], s->c_locale, &value);
+}
+
+/* One word among numbers is a mistake, for the parser to refuse. */
+static bool has_more_words(const struct shmt_csv_looks *looks) { return looks->n_words > looks->n_numbers; }
+
+static bool is_numeric(const struct shmt_csv_looks *looks) { return looks->n_numbers > looks->n_words; }
+
+/* A column of numbers that begins with a word has a header, and one that begins with a number has none. Where there are words
+ * only, one that comes again is no header's. */
+static bool guess_header(const struct shmt_csv_sample *s) {
+    bool word = false, again = false, numeric = false, number_first = false;
+    for (uint32_t i = 0; i < s->n_fields; i++) {
+        const bool begins = starts_with_word(s, i);
+        if (is_numeric(&s->looks[i]) && begins) return true;
+        numeric |= is_numeric(&s->looks[i]);
+        number_first |= !begins && !shmt_csv_is_missing(&s->field[i]);
+        word |= begins;
+        again |= begins && s->looks[i].again;
+    }
+    if (numeric && number_first) return false;
+    return word && !again;
+}
+
+static int decide_header(const struct shmt_csv_sample *s, bool *out, struct shmt_error *e) {
+    const char *said = s->wish->header;
+    *out = said && strcmp(said, "yes") == 0;
+    if (*out || (said && strcmp(said, "no") == 0)) return 0;
+    if (said && said[0] != '\0' && strcmp(said, "auto") != 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--header %.20s: expected yes, no or auto", said);
+    *out = guess_header(s);
+    return 0;
+}
+
+static int take_names(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan, struct shmt_error *e) {
+    for (uint32_t i = 0; plan->has_header && i < plan->n_columns; i++) {
+        plan->name[i] = shmt_csv_sample_header(s, i);
+        if (!plan->name[i]) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", s->name);
+    }
+    return 0;
+}
+
+/* ---- the label ---- */
+
+static int refuse_column(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, const char *option,
+                         const char *text, uint64_t n, struct shmt_error *e) {
+    char shown[SHMT_WORD_SHOWN], first[SHMT_CSV_COLUMN_SHOWN], last[SHMT_CSV_COLUMN_SHOWN];
+    shmt_show_word(text, n, shown);
+    shmt_csv_column_show(plan, 0, first);
+    shmt_csv_column_show(plan, plan->n_columns - 1, last);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s: %s has no such column; its %u columns go from %s to %s", option, shown,
+                     s->name, plan->n_columns, first, last);
+}
+
+static uint32_t usual_label(const struct shmt_csv_plan *plan) {
+    static const char *const NAMES[] = {"label", "target", "y", "class"};
+    uint32_t found = SHMT_CSV_NONE, n = 0;
+    for (uint32_t i = 0; i < plan->n_columns; i++) {
+        for (uint32_t k = 0; plan->name[i] && k < sizeof NAMES / sizeof *NAMES; k++) {
+            if (strcasecmp(plan->name[i], NAMES[k]) != 0) continue;
+            found = i;
+            n++;
+        }
+    }
+    return n == 1 ? found : SHMT_CSV_NONE;
+}
+
+/* The index that pandas writes in front has no name. */
+static bool is_index(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan) {
+    return plan->name[0] && plan->name[0][0] == '\0' && plan->n_columns > 1 && s->looks[0].n_words == 0;
+}
+
+static int decide_label(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan, struct shmt_error *e) {
+    const char *said = s->wish->label;
+    if (said && strcmp(said, "none") == 0 && shmt_csv_plan_find(plan, said, 4) == SHMT_CSV_NONE) return 0;
+    if (said && said[0] != '\0') {
+        plan->label = shmt_csv_plan_find(plan, said, strlen(said));
+        if (plan->label == SHMT_CSV_NONE) return refuse_column(s, plan, "--label", said, strlen(said), e);
+    } else {
+        plan->label = usual_label(plan);
+        if (plan->label == SHMT_CSV_NONE) plan->label = is_index(s, plan) ? 1 : 0;
+    }
+    plan->column[plan->label].kind = SHMT_CSV_LABEL;
+    return 0;
+}
+
+/* ---- the others ---- */
+
+static int refuse_commas(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, uint32_t i, struct shmt_error *e) {
+    char column[SHMT_CSV_COLUMN_SHOWN];
+    shmt_csv_column_show(plan, i, column);
+    return shmt_fail(e, SHMTRAIN_E_DATA,
+                     "%s: %s has numbers with commas; write them with decimal points and without separators of thousands "
+                     "(or name it in --categorical)",
+                     s->name, column);
+}
+
+static int decide_kinds(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan, struct shmt_error *e) {
+    for (uint32_t i = 0; i < plan->n_columns; i++) {
+        const struct shmt_csv_looks *looks = &s->looks[i];
+        uint32_t *kind = &plan->column[i].kind;
+        const bool is_label = *kind == SHMT_CSV_LABEL && !plan->has_words;
+        if (*kind != SHMT_CSV_IGNORED && !is_label) continue;
+        if (i == 0 && is_index(s, plan)) continue;
+        if (looks->n_words > 0 && looks->n_commas == looks->n_words) return refuse_commas(s, plan, i, e);
+        if (is_label) continue;
+        *kind = has_more_words(looks) ? SHMT_CSV_CATEGORY : SHMT_CSV_NUMBER;
+    }
+    return 0;
+}
+
+/* Labels that are named are words, even where they look like numbers. */
+static int take_categorical(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan, struct shmt_error *e) {
+    for (const char *p = s->wish->categorical; p && *p;) {
+        const size_t n = strcspn(p, ",");
+        const uint32_t i = shmt_csv_plan_find(plan, p, n);
+        if (i == SHMT_CSV_NONE) return refuse_column(s, plan, "--categorical", p, n, e);
+        if (i == plan->label)
+            plan->has_words = true;
+        else
+            plan->column[i].kind = SHMT_CSV_CATEGORY;
+        p += n + (p[n] == ',');
+    }
+    return 0;
+}
+
+int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *out, const char **rows_out,
+                   struct shmt_error *e) {
+    int rc = shmt_csv_plan_init(out, sample->n_fields, e);
+    if (rc < 0) return rc;
+    out->delimiter = sample->delimiter;
+    rc = decide_header(sample, &out->has_header, e);
+    if (rc == 0) rc = take_names(sample, out, e);
+    if (rc == 0 && !out->has_header) shmt_csv_sample_add_first(sample);
+    if (rc == 0) rc = decide_label(sample, out, e);
+    if (rc == 0) rc = take_categorical(sample, out, e);
+    if (rc == 0) rc = decide_kinds(sample, out, e);
+    if (rc < 0) {
+        shmt_csv_plan_fini(out);
+        return rc;
+    }
+    if (out->label != SHMT_CSV_NONE) out->has_words |= has_more_words(&sample->looks[out->label]);
+    shmt_csv_plan_number(out);
+    shmt_csv_plan_finish(out);
+    *rows_out = out->has_header ? sample->rows : sample->first;
+    return 0;
+}

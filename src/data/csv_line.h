@@ -1,0 +1,15 @@
+/* One line of a table as text to one row, by a plan. Called for each line of a file (text.c) or a stream. It is a pure function
+ * of line and plan, works in memory of its caller, and never looks behind the line break with which the line must end. */
+#ifndef SHMT_DATA_CSV_LINE_H
+#define SHMT_DATA_CSV_LINE_H
+
+#include <locale.h>
+
+#include "data/csv_plan.h"
+#include "data/row.h"
+
+/* Returns 0 or with *fault_out SHMTRAIN_E_DATA, or SHMTRAIN_E_USAGE where lines must not be left out. `line` ends with a line break; `c_locale`: the "C" locale. */
+int shmt_csv_parse(const struct shmt_csv_plan *plan, const char *line, locale_t c_locale, struct shmt_row *row_out,
+                   struct shmt_line_fault *fault_out);
+
+#endif

@@ -1,0 +1,140 @@
+/* The plan of a table as JSON, which a model file keeps:
+ *
+ *     {"version": 1, "delimiter": ",", "header": true, "labels": ["no", "yes"],
+ *      "columns": [["age", "number"], ["color", "category"], ["bought", "label"], ["id", "ignored"]]}
+ *
+ * Without a header names are null, and so are labels that are numbers. A text that is read back is
+ * somebody's: every word of it is checked. */
+#include <jansson.h>
+#include <string.h>
+
+#include "data/csv_field.h"
+#include "data/csv_plan.h"
+#include "data/csv_wish.h"
+
+#define PLAN_VERSION 1
+
+static const char *const KINDS[SHMT_CSV_KINDS] = {"ignored", "label", "number", "category"};
+
+bool shmt_csv_is_utf8(const char *text) {
+    json_t *string = json_string(text);
+    if (string) json_decref(string);
+    return string != NULL;
+}
+
+/* ---- writing ---- */
+
+static json_t *text_of(const char *text) {
+    if (!text) return json_null();
+    json_t *valid = json_string(text); /* NULL when it is no UTF-8 */
+    return valid ? valid : json_string_nocheck("");
+}
+
+static json_t *columns_of(const struct shmt_csv_plan *plan) {
+    json_t *columns = json_array();
+    for (uint32_t i = 0; columns && i < plan->n_columns; i++) {
+        json_t *column = json_array();
+        json_array_append_new(column, text_of(plan->name[i]));
+        json_array_append_new(column, json_string(KINDS[plan->column[i].kind]));
+        json_array_append_new(columns, column);
+    }
+    return columns;
+}
+
+char *shmt_csv_plan_text(const struct shmt_csv_plan *plan) {
+    const char delimiter[2] = {plan->delimiter, '\0'};
+    json_t *root = json_object(), *labels = plan->has_words ? json_array() : json_null();
+    for (uint32_t i = 0; i < plan->n_words; i++) json_array_append_new(labels, json_string(plan->word[i]));
+    json_object_set_new(root, "version", json_integer(PLAN_VERSION));
+    json_object_set_new(root, "delimiter", json_string(delimiter));
+    json_object_set_new(root, "header", json_boolean(plan->has_header));
+    json_object_set_new(root, "labels", labels);
+    json_object_set_new(root, "columns", columns_of(plan));
+    char *text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+    json_decref(root);
+    return text;
+}
+
+/* ---- reading ---- */
+
+static int refuse(const char *why, struct shmt_error *e) {
+    return shmt_fail(e, SHMTRAIN_E_DATA, "its plan of a table cannot be used: %s", why);
+}
+
+static int kind_of(const json_t *column, uint32_t *out) {
+    const char *word = json_string_value(json_array_get(column, 1));
+    for (*out = 0; word && *out < SHMT_CSV_KINDS; ++*out)
+        if (strcmp(KINDS[*out], word) == 0) return 0;
+    return -1;
+}
+
+/* Copies a string without a zero inside. */
+static int copy(const json_t *string, char **out, struct shmt_error *e) {
+    const char *text = json_string_value(string);
+    if (!text || strlen(text) != json_string_length(string)) return refuse("expected words", e);
+    *out = strdup(text);
+    return *out ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the plan of a table");
+}
+
+static int read_columns(const json_t *columns, struct shmt_csv_plan *plan, struct shmt_error *e) {
+    uint32_t n_labels = 0;
+    for (uint32_t i = 0; i < plan->n_columns; i++) {
+        const json_t *column = json_array_get(columns, i), *name = json_array_get(column, 0);
+        if (kind_of(column, &plan->column[i].kind) < 0 || json_array_size(column) != 2)
+            return refuse("expected columns as [name, kind]", e);
+        n_labels += plan->column[i].kind == SHMT_CSV_LABEL;
+        if (plan->has_header != json_is_string(name)) return refuse("expected names if there is a header, and else none", e);
+        const int rc = plan->has_header ? copy(name, &plan->name[i], e) : 0;
+        if (rc < 0) return rc;
+    }
+    return n_labels <= 1 ? 0 : refuse("expected one column for the label", e);
+}
+
+static int read_labels(const json_t *labels, struct shmt_csv_plan *plan, struct shmt_error *e) {
+    const size_t n = json_array_size(labels);
+    if (json_is_null(labels)) return 0;
+    if (!json_is_array(labels) || n > SHMTRAIN_MAX_CLASSES) return refuse("expected labels", e);
+    plan->has_words = true;
+    plan->word = calloc(n + 1, sizeof *plan->word);
+    if (!plan->word) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the plan of a table");
+    for (uint32_t i = 0; i < n; i++) {
+        const int rc = copy(json_array_get(labels, i), &plan->word[i], e);
+        if (rc < 0) return rc;
+        plan->n_words = i + 1;
+        const struct shmt_csv_field word = {.text = plan->word[i], .n = strlen(plan->word[i])};
+        if (!shmt_csv_may_be_word(&word)) return refuse("expected labels that can be printed", e);
+        if (i > 0 && strcmp(plan->word[i - 1], plan->word[i]) >= 0) return refuse("expected labels that ascend", e);
+    }
+    return 0;
+}
+
+static int read_root(const json_t *root, struct shmt_csv_plan *out, struct shmt_error *e) {
+    const json_t *columns = json_object_get(root, "columns"), *header = json_object_get(root, "header");
+    const char *delimiter = json_string_value(json_object_get(root, "delimiter"));
+    const size_t n = json_array_size(columns);
+    if (json_integer_value(json_object_get(root, "version")) != PLAN_VERSION) return refuse("it is of another version", e);
+    if (!delimiter || strlen(delimiter) != 1 || !shmt_csv_may_delimit(delimiter[0])) return refuse("expected a delimiter", e);
+    if (!json_is_boolean(header)) return refuse("expected a header, true or false", e);
+    if (n == 0 || n > SHMT_CSV_COLUMNS) return refuse("expected columns", e);
+    int rc = shmt_csv_plan_init(out, (uint32_t)n, e);
+    if (rc < 0) return rc;
+    out->delimiter = delimiter[0];
+    out->has_header = json_is_true(header);
+    rc = read_columns(columns, out, e);
+    if (rc == 0) rc = read_labels(json_object_get(root, "labels"), out, e);
+    if (rc < 0) {
+        shmt_csv_plan_fini(out);
+        return rc;
+    }
+    shmt_csv_plan_number(out);
+    shmt_csv_plan_finish(out);
+    return 0;
+}
+
+int shmt_csv_plan_parse(const char *text, struct shmt_csv_plan *out, struct shmt_error *e) {
+    json_t *root = json_loads(text, 0, NULL);
+    *out = (struct shmt_csv_plan){0};
+    const int rc = root ? read_root(root, out, e) : refuse("it is no JSON", e);
+    if (root) json_decref(root);
+    return rc;
+}

@@ -1,0 +1,74 @@
+/* How a table as text is read: what each of its columns is.
+ *
+ * Made when the file is opened, of its beginning (csv_guess.c) or of a model's plan (csv_match.c), and read-only from then on.
+ * Features are numbered from 1 in the order of the columns, numbers and categories alike, the label's column left out. A
+ * number's id is that of its feature; a category's the hash of feature and value, with the highest bit set, and its value 1. What
+ * is missing is absent, so that it counts as 0. */
+#ifndef SHMT_DATA_CSV_PLAN_H
+#define SHMT_DATA_CSV_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "data/source.h"
+
+#define SHMT_CSV_NONE    UINT32_MAX
+#define SHMT_CSV_COLUMNS ((uint32_t)1 << 24) /* the most */
+
+enum shmt_csv_kind { SHMT_CSV_IGNORED, SHMT_CSV_LABEL, SHMT_CSV_NUMBER, SHMT_CSV_CATEGORY, SHMT_CSV_KINDS };
+
+struct shmt_csv_column {
+    uint32_t kind;    /* enum shmt_csv_kind */
+    uint32_t feature; /* from 1 on; 0: it is none */
+};
+
+struct shmt_csv_plan {
+    char delimiter;
+    bool sorted; /* there are numbers only, and their ids ascend from field to field */
+    bool has_header;
+    uint32_t n_columns, n_features;
+    uint32_t label;                 /* the column; SHMT_CSV_NONE: none, and labels are 0 */
+    struct shmt_csv_column *column; /* (n_columns) */
+    char **name;                    /* (n_columns) NULL: no header said them */
+    bool has_words;                 /* labels are words: word i is label i */
+    bool has_more;                  /* nobody could look for all of them before the lines are read */
+    uint32_t n_words;
+    char **word; /* (n_words) ascending, distinct */
+};
+
+/* Room for so many columns and names. SHMTRAIN_E_MEMORY. */
+int shmt_csv_plan_init(struct shmt_csv_plan *plan, uint32_t n_columns, struct shmt_error *e);
+void shmt_csv_plan_fini(struct shmt_csv_plan *plan); /* {0} is fine */
+
+/* Numbers the features and sets what follows from the columns. */
+void shmt_csv_plan_number(struct shmt_csv_plan *plan);
+void shmt_csv_plan_finish(struct shmt_csv_plan *plan);
+
+struct shmt_csv_field;
+
+/* Whether a label's word can stand in a model and in a line of its own: UTF-8, and nothing that steers a terminal. */
+bool shmt_csv_may_be_word(const struct shmt_csv_field *field);
+
+/* Adds a label's word where it belongs, if it is new and may be one; which it may not is for the parser to refuse. Errors: _DATA
+ * (too many), _MEMORY. */
+int shmt_csv_plan_add_word(struct shmt_csv_plan *plan, const struct shmt_csv_field *field, struct shmt_error *e);
+
+/* The number of a label's word; SHMT_CSV_NONE. */
+uint32_t shmt_csv_plan_word(const struct shmt_csv_plan *plan, const struct shmt_csv_field *field);
+
+/* A column by name, else by number from 1 on, whose text has n bytes; SHMT_CSV_NONE. */
+uint32_t shmt_csv_plan_find(const struct shmt_csv_plan *plan, const char *text, uint64_t n);
+
+/* A column as sentences name it: column "age", or column 3. Numbered from 0 here and from 1 there. */
+#define SHMT_CSV_COLUMN_SHOWN 80
+void shmt_csv_column_show(const struct shmt_csv_plan *plan, uint32_t column, char out[SHMT_CSV_COLUMN_SHOWN]);
+
+/* Whether a word can stand in a plan as text. */
+bool shmt_csv_is_utf8(const char *text);
+
+/* As text for a model file: JSON, to be freed; NULL: no memory. And back, where the text is somebody's: SHMTRAIN_E_DATA. */
+char *shmt_csv_plan_text(const struct shmt_csv_plan *plan);
+int shmt_csv_plan_parse(const char *text, struct shmt_csv_plan *out, struct shmt_error *e);
+
+#endif

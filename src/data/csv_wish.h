@@ -1,0 +1,21 @@
+/* What somebody says about a table as text; whatever is not said is found out from its beginning. */
+#ifndef SHMT_DATA_CSV_WISH_H
+#define SHMT_DATA_CSV_WISH_H
+
+#include <stdbool.h>
+
+/* Each may be NULL or "". */
+struct shmt_csv_wish {
+    const char *label;       /* a column's name or number, from 1 on; "none": there is none, and nobody needs one */
+    const char *delimiter;   /* one character, or "tab" */
+    const char *header;      /* "yes", "no", "auto" */
+    const char *categorical; /* columns' names or numbers, with commas between them */
+    const char *plan;        /* of the table that the model was trained on (csv_plan.h): this one is read alike */
+};
+
+/* Letters, digits, blanks, quotes and what numbers are made of are no delimiters. */
+static inline bool shmt_csv_may_delimit(char c) {
+    return c == '\t' || c == ',' || c == ';' || c == '|' || c == ':' || c == '^' || c == '~' || c == '!' || c == '&';
+}
+
+#endif

@@ -1,0 +1,266 @@
+/* What data is like: lines for people, and one JSON object. */
+#include <shmtrain/data_info.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plain.h"
+#include "report/json_priv.h"
+#include "report/words_priv.h"
+
+#define MOST_LABELS 6   /* more are told as a range */
+#define BAR_COLUMNS 30  /* of the longest bar */
+#define MUCH_SCALE  1e4 /* between features: one rate does not suit both */
+
+static const uint64_t TOPS[SHMTRAIN_INFO_TOPS] = {10, 100, 1000, 10000};
+
+/* ---- lines ---- */
+
+/* A whole number with commas, and whole words around it. */
+static const char *whole(uint64_t n, char out[32]) {
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%" PRIu64, n);
+    char *at = out;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) *at++ = ',';
+        *at++ = digits[i];
+    }
+    *at = '\0';
+    return out;
+}
+
+static void add_sizes(FILE *f, const struct shmtrain_data_info *d) {
+    char a[32], b[32], c[32];
+    fprintf(f, "examples    %s, %s of them empty\n", whole(d->examples, a), whole(d->empty, b));
+    if (d->skipped > 0) fprintf(f, "left out    %s bad line%s\n", whole(d->skipped, a), d->skipped == 1 ? "" : "s");
+    if (d->features > 0)
+        fprintf(f, "features    %s, ids %" PRIu64 " to %" PRIu64 ", of which %s occur\n", whole(d->features, a), d->first_id,
+                d->last_id, whole(d->occurring, b));
+    else
+        fprintf(f, "features    none\n");
+    fprintf(f, "nonzeros    %s: %s to %s per example, ", whole(d->nonzeros, a), whole(d->row_least, b), whole(d->row_most, c));
+    fprintf(f, "median %s, mean %.4g\n", whole(d->row_median, a), (double)d->nonzeros / (double)d->examples);
+}
+
+static const char *const KINDS[] = {[SHMTRAIN_COLUMN_IGNORED] = "ignored",
+                                    [SHMTRAIN_COLUMN_LABEL] = "label",
+                                    [SHMTRAIN_COLUMN_NUMBERS] = "numbers",
+                                    [SHMTRAIN_COLUMN_CATEGORIES] = "categories"};
+
+/* Of a table. */
+static void add_columns(FILE *f, const struct shmtrain_data_info *d) {
+    for (uint32_t i = 0; i < d->n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
+        const struct shmtrain_column *c = &d->column[i];
+        fprintf(f, "%-12s%3" PRIu32 " %-10s", i == 0 ? "columns" : "", i + 1, KINDS[c->kind]);
+        fprintf(f, " %s", c->name[0] != '\0' ? c->name : "(no name)");
+        if (c->kind == SHMTRAIN_COLUMN_NUMBERS) fprintf(f, ", id %" PRIu32, c->feature);
+        fprintf(f, "\n");
+    }
+    if (d->n_columns > SHMTRAIN_INFO_COLUMNS)
+        fprintf(f, "%-12sand %" PRIu32 " more\n", "", d->n_columns - SHMTRAIN_INFO_COLUMNS);
+}
+
+static void add_labels(FILE *f, const struct shmtrain_data_info *d) {
+    char a[32];
+    if (d->n_labels > MOST_LABELS) {
+        if (d->n_labels > SHMTRAIN_MAX_CLASSES)
+            fprintf(f, "labels      more than %d, ", SHMTRAIN_MAX_CLASSES);
+        else
+            fprintf(f, "labels      %" PRIu32 ", ", d->n_labels);
+        fprintf(f, "from %.6g to %.6g, mean %.6g\n", (double)d->label_low, (double)d->label_high, d->label_mean);
+        return;
+    }
+    for (uint32_t i = 0; i < d->n_labels; i++)
+        fprintf(f, "%-12s%.6g: %s (%.1f %%)\n", i == 0 ? "labels" : "", (double)d->label[i], whole(d->label_examples[i], a),
+                100 * (double)d->label_examples[i] / (double)d->examples);
+}
+
+static void add_values(FILE *f, const struct shmtrain_data_info *d) {
+    if (d->nonzeros == 0) return;
+    if (d->all_ones)
+        fprintf(f, "values      all are 1; ");
+    else
+        fprintf(f, "values      from %.6g to %.6g, mean %.6g; ", (double)d->value_low, (double)d->value_high, d->value_mean);
+    fprintf(f, "mean |x|^2 %.4g\n", d->mean_square);
+}
+
+/* Both axes in powers: a straight slope is a power law. */
+static void add_histogram(FILE *f, const struct shmtrain_data_info *d) {
+    char range[32], n[32];
+    uint32_t last = 0;
+    uint64_t most = 1;
+    for (uint32_t k = 0; k < SHMTRAIN_INFO_OCTAVES; k++) {
+        if (d->octave[k] == 0) continue;
+        last = k;
+        most = d->octave[k] > most ? d->octave[k] : most;
+    }
+    fprintf(f, "            %21s %13s  (log)\n", "in so many examples", "features");
+    for (uint32_t k = 0; k <= last; k++) {
+        const uint64_t from = UINT64_C(1) << k, to = 2 * from - 1;
+        const int bar =
+            d->octave[k] == 0 ? 0 : 1 + (int)((BAR_COLUMNS - 1) * log2((double)d->octave[k]) / fmax(1, log2((double)most)));
+        if (from == to)
+            snprintf(range, sizeof range, "%" PRIu64, from);
+        else
+            snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, from, to);
+        fprintf(f, "            %21s %13s %s%.*s\n", range, whole(d->octave[k], n), bar > 0 ? " " : "", bar,
+                "##############################");
+    }
+}
+
+static void add_frequencies(FILE *f, const struct shmtrain_data_info *d) {
+    char line[400] = "frequency   of the nonzeros are in the most frequent ";
+    if (d->nonzeros == 0) return;
+    for (uint32_t i = 0; i < SHMTRAIN_INFO_TOPS; i++)
+        if (i == 0 || TOPS[i - 1] < d->occurring)
+            shmt_add_item(line, sizeof line, i == 0, "%" PRIu64 ": %.1f %%", TOPS[i], 100 * d->top_share[i]);
+    fprintf(f, "%s\n", line);
+    line[0] = '\0';
+    shmt_add(line, sizeof line, "            most frequent ids (of examples): ");
+    for (uint32_t i = 0; i < SHMTRAIN_INFO_MOST_FOUND && d->top_examples[i] > 0; i++)
+        shmt_add_item(line, sizeof line, i == 0, "%" PRIu64 " (%.3g %%)", d->top_id[i],
+                      100 * (double)d->top_examples[i] / (double)d->examples);
+    fprintf(f, "%s\n", line);
+    add_histogram(f, d);
+}
+
+/* What may be a mistake, or may make learning hard; a line each. */
+static void add_notices(FILE *f, const struct shmtrain_data_info *d) {
+    char a[32], b[32];
+    const char *head = "look at";
+#define NOTICE(condition, ...)         \
+    do {                               \
+        if (condition) {               \
+            fprintf(f, "%-12s", head); \
+            fprintf(f, __VA_ARGS__);   \
+            head = "";                 \
+        }                              \
+    } while (0)
+    NOTICE(d->n_labels == 1, "all labels are %g: nothing can be learned from them\n", (double)d->label_low);
+    NOTICE(d->duplicates > 0, "%s examples equal an earlier one, with its label\n", whole(d->duplicates, a));
+    NOTICE(d->empty > 0, "%s examples have no feature at all\n", whole(d->empty, a));
+    NOTICE(d->once > 0, "%s features occur once (%.1f %% of those that occur)\n", whole(d->once, a),
+           100 * (double)d->once / (double)d->occurring);
+    NOTICE(d->constant > 0, "%s features are the same in every example, as a bias is: id %" PRIu64 "%s\n",
+           whole(d->constant, a), d->constant_id, d->constant > 1 ? ", ..." : "");
+    NOTICE(d->scale > MUCH_SCALE, "features differ in scale, id %" PRIu64 " by %.2g times from id %" PRIu64 ": scale them\n",
+           d->large_id, d->scale, d->small_id);
+    NOTICE(d->features > 0 && d->occurring * 100 < d->features, "%s of %s ids occur: parameters of the others take memory\n",
+           whole(d->occurring, a), whole(d->features, b));
+#undef NOTICE
+    if (*head) fprintf(f, "%-12snothing: no duplicates, empty examples or rare features\n", head);
+}
+
+char *shmtrain_data_info_text(const char *name, const struct shmtrain_data_info *d) {
+    SHMT_PLAIN_NUMBERS;
+    char *text = NULL;
+    size_t bytes;
+    const size_t length = strlen(name);
+    FILE *f = open_memstream(&text, &bytes);
+    if (!f) return NULL;
+    fprintf(f, "data        %s%s\n", length > 68 ? "..." : "", length > 68 ? name + length - 65 : name);
+    add_sizes(f, d);
+    add_columns(f, d);
+    add_labels(f, d);
+    add_values(f, d);
+    if (!isnan(d->best_loss)) fprintf(f, "best loss   %.5f, of the model that made the data\n", d->best_loss);
+    add_frequencies(f, d);
+    add_notices(f, d);
+    const int failed = ferror(f);
+    if (fclose(f) == 0 && !failed) return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- JSON ---- */
+
+static json_t *labels_of(const struct shmtrain_data_info *d) {
+    json_t *list = json_array();
+    if (d->n_labels > SHMTRAIN_MAX_CLASSES) return list;
+    for (uint32_t i = 0; i < d->n_labels; i++)
+        json_array_append_new(
+            list, json_pack("{s:f,s:I}", "label", (double)d->label[i], "examples", (json_int_t)d->label_examples[i]));
+    return list;
+}
+
+static json_t *octaves_of(const struct shmtrain_data_info *d) {
+    json_t *list = json_array();
+    uint32_t last = 0;
+    for (uint32_t k = 0; k < SHMTRAIN_INFO_OCTAVES; k++) last = d->octave[k] > 0 ? k : last;
+    for (uint32_t k = 0; k <= last && d->occurring > 0; k++)
+        json_array_append_new(list, json_pack("{s:I,s:I}", "from_examples", (json_int_t)(UINT64_C(1) << k), "features",
+                                              (json_int_t)d->octave[k]));
+    return list;
+}
+
+static json_t *tops_of(const struct shmtrain_data_info *d) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < SHMTRAIN_INFO_TOPS; i++)
+        json_array_append_new(list, json_pack("{s:I,s:f}", "features", (json_int_t)TOPS[i], "share", d->top_share[i]));
+    return list;
+}
+
+static json_t *most_frequent_of(const struct shmtrain_data_info *d) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < SHMTRAIN_INFO_MOST_FOUND && d->top_examples[i] > 0; i++)
+        json_array_append_new(
+            list, json_pack("{s:o,s:I}", "id", shmt_json_id(d->top_id[i]), "examples", (json_int_t)d->top_examples[i]));
+    return list;
+}
+
+static void put_whole(json_t *o, const char *key, uint64_t n) { json_object_set_new(o, key, shmt_json_whole(n)); }
+static void put_number(json_t *o, const char *key, double x) { json_object_set_new(o, key, shmt_json_number(x)); }
+
+static void put_features(json_t *o, const struct shmtrain_data_info *d) {
+    json_object_set_new(o, "first_id", d->features > 0 ? shmt_json_id(d->first_id) : json_null());
+    json_object_set_new(o, "last_id", d->features > 0 ? shmt_json_id(d->last_id) : json_null());
+    put_whole(o, "features_occurring", d->occurring);
+    put_whole(o, "features_once", d->once);
+    put_whole(o, "features_constant", d->constant);
+    put_number(o, "features_scale", d->scale);
+    json_object_set_new(o, "most_frequent", most_frequent_of(d));
+    json_object_set_new(o, "top_features", tops_of(d));
+    json_object_set_new(o, "features_by_examples", octaves_of(d));
+}
+
+static json_t *columns_of(const struct shmtrain_data_info *d) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < d->n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
+        const struct shmtrain_column *c = &d->column[i];
+        json_t *id = c->kind == SHMTRAIN_COLUMN_NUMBERS ? shmt_json_whole(c->feature) : json_null();
+        json_array_append_new(list,
+                              json_pack("{s:o,s:s,s:o}", "name", shmt_json_text(c->name), "kind", KINDS[c->kind], "id", id));
+    }
+    return list;
+}
+
+char *shmtrain_data_info_json(const char *name, const struct shmtrain_data_info *d) {
+    SHMT_PLAIN_NUMBERS;
+    json_t *o = json_object();
+    json_object_set_new(o, "data", shmt_json_text(name));
+    put_whole(o, "examples", d->examples);
+    put_whole(o, "skipped_lines", d->skipped);
+    put_whole(o, "features", d->features);
+    put_whole(o, "nonzeros", d->nonzeros);
+    put_whole(o, "nonzeros_least", d->row_least);
+    put_whole(o, "nonzeros_median", d->row_median);
+    put_whole(o, "nonzeros_most", d->row_most);
+    put_whole(o, "empty_examples", d->empty);
+    put_whole(o, "duplicates", d->duplicates);
+    json_object_set_new(o, "labels", labels_of(d));
+    put_number(o, "label_least", d->label_low);
+    put_number(o, "label_most", d->label_high);
+    put_number(o, "label_mean", d->label_mean);
+    json_object_set_new(o, "all_ones", json_boolean(d->all_ones));
+    put_number(o, "value_least", d->value_low);
+    put_number(o, "value_most", d->value_high);
+    put_number(o, "value_mean", d->value_mean);
+    put_number(o, "mean_square", d->mean_square);
+    put_number(o, "best_loss", d->best_loss);
+    put_features(o, d);
+    if (d->n_columns > 0) json_object_set_new(o, "columns", columns_of(d));
+    return shmt_json_line(o);
+}
