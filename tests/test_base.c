@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/replace.h"
+#include "base/unfinished.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -371,6 +372,70 @@ static void a_group_that_cannot_be_kept_gets_no_more_than_everybody(void **state
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* Also of a file that is not at its end yet; but a child of the writer leaves it alone. */
+static void who_ends_at_once_takes_away_what_has_a_name(void **state) {
+    char folder[] = "/tmp/shmtrain-base-XXXXXX", path[2][64];
+    struct shmt_error e = {0};
+    struct shmt_replacement r[2];
+    int status = -1;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 2; i++) snprintf(path[i], sizeof path[i], "%s/file%d", folder, i);
+    const pid_t writer = fork();
+    if (writer == 0) {
+        if (!refuse_nameless_files()) _exit(77);
+        for (int i = 0; i < 2; i++)
+            if (shmt_replace_open(&r[i], path[i], "the file", &e) < 0 || write(r[i].fd, "half", 4) != 4) _exit(1);
+        const pid_t child = fork();
+        if (child == 0) {
+            shmt_unfinished_remove();
+            _exit(0);
+        }
+        if (waitpid(child, &status, 0) != child || files_in(folder) != 2) _exit(2);
+        if (shmt_replace_close(&r[1], 0, &e) < 0) _exit(3);
+        shmt_unfinished_remove();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    const int left = files_in(folder);
+    (void)unlink(path[1]);
+    assert_int_equal(rmdir(folder), 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip();
+    assert_int_equal(status, 0);
+    assert_int_equal(left, 1);
+}
+
+/* Others may write to it, but not replace it: that is known before anything is written. */
+static void a_file_of_another_user_in_a_sticky_folder_is_refused_at_once(void **state) {
+    enum { NOBODY = 65534 };
+    char folder[] = "/tmp/shmtrain-base-XXXXXX", path[64];
+    struct shmt_error e = {0};
+    struct shmt_replacement r;
+    int status = -1;
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: files of others are for root to make\n");
+        skip();
+    }
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chmod(folder, 01777), 0);
+    snprintf(path, sizeof path, "%s/file", folder);
+    const int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_true(fd >= 0 && fchmod(fd, 0666) == 0 && close(fd) == 0);
+    assert_int_equal(shmt_replace_check(path, "the file", &e), 0);
+    const pid_t writer = fork();
+    if (writer == 0) {
+        if (setuid(NOBODY) != 0) _exit(77);
+        if (shmt_replace_check(path, "the file", &e) == 0 || !strstr(e.text, "Operation not permitted; name a file")) _exit(1);
+        shmt_error_clear(&e);
+        _exit(shmt_replace_open(&r, path, "the file", &e) == SHMTRAIN_E_SYSTEM ? 0 : 2);
+    }
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(status, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_its_name),
@@ -394,6 +459,8 @@ int main(void) {
         cmocka_unit_test(what_is_not_complete_is_gone_with_its_writer),
         cmocka_unit_test(what_may_not_be_named_is_copied),
         cmocka_unit_test(a_group_that_cannot_be_kept_gets_no_more_than_everybody),
+        cmocka_unit_test(who_ends_at_once_takes_away_what_has_a_name),
+        cmocka_unit_test(a_file_of_another_user_in_a_sticky_folder_is_refused_at_once),
         cmocka_unit_test(limits_are_named_with_their_remedy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

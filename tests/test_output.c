@@ -1,4 +1,4 @@
-/* cli: a file that is written is whole or as it was before, also on a full disk and when a signal ends the program. */
+/* cli and <shmtrain/output.h>: a file that is written is whole or as it was before, also on a full disk and when a signal ends the program. */
 #include "folder_help.h"
 
 #include <errno.h>
@@ -9,6 +9,37 @@
 #include <sys/wait.h>
 
 #include "cli/output.h"
+
+/* ---- what is seen from below ---- */
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+static int g_raised; /* right behind each open that makes a file; 0: none */
+static ino_t g_synced_folder;
+static bool g_has_nameless = true; /* false: a file system without O_TMPFILE */
+
+int __wrap_open(const char *path, int flags, ...) {
+    va_list args;
+    va_start(args, flags);
+    const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    if ((flags & O_TMPFILE) == O_TMPFILE && !g_has_nameless) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    const int fd = __real_open(path, flags, mode);
+    if (fd >= 0 && (flags & O_CREAT) && g_raised) raise(g_raised);
+    return fd;
+}
+
+int __wrap_fsync(int fd) {
+    struct stat s;
+    if (fstat(fd, &s) == 0 && S_ISDIR(s.st_mode)) g_synced_folder = s.st_ino;
+    return __real_fsync(fd);
+}
 
 static void assert_holds(const char *path, const char *text) {
     char found[64] = "";
@@ -29,6 +60,12 @@ static void assert_nothing_is_left(void) {
     closedir(folder);
 }
 
+static const struct output_wish *wish_for(const char *path) {
+    static struct output_wish wish;
+    wish = (struct output_wish){"--output", path, "the predictions"};
+    return &wish;
+}
+
 static void what_is_complete_takes_the_place(void **state) {
     struct output out;
     struct stat there;
@@ -36,16 +73,16 @@ static void what_is_complete_takes_the_place(void **state) {
     write_text("out", "before");
     assert_int_equal(chmod("out", 0640), 0);
     assert_int_equal(symlink("out", "link"), 0);
-    assert_int_equal(output_open(&out, "link"), 0);
+    assert_int_equal(output_open(&out, wish_for("link")), 0);
     fputs("after", out.file);
     assert_int_equal(fflush(out.file), 0);
     assert_holds("out", "before");
-    assert_int_equal(output_close(&out, true), 0);
+    assert_int_equal(output_close(&out, 0), 0);
     assert_holds("out", "after");
     assert_true(lstat("link", &there) == 0 && S_ISLNK(there.st_mode));
     assert_true(stat("out", &there) == 0 && (there.st_mode & 0777) == 0640);
-    assert_int_equal(output_open(&out, "new"), 0);
-    assert_int_equal(output_close(&out, true), 0);
+    assert_int_equal(output_open(&out, wish_for("new")), 0);
+    assert_int_equal(output_close(&out, 0), 0);
     assert_holds("new", "");
     assert_nothing_is_left();
 }
@@ -54,13 +91,14 @@ static void what_is_not_complete_leaves_nothing(void **state) {
     struct output out;
     (void)state;
     write_text("out", "before");
-    assert_int_equal(output_open(&out, "out"), 0);
+    assert_int_equal(output_open(&out, wish_for("out")), 0);
     fputs("half", out.file);
-    assert_int_equal(output_close(&out, false), 0);
+    output_discard(&out);
     assert_holds("out", "before");
     assert_nothing_is_left();
-    assert_int_equal(output_open(&out, "none/out"), -1);
-    assert_int_equal(errno, ENOENT);
+    assert_int_equal(output_open(&out, wish_for("none/out")), 1);
+    assert_null(out.file);
+    output_discard(&out); /* of nothing */
 }
 
 /* A limit on the size of files is as good as a full disk. */
@@ -72,13 +110,14 @@ static void a_full_disk_leaves_the_file_as_it_was(void **state) {
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = (struct rlimit){4000, before.rlim_max};
-    assert_int_equal(output_open(&out, "out"), 0);
+    assert_int_equal(output_open(&out, wish_for("out")), 0);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     for (int i = 0; i < 1000; i++) fputs("many words ", out.file);
-    const int rc = output_close(&out, true), why = errno;
+    assert_int_equal(fflush(out.file), EOF);
+    assert_int_equal(errno, EFBIG);
+    const int rc = output_close(&out, EFBIG);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    assert_int_equal(rc, -1);
-    assert_int_equal(why, EFBIG);
+    assert_int_equal(rc, 1);
     assert_holds("out", "before");
     assert_nothing_is_left();
 }
@@ -88,15 +127,17 @@ static void a_handler_takes_away_what_is_not_complete(void **state) {
     int status;
     (void)state;
     write_text("out", "before");
-    output_discard_in_handler(); /* nothing is there: harmless */
+    shmtrain_output_discard_all(); /* nothing is there: harmless */
+    g_has_nameless = false;
     const pid_t pid = fork();
     if (pid == 0) {
-        if (output_open(&out, "out") != 0) _exit(1);
+        if (output_open(&out, wish_for("out")) != 0) _exit(1);
         fputs("half", out.file);
-        output_discard_in_handler();
+        shmtrain_output_discard_all();
         _exit(fflush(out.file) == 0 ? 0 : 2);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
+    g_has_nameless = true;
     assert_int_equal(status, 0);
     assert_holds("out", "before");
     assert_nothing_is_left();
@@ -104,32 +145,8 @@ static void a_handler_takes_away_what_is_not_complete(void **state) {
 
 /* ---- signals and folders, seen from below ---- */
 
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
-int __real_fsync(int fd);
-int __wrap_fsync(int fd);
-
-static int g_raised; /* right behind each open that makes a file; 0: none */
-static ino_t g_synced_folder;
-
-int __wrap_open(const char *path, int flags, ...) {
-    va_list args;
-    va_start(args, flags);
-    const mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
-    va_end(args);
-    const int fd = __real_open(path, flags, mode);
-    if (fd >= 0 && (flags & O_CREAT) && g_raised) raise(g_raised);
-    return fd;
-}
-
-int __wrap_fsync(int fd) {
-    struct stat s;
-    if (fstat(fd, &s) == 0 && S_ISDIR(s.st_mode)) g_synced_folder = s.st_ino;
-    return __real_fsync(fd);
-}
-
 static void end_with_discarding(int number) {
-    output_discard_in_handler();
+    shmtrain_output_discard_all();
     _exit(number);
 }
 
@@ -139,9 +156,10 @@ static void a_signal_right_behind_the_first_moment_leaves_nothing(void **state) 
     (void)state;
     const pid_t pid = fork();
     if (pid == 0) {
+        g_has_nameless = false;
         signal(SIGTERM, end_with_discarding);
         g_raised = SIGTERM;
-        (void)output_open(&out, "early");
+        (void)output_open(&out, wish_for("early"));
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -157,9 +175,9 @@ static void the_folder_is_synced_behind_the_rename(void **state) {
     assert_int_equal(stat("folder", &folder), 0);
     const char *const paths[] = {"folder/out", "here"};
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(output_open(&out, paths[i]), 0);
+        assert_int_equal(output_open(&out, wish_for(paths[i])), 0);
         g_synced_folder = 0;
-        assert_int_equal(output_close(&out, true), 0);
+        assert_int_equal(output_close(&out, 0), 0);
         assert_int_equal(stat(i == 0 ? "folder" : ".", &folder), 0);
         assert_int_equal(g_synced_folder, folder.st_ino);
         assert_int_equal(unlink(paths[i]), 0);
@@ -171,14 +189,13 @@ static void a_device_is_written_to_as_it_is(void **state) {
     struct output out;
     struct stat there;
     (void)state;
-    assert_int_equal(output_open(&out, "/dev/null"), 0);
+    assert_int_equal(output_open(&out, wish_for("/dev/null")), 0);
     fputs("anything", out.file);
-    assert_int_equal(output_close(&out, true), 0);
+    assert_int_equal(output_close(&out, 0), 0);
     assert_true(stat("/dev/null", &there) == 0 && S_ISCHR(there.st_mode));
-    assert_int_equal(output_open(&out, "/dev/full"), 0);
+    assert_int_equal(output_open(&out, wish_for("/dev/full")), 0);
     fputs("anything", out.file);
-    assert_int_equal(output_close(&out, true), -1);
-    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(output_close(&out, 0), 1);
 }
 
 /* Whatever is behind it, and whatever that file is called. */
@@ -191,12 +208,12 @@ static void an_open_descriptor_is_written_to(void **state) {
     assert_true(fd >= 0);
     snprintf(name, sizeof name, "/dev/fd/%d", fd);
     assert_int_equal(symlink(name, "to-fd"), 0);
-    assert_int_equal(output_open(&out, "to-fd"), 0);
+    assert_int_equal(output_open(&out, wish_for("to-fd")), 0);
     fputs("world", out.file);
-    assert_int_equal(output_close(&out, true), 0);
+    assert_int_equal(output_close(&out, 0), 0);
     assert_holds("said", "hello world");
     assert_int_equal(close(fd), 0);
-    assert_int_equal(output_open(&out, name), -1);
+    assert_int_equal(output_open(&out, wish_for(name)), 1);
     assert_nothing_is_left();
 }
 
@@ -206,8 +223,8 @@ static void the_group_stays(void **state) {
     (void)state;
     write_text("of-others", "before");
     if (chown("of-others", (uid_t)-1, 100) != 0) skip(); /* not ours to give */
-    assert_int_equal(output_open(&out, "of-others"), 0);
-    assert_int_equal(output_close(&out, true), 0);
+    assert_int_equal(output_open(&out, wish_for("of-others")), 0);
+    assert_int_equal(output_close(&out, 0), 0);
     assert_true(stat("of-others", &there) == 0 && there.st_gid == 100);
 }
 

@@ -114,7 +114,8 @@ static void predict_writes_a_file_whole_or_not_at_all(void **state) {
     fclose(f);
     program_assert_refused(RUN("predict", "-o", "/dev/full", "toy.model", "two"), 1,
                            "cannot write the predictions to /dev/full: No space left on device");
-    program_assert_refused(RUN("predict", "-o", "none/out", "toy.model", "two"), 1, "--output none/out: No such file");
+    program_assert_refused(RUN("predict", "-o", "none/out", "toy.model", "two"), 1,
+                           "cannot write the predictions to none/out: No such file");
 }
 
 static void a_reader_that_leaves_ends_predict_quietly(void **state) {

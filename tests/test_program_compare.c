@@ -176,12 +176,23 @@ static void html_writes_a_page_and_replaces_it_as_a_whole(void **state) {
     free(page);
 }
 
+/* Then there is nothing else. */
+static void a_page_on_standard_output_is_alone_there(void **state) {
+    (void)state;
+    struct program *p = RUN("compare", "-w", "1", "-e", "2", "--modes", "async,sync", "--html", "/dev/stdout", DATA);
+    program_assert_status(p, 0);
+    assert_int_equal(strncmp(p->text[OUT], "<!DOCTYPE html>\n", 16), 0);
+    assert_string_equal(strstr(p->text[OUT], "</html>"), "</html>\n");
+    assert_says(p->text[ERR], "final loss");
+}
+
 static void a_page_that_cannot_be_written_is_refused_before_anything_runs(void **state) {
     (void)state;
     program_write_file("toy", "-1 2:1\n3 8:1\n-1 2:1\n3 8:1\n");
     const struct refusal list[] = {
-        {1, "--html none/page.html: No such file", {"compare", "--html", "none/page.html", "toy"}},
-        {1, "--html .: Is a directory", {"compare", "--html", ".", "toy"}},
+        {1, "cannot write the page to none/page.html: No such file", {"compare", "--html", "none/page.html", "toy"}},
+        {1, "cannot write the page to .: it is a folder, name a file in it", {"compare", "--html", ".", "toy"}},
+        {2, "--html /dev/stdout and --json would both go to", {"compare", "--html", "/dev/stdout", "--json", "toy"}},
         {2, "--html toy is read as the data (./toy), and would be replaced", {"compare", "--html", "toy", "./toy"}},
         {2, "--html \"\": expected FILE", {"compare", "--html", "", "toy"}},
     };
@@ -336,6 +347,7 @@ int main(void) {
         PROGRAM_TEST(a_mode_that_an_option_has_changed_is_not_passed_off_as_itself),
         PROGRAM_TEST(the_same_mode_twice_has_two_names),
         PROGRAM_TEST(html_writes_a_page_and_replaces_it_as_a_whole),
+        PROGRAM_TEST(a_page_on_standard_output_is_alone_there),
         PROGRAM_TEST(a_page_that_cannot_be_written_is_refused_before_anything_runs),
         PROGRAM_TEST(bad_lists_and_targets_are_answered_in_one_line),
         PROGRAM_TEST(a_mode_that_cannot_be_is_refused_in_its_row_and_the_others_go_on),

@@ -257,8 +257,10 @@ static void an_open_descriptor_is_written_to(void **state) {
 
 static void a_closed_descriptor_is_refused_before_training(void **state) {
     (void)state;
-    program_assert_refused(shell(NULL, TRAIN "/dev/stdout no-data >&-"), 1, "--output /dev/stdout: ");
-    program_assert_refused(shell(NULL, TRAIN "/dev/fd/77 no-data"), 1, "--output /dev/fd/77: Bad file descriptor");
+    program_assert_refused(shell(NULL, TRAIN "/dev/stdout no-data >&-"), 1,
+                           "cannot write the model to /dev/stdout: this descriptor is not open for writing");
+    program_assert_refused(shell(NULL, TRAIN "/dev/fd/77 no-data"), 1,
+                           "cannot write the model to /dev/fd/77: this descriptor is not open for writing");
     program_assert_refused(shell(NULL, TRAIN "- no-data"), 2, "--output -: name a file");
     program_assert_refused(shell(NULL, TRAIN "/dev/stdout --json no-data"), 2, "--json would both go to standard output");
 }
@@ -281,7 +283,8 @@ static void a_file_mounted_by_itself_is_refused_before_training(void **state) {
         print_message("skipped: no right to mount a file\n");
         skip();
     }
-    program_assert_refused(p, 1, "--output single: Device or resource busy");
+    program_assert_refused(p, 1,
+                           "cannot write the model to single: this one file is a mount, and cannot be replaced: name a file");
     program_write_file("two", "1 1:1\n0 2:1\n");
     program_assert_refused(RUN_IN(mount_one_file, "-q", "-e", "1", "--trace", "single", "two"), 1, "this one file is a mount");
 }
@@ -291,12 +294,14 @@ static void where_nothing_can_be_written_is_refused_before_training(void **state
     (void)state;
     assert_int_equal(mkdir("folder", 0777), 0);
     program_write_file("file", "");
-    program_assert_refused(RUN("-o", "folder", "no-data"), 1, "--output folder: Is a directory");
-    program_assert_refused(RUN("-o", "new/", "no-data"), 1, "--output new/: ");
+    program_assert_refused(RUN("-o", "folder", "no-data"), 1,
+                           "cannot write the model to folder: it is a folder, name a file in it");
+    program_assert_refused(RUN("-o", "new/", "no-data"), 1, "cannot write the model to new/: ");
     assert_int_equal(symlink("missing/m", "dangling"), 0);
-    program_assert_refused(RUN("-o", "dangling", "no-data"), 1, "--output dangling: No such file or directory");
-    program_assert_refused(RUN("-o", "missing/m", "no-data"), 1, "--output missing/m: No such file or directory");
-    program_assert_refused(RUN("-o", "file/m", "no-data"), 1, "--output file/m: Not a directory");
+    program_assert_refused(RUN("-o", "dangling", "no-data"), 1, "No such file or directory");
+    program_assert_refused(RUN("-o", "missing/m", "no-data"), 1,
+                           "cannot write the model to missing/m: No such file or directory");
+    program_assert_refused(RUN("-o", "file/m", "no-data"), 1, "cannot write the model to file/m: Not a directory");
 }
 
 /* The tests may run as root, whom permissions do not stop; a folder on a read-only mount stops everybody. */
@@ -309,7 +314,8 @@ static void a_folder_without_permission_is_refused_before_training(void **state)
     (void)state;
     assert_int_equal(mkdir("closed", 0555), 0);
     if (geteuid() != 0) {
-        program_assert_refused(RUN("-o", "closed/m", "no-data"), 1, "--output closed/m: Permission denied");
+        program_assert_refused(RUN("-o", "closed/m", "no-data"), 1,
+                               "cannot write the model to closed/m: Permission denied; name a file in a folder");
         return;
     }
     struct program *p = RUN_IN(make_closed_read_only, "-o", "closed/m", "no-data");
@@ -317,7 +323,7 @@ static void a_folder_without_permission_is_refused_before_training(void **state)
         print_message("skipped: root is stopped by no permission, and may not mount here\n");
         skip();
     }
-    program_assert_refused(p, 1, "--output closed/m: Read-only file system");
+    program_assert_refused(p, 1, "cannot write the model to closed/m: Read-only file system; name a file in a folder");
 }
 
 static int mount_small_folder(void) {

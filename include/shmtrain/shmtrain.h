@@ -7,6 +7,7 @@
 #include <shmtrain/data_info.h>
 #include <shmtrain/doctor.h>
 #include <shmtrain/model.h>
+#include <shmtrain/output.h>
 #include <shmtrain/plan.h>
 #include <shmtrain/report.h>
 #include <shmtrain/session.h>

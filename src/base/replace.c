@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/show.h"
+#include "base/unfinished.h"
 
 #define MOST_LINKS 40 /* that lead to one another: as many as the system follows */
 
@@ -48,7 +49,7 @@ static size_t folder_bytes(const char *path) {
 /* ---- the new file ---- */
 
 /* By `make`, which says EEXIST where there is a file already: the name is ours alone. It is short whatever the other one is:
- * what may stand there may be written there. */
+ * what may stand there may be written there. All signals are blocked: no handler finds a file that is not noted. */
 static int try_names(struct shmt_replacement *r, int (*make)(const struct shmt_replacement *r)) {
     const int folder = (int)folder_bytes(r->real);
     for (unsigned i = 0; i < 100; i++) {
@@ -59,6 +60,7 @@ static int try_names(struct shmt_replacement *r, int (*make)(const struct shmt_r
             return -1;
         }
         const int made = make(r);
+        if (made >= 0) shmt_unfinished_note(r->temporary);
         if (made >= 0 || errno != EEXIST) return made;
     }
     return -1;
@@ -106,13 +108,45 @@ static int look_like(int fd, const struct stat *old) {
     return fchmod(fd, mode);
 }
 
-/* A new file beside the real one, with the permissions of the one that it will replace. */
+static void block_signals(sigset_t *before) {
+    sigset_t all;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* Leaves errno as it is. */
+static void unblock_signals(const sigset_t *before) {
+    const int saved = errno;
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+    errno = saved;
+}
+
+/* In folders like /tmp a file can be replaced by its owner and the folder's only, though others may write to it. */
+static bool is_kept_by_others(const struct shmt_replacement *r, const struct stat *old) {
+    char folder[PATH_MAX];
+    struct stat s;
+    const uid_t us = geteuid();
+    snprintf(folder, sizeof folder, "%.*s.", (int)folder_bytes(r->real), r->real);
+    return us != 0 && us != old->st_uid && stat(folder, &s) == 0 && (s.st_mode & S_ISVTX) != 0 && us != s.st_uid;
+}
+
+/* A new file beside the real one, with the permissions of the one that it will replace. -1: errno. */
 static int open_new(struct shmt_replacement *r) {
     struct stat old;
+    sigset_t before;
+    const bool replaces = stat(r->real, &old) == 0;
+    if (replaces && is_kept_by_others(r, &old)) {
+        errno = EPERM;
+        return -1;
+    }
     int fd = open_nameless(r);
     r->nameless = fd >= 0;
-    if (fd < 0) fd = try_names(r, make_named);
-    if (fd >= 0 && stat(r->real, &old) == 0) (void)look_like(fd, &old);
+    if (fd < 0) {
+        block_signals(&before);
+        fd = try_names(r, make_named);
+        unblock_signals(&before);
+    }
+    if (fd >= 0 && replaces) (void)look_like(fd, &old);
     return fd;
 }
 
@@ -160,8 +194,7 @@ static bool holds_descriptors(const char *folder) {
     return bytes >= 3 && strcmp(real + bytes - 3, "/fd") == 0;
 }
 
-/* The descriptor that `path` names by /dev/stdout, /dev/fd/N or /proc/self/fd/N, also through links; -1: none. */
-static int descriptor_of(const char *path) {
+int shmt_replace_descriptor(const char *path) {
     char at[PATH_MAX], folder[PATH_MAX], *end;
     if (snprintf(at, sizeof at, "%s", path) >= PATH_MAX) return -1;
     for (int i = 0; i <= MOST_LINKS; i++) {
@@ -174,8 +207,7 @@ static int descriptor_of(const char *path) {
     return -1;
 }
 
-/* One that is not open, or to be read only, is none to write to. */
-static int copy_descriptor(int fd) {
+int shmt_replace_copy(int fd) {
     const int flags = fcntl(fd, F_GETFL);
     if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) return fcntl(fd, F_DUPFD_CLOEXEC, 0);
     errno = EBADF;
@@ -184,7 +216,7 @@ static int copy_descriptor(int fd) {
 
 bool shmt_replace_is_stream(const char *path) {
     struct stat s;
-    return descriptor_of(path) >= 0 || (stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode)));
+    return shmt_replace_descriptor(path) >= 0 || (stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode)));
 }
 
 /* One file that is mounted by itself, as containers do: no other one can take its place. */
@@ -198,7 +230,7 @@ static bool is_mounted(const char *path) {
 static int look(const char *path, const char *what, struct shmt_error *e) {
     char shown[SHMT_NAME_SHOWN];
     struct stat there;
-    if (descriptor_of(path) >= 0) return 1;
+    if (shmt_replace_descriptor(path) >= 0) return 1;
     if (stat(path, &there) != 0) return 0;
     shmt_show_name(path, shown);
     if (S_ISDIR(there.st_mode))
@@ -210,18 +242,37 @@ static int look(const char *path, const char *what, struct shmt_error *e) {
     return !S_ISREG(there.st_mode);
 }
 
+/* -1: errno, and r->real is what cannot be written. */
+static int open_looked_at(struct shmt_replacement *r, const char *path, const char *what, bool special) {
+    *r = (struct shmt_replacement){.fd = -1, .special = special, .path = path, .what = what};
+    const int named = shmt_replace_descriptor(path);
+    if (special)
+        r->fd = named >= 0 ? shmt_replace_copy(named) : open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    else if (resolve(path, r->real) == 0)
+        r->fd = open_new(r);
+    else
+        r->real[0] = '\0';
+    return r->fd < 0 ? -1 : 0;
+}
+
+/* What a sentence is about: what was named, or what links lead to. */
+static const char *target_of(const struct shmt_replacement *r) { return r->real[0] != '\0' ? r->real : r->path; }
+
 int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *what, struct shmt_error *e) {
     const int special = look(path, what, e);
     if (special < 0) return special;
-    *r = (struct shmt_replacement){.fd = -1, .special = special != 0, .path = path, .what = what};
-    const int named = descriptor_of(path);
-    if (special)
-        r->fd = named >= 0 ? copy_descriptor(named) : open(path, O_WRONLY | O_CLOEXEC);
-    else if (resolve(path, r->real) < 0)
-        return cannot(path, what, e);
-    else
-        r->fd = open_new(r);
-    return r->fd < 0 ? cannot(special ? path : r->real, what, e) : 0;
+    return open_looked_at(r, path, what, special != 0) < 0 ? cannot(target_of(r), what, e) : 0;
+}
+
+/* With a remedy: somebody has named it just now. */
+static int cannot_be_named(const char *path, const char *what, struct shmt_error *e) {
+    char shown[SHMT_NAME_SHOWN];
+    const bool another_place = errno == EACCES || errno == EPERM || errno == EROFS;
+    if (!another_place) return cannot(path, what, e);
+    const int code = errno;
+    shmt_show_name(path, shown);
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: %s; name a file in a folder that you may write to", what,
+                     shown, strerror(code));
 }
 
 int shmt_replace_check(const char *path, const char *what, struct shmt_error *e) {
@@ -229,13 +280,11 @@ int shmt_replace_check(const char *path, const char *what, struct shmt_error *e)
     const int special = look(path, what, e);
     if (special < 0) return special;
     /* A file that is meant not to be written is not replaced either, though its folder would allow it. */
-    const bool is_open = special && descriptor_of(path) >= 0;
-    if (!is_open && access(path, W_OK) != 0 && errno != ENOENT) return cannot(path, what, e);
+    const bool is_open = special && shmt_replace_descriptor(path) >= 0;
+    if (!is_open && access(path, W_OK) != 0 && errno != ENOENT) return cannot_be_named(path, what, e);
     if (special && !is_open) return 0;
-    const int rc = shmt_replace_open(&r, path, what, e);
-    if (rc < 0) return rc;
-    close(r.fd);
-    if (!r.special && !r.nameless) unlink(r.temporary);
+    if (open_looked_at(&r, path, what, special != 0) < 0) return cannot_be_named(target_of(&r), what, e);
+    shmt_replace_discard(&r);
     return 0;
 }
 
@@ -285,19 +334,34 @@ static int take_place(struct shmt_replacement *r) {
     return close(fd) < 0 ? -1 : rename(r->temporary, r->real);
 }
 
+/* Closes and removes what has not taken its place. Signals are blocked. */
+static void take_away(struct shmt_replacement *r) {
+    if (r->fd >= 0) (void)close(r->fd);
+    r->fd = -1;
+    if (r->temporary[0] != '\0') (void)unlink(r->temporary);
+}
+
 int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_error *e) {
-    sigset_t all, before;
+    sigset_t before;
     int rc = 0;
     if (r->special) return close_special(r, written, e);
     if (r->nameless) r->temporary[0] = '\0';
     if (written < 0 || fsync(r->fd) < 0) rc = cannot_there(r->real, r->what, " (what was there before is untouched)", e);
     /* No signal comes while it has another name: who answers by ending the program would leave the file there. */
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    block_signals(&before);
     if (rc == 0 && take_place(r) < 0) rc = cannot(r->real, r->what, e);
-    if (r->fd >= 0) (void)close(r->fd);
-    if (rc < 0 && r->temporary[0] != '\0') (void)unlink(r->temporary);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc < 0) take_away(r);
+    if (r->temporary[0] != '\0') shmt_unfinished_forget(r->temporary);
+    unblock_signals(&before);
     if (rc == 0) sync_folder(r->real);
     return rc;
+}
+
+void shmt_replace_discard(struct shmt_replacement *r) {
+    sigset_t before;
+    if (r->special || r->nameless) r->temporary[0] = '\0';
+    block_signals(&before);
+    take_away(r);
+    if (r->temporary[0] != '\0') shmt_unfinished_forget(r->temporary);
+    unblock_signals(&before);
 }

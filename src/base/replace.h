@@ -3,7 +3,8 @@
  * permissions stay, too, as far as the writer may give them. A pipe or a device is written to as it is, and so is an open
  * descriptor that is named (/dev/stdout, /dev/fd/N), whatever is behind it.
  *
- * Used for models and traces; `what` is the file's name in sentences: "the model". */
+ * Used for models, caches and traces, and by applications (api/output_file.c); `what` is the file's name in sentences: "the
+ * model". While a file has a name and is not complete, handlers of signals know it (unfinished.h). */
 #ifndef SHMT_BASE_REPLACE_H
 #define SHMT_BASE_REPLACE_H
 
@@ -25,11 +26,20 @@ int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *
 /* Whether shmt_replace_open would succeed now, as far as that can be known without writing anything that stays. */
 int shmt_replace_check(const char *path, const char *what, struct shmt_error *e);
 
+/* The descriptor that `path` names by /dev/stdout, /dev/fd/N or /proc/self/fd/N, also through links; -1: none. */
+int shmt_replace_descriptor(const char *path);
+
+/* A copy of it, to be closed. -1, with errno: one that is not open, or to be read only, is none to write to. */
+int shmt_replace_copy(int fd);
+
 /* Whether it is written from its beginning to its end only: a pipe, or an open descriptor that is named. */
 bool shmt_replace_is_stream(const char *path);
 
 /* To be called once after an open that succeeded. With written 0, what was written is synced, takes its place, and the
  * folder is synced; with -1 writing has failed for the reason in errno, and `path` is as it was. Errors: _SYSTEM; then, too. */
 int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_error *e);
+
+/* The other end: what was written is given up, and `path` is as it was, unless it is written to as it is. */
+void shmt_replace_discard(struct shmt_replacement *r);
 
 #endif

@@ -18,7 +18,8 @@ static int convert(struct shmtrain_store *store, const struct arguments *a, cons
     if (!a->output) return talk_refuse("data convert: name the file to write, as in -o data.shmcache");
     if (a->json) return talk_refuse("data convert has nothing to say as --json: shmtrain data info does");
     (void)shmtrain_store_set(store, "cache", "0"); /* of the environment: what --cache would keep may be written here */
-    const int status = output_check(store, "--output", a->output, NULL, data);
+    const struct output_wish wish = {"--output", a->output, "the cache"};
+    const int status = output_check(store, &wish, NULL, data);
     if (status != 0) return status;
     begin(store);
     talk_will_save(a->output, NULL);

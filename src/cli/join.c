@@ -29,7 +29,7 @@ static int join_with_its_model(struct shmtrain_store *store, const char *name) {
 
 int join_run(struct shmtrain_store *store, const struct arguments *a) {
     struct show show;
-    const int status = show_open(&show, store, a);
+    const int status = show_open(&show, store, a, false);
     if (status != 0) return status;
     show_listen(&show);
     talk_catch_signals(store);
@@ -55,7 +55,7 @@ static int look(struct show *show, uint32_t *n_shown) {
 int watch_run(struct shmtrain_store *store, const struct arguments *a) {
     struct show show;
     uint32_t n_shown = 0;
-    const int status = show_open(&show, store, a);
+    const int status = show_open(&show, store, a, false);
     if (status != 0) return status;
     show_listen(&show); /* for notes */
     talk_catch_signals(NULL);

@@ -11,7 +11,8 @@ int model_run(struct shmtrain_store *store, const struct arguments *a) {
     if (strcmp(a->operand[0], "convert") != 0)
         return talk_refuse("model %s: expected model convert MODEL -o FILE --format NAME", a->operand[0]);
     if (!a->output) return talk_refuse("model convert: name the file to write, as in -o FILE");
-    const int status = output_check(store, "--output", a->output, model, NULL);
+    const struct output_wish wish = {"--output", a->output, "the model"};
+    const int status = output_check(store, &wish, model, NULL);
     if (status != 0) return status;
     shmtrain_store_listen(store, &listener);
     talk_catch_signals(store);

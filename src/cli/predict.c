@@ -37,10 +37,11 @@ int eval_run(struct shmtrain_store *store, const struct arguments *a) {
 /* Predictions on their way. */
 struct lines {
     const struct shmtrain_store *store;
-    const char *path; /* NULL: stdout */
-    struct output out;
-    int outputs; /* to be written, too */
-    int why;     /* errno of what failed first; 0: nothing did */
+    struct output_wish wish; /* without a path: stdout */
+    struct output out;       /* its file is what is to be written to */
+    int outputs;             /* to be written, too */
+    int why;                 /* errno of the write that failed first; 0: none did */
+    int status;              /* the exit status of a file that could not be opened, of which a line has told */
 };
 
 /* As short as it can be written without becoming another number. */
@@ -53,14 +54,20 @@ static void write_number(FILE *out, float x) {
     fputs(text, out);
 }
 
-/* The file is opened when there is something to write. */
+/* A FIFO or the like is opened when there is something to write. */
+static int open_lines(struct lines *lines) {
+    if (lines->out.file) return 0;
+    if (lines->wish.path)
+        lines->status = output_open(&lines->out, &lines->wish);
+    else
+        lines->out.file = stdout;
+    return lines->status;
+}
+
 static int write_line(void *arg, uint64_t example, float label, const float *output, uint32_t n) {
     struct lines *lines = arg;
     (void)example;
-    if (!lines->out.file && output_open(&lines->out, lines->path) < 0) {
-        lines->why = errno;
-        return 1;
-    }
+    if (open_lines(lines) != 0) return 1;
     FILE *out = lines->out.file;
     const char *name = shmtrain_store_label_name(lines->store, label);
     if (name)
@@ -79,20 +86,18 @@ static int write_line(void *arg, uint64_t example, float label, const float *out
 /* Nothing more comes for now: who reads what we write may be waiting for it. A file is whole at the end only. */
 static int pass_on(void *arg) {
     struct lines *lines = arg;
-    if (lines->path || !lines->out.file || fflush(lines->out.file) == 0) return 0;
+    if (lines->wish.path || !lines->out.file || fflush(lines->out.file) == 0) return 0;
     lines->why = errno;
     return 1;
 }
 
 /* The exit status. Who has closed the pipe has what it wanted, and wants to hear no more. */
 static int close_lines(struct lines *lines) {
-    if (!lines->path && lines->why == EPIPE) return CLOSED_PIPE;
-    if (!lines->path) return talk_close_output();
-    if (output_close(&lines->out, lines->why == 0) < 0 && lines->why == 0) lines->why = errno;
+    if (!lines->wish.path && lines->why == EPIPE) return CLOSED_PIPE;
+    if (!lines->wish.path) return talk_close_output();
+    if (lines->status == 0 && open_lines(lines) == 0) lines->status = output_close(&lines->out, lines->why);
     talk_will_save(NULL, NULL);
-    if (lines->why == 0) return 0;
-    fprintf(stderr, "shmtrain: cannot write the predictions to %s: %s\n", lines->path, strerror(lines->why));
-    return 1;
+    return lines->status;
 }
 
 static int predict(struct shmtrain_store *store, const char *data, int probabilities, struct lines *lines) {
@@ -102,15 +107,18 @@ static int predict(struct shmtrain_store *store, const char *data, int probabili
 }
 
 int predict_run(struct shmtrain_store *store, const struct arguments *a) {
-    struct lines lines = {.store = store, .path = a->output, .outputs = a->scores || a->probabilities};
+    struct lines lines = {
+        .store = store, .wish = {"--output", a->output, "the predictions"}, .outputs = a->scores || a->probabilities};
     if (a->scores && a->probabilities) return talk_refuse("take --scores or --probabilities, not both");
-    int status = output_check(store, "--output", a->output, a->operand[0], a->operand[1]);
+    int status = output_check(store, &lines.wish, a->operand[0], a->operand[1]);
     talk_will_save(a->output, NULL);
     if (status == 0) status = load(store, a);
     if (status != 0) return status;
     const int rc = predict(store, a->operand[1], a->probabilities, &lines);
     if (rc >= 0) return talk_exit_status(close_lines(&lines));
-    if (!lines.path) (void)fflush(stdout); /* what was predicted before a bad line is told before it */
-    (void)output_close(&lines.out, false);
+    if (a->output)
+        output_discard(&lines.out);
+    else
+        (void)fflush(stdout); /* what was predicted before a bad line is told before it */
     return talk_fail(store, rc);
 }

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "cli/output.h"
 #include "cli/talk.h"
 
 static int check_choice(const char *given_as, const char *value) {
@@ -16,10 +15,10 @@ int show_check(const struct arguments *a) {
     return check_choice("SHMTRAIN_PROGRESS", getenv("SHMTRAIN_PROGRESS"));
 }
 
-int show_open(struct show *show, struct shmtrain_store *store, const struct arguments *a) {
+int show_open(struct show *show, struct shmtrain_store *store, const struct arguments *a, bool stdout_is_taken) {
     const int status = show_check(a);
     if (status != 0) return status;
-    FILE *out = a->json || output_is_stdout(a->output) ? stderr : stdout;
+    FILE *out = a->json || stdout_is_taken ? stderr : stdout;
     *show = (struct show){.store = store, .arguments = a, .out = out};
     show->display = display_open(display_choose(a->progress, a->quiet, fileno(out)), out);
     if (show->display) return 0;

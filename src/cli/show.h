@@ -4,6 +4,7 @@
 #define SHMTRAIN_CLI_SHOW_H
 
 #include <shmtrain/shmtrain.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "cli/arguments.h"
@@ -13,14 +14,15 @@ struct show {
     struct shmtrain_store *store;
     const struct arguments *arguments;
     struct display *display;
-    FILE *out; /* for people: stderr where stdout is for JSON */
+    FILE *out; /* for people: stderr where stdout is for JSON, or a file */
 };
 
 /* Whether --progress or SHMTRAIN_PROGRESS is a word that it may be. 0, or the exit status after one line on stderr. */
 int show_check(const struct arguments *a);
 
-/* 0, or the exit status after one line on stderr. */
-int show_open(struct show *show, struct shmtrain_store *store, const struct arguments *a);
+/* `stdout_is_taken`: by a file that goes there, so that lines for people do not, as with --json. 0, or the exit status after
+ * one line on stderr. */
+int show_open(struct show *show, struct shmtrain_store *store, const struct arguments *a, bool stdout_is_taken);
 
 /* These are a listener's functions, too, with the show as their argument. */
 void show_begin(void *show, const struct shmtrain_report *r);

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "cli/display.h"
-#include "cli/output.h"
 
 #define SAME_NS 500000000 /* signals within this time say one thing: timeout(1) tells its child, and then the child's group */
 
@@ -50,7 +49,7 @@ static void on_signal(int number) {
     if (caught && now_ns() - caught_ns < SAME_NS) return;
     display_clear_in_handler();
     if (caught) {
-        output_discard_in_handler();
+        shmtrain_output_discard_all();
         say_in_handler(lost_bytes > 0 ? lost : LOST, lost_bytes > 0 ? (size_t)lost_bytes : sizeof LOST - 1);
         _exit(128 + number);
     }
@@ -93,7 +92,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     add_words(line, sizeof line - 1, " became shorter while it was used, or its disk cannot be read: make it again");
     line[strlen(line)] = '\n';
     display_clear_in_handler();
-    output_discard_in_handler();
+    shmtrain_output_discard_all();
     say_in_handler(line, strlen(line));
     _exit(1);
 }

@@ -74,15 +74,25 @@ static int save(struct shmtrain_store *store, const struct arguments *a) {
     return 1;
 }
 
+/* All that can be known of the files that are to be written before anything is read. 0, or the exit status. */
+static int check_files(struct shmtrain_store *store, const struct arguments *a, const char *data, bool *stdout_is_taken) {
+    const struct output_wish wish[] = {{"--output", a->output, "the model"},
+                                       {"--trace", arguments_value(a, "trace"), "the trace"},
+                                       {"--metrics", arguments_value(a, "metrics"), "metrics"}};
+    const size_t n = sizeof wish / sizeof *wish;
+    int status = output_check(store, &wish[0], NULL, data);
+    for (size_t i = 1; i < n && status == 0; i++) status = output_check_descriptor(&wish[i]); /* the rest a run checks */
+    if (status == 0) status = check_format(store, a);
+    return status == 0 ? output_share_stdout(wish, n, a->json, stdout_is_taken) : status;
+}
+
 int train_run(struct shmtrain_store *store, const struct arguments *a) {
     const char *data = files_named(a, 0, DEFAULT_DATA);
     struct show show;
+    bool stdout_is_taken = false;
     if (!data) return 2;
-    int status = output_check(store, "--output", a->output, NULL, data);
-    if (status == 0) status = check_format(store, a);
-    if (status == 0 && a->json && output_is_stdout(a->output))
-        status = talk_refuse("--output %s and --json would both go to standard output: name a file", a->output);
-    if (status == 0) status = show_open(&show, store, a);
+    int status = check_files(store, a, data, &stdout_is_taken);
+    if (status == 0) status = show_open(&show, store, a, stdout_is_taken);
     if (status != 0) return status;
     show_listen(&show);
     talk_will_save(a->output, arguments_value(a, "trace"));

@@ -76,17 +76,21 @@ static void list_replacing(struct comparison *c) {
     }
 }
 
+static struct output_wish page_of(const struct arguments *a) { return (struct output_wish){"--html", a->html, "the page"}; }
+
 static int prepare(struct comparison *c, struct shmtrain_store *store, const struct arguments *a) {
     c->arguments = a;
     c->data = files_named(a, 0, DEFAULT_DATA);
     if (!c->data) return 2;
+    const struct output_wish wish = page_of(a);
     files_title(a, 0, DEFAULT_DATA, c->title, sizeof c->title);
     int status = refuse_steps(a);
     if (status == 0) status = files_refuse_pipes(a, 0, "compare");
     if (status == 0) status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);
     if (status == 0) status = take_target(c, a->target);
     if (status == 0) status = show_check(a);
-    if (status == 0) status = output_check(store, "--html", a->html, NULL, c->data);
+    if (status == 0) status = output_check(store, &wish, NULL, c->data);
+    if (status == 0) status = output_share_stdout(&wish, 1, a->json, &c->stdout_is_taken);
     list_replacing(c);
     compare_name(c);
     compare_letter(c);
@@ -132,53 +136,50 @@ static bool is_utf8(void) {
 }
 
 /* A file is read on screens of 80 columns. */
-static void look_at_screen(struct plot_screen *out) {
+static void look_at_screen(int fd, struct plot_screen *out) {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
-    const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+    const bool is_terminal = isatty(fd) != 0;
     struct winsize size;
     *out = (struct plot_screen){.columns = PLOT_COLUMNS, .rows = PLOT_ROWS};
     out->blocks = is_utf8() && !(term && strcmp(term, "linux") == 0);
     out->colours = is_terminal && term && strcmp(term, "dumb") != 0 && (!no_color || no_color[0] == '\0');
-    if (!is_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
+    if (!is_terminal || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
     out->columns = size.ws_col < NARROWEST + 2 ? NARROWEST : size.ws_col > WIDEST_PLOT + 2 ? WIDEST_PLOT : size.ws_col - 2u;
 }
 
-static void put_plot(const struct comparison *c, bool by_time) {
+static void put_plot(const struct comparison *c, bool by_time, FILE *out) {
     struct compare_plot made;
     struct plot_screen screen;
     compare_make_plot(c, by_time, &made);
-    look_at_screen(&screen);
-    if (made.plot.n_curves > 0) printf("\n");
-    plot_draw(&made.plot, &screen, stdout);
+    look_at_screen(fileno(out), &screen);
+    if (made.plot.n_curves > 0) fprintf(out, "\n");
+    plot_draw(&made.plot, &screen, out);
     compare_release_plot(&made);
 }
 
 /* 0, or the exit status. */
-static int write_page(const struct comparison *c, const char *path) {
+static int write_page(const struct comparison *c) {
+    const struct output_wish wish = page_of(c->arguments);
     struct output page;
-    int why = 0;
-    if (!path) return 0;
-    if (output_open(&page, path) < 0) {
-        why = errno;
-    } else {
-        compare_put_html(c, page.file);
-        if (output_close(&page, true) < 0) why = errno;
-    }
-    if (why == 0) return 0;
-    fprintf(stderr, "shmtrain: cannot write the page to %s: %s\n", path, strerror(why));
-    return 1;
+    if (!wish.path) return 0;
+    const int status = output_open(&page, &wish);
+    if (status != 0) return status;
+    errno = 0;
+    compare_put_html(c, page.file);
+    return output_close(&page, ferror(page.file) ? errno : 0);
 }
 
 static int tell(const struct comparison *c) {
     const struct arguments *a = c->arguments;
     if (a->json && compare_put_json(c, stdout) < 0) return talk_refuse("no memory for the result") - 1;
     if (!a->json && !a->quiet) {
-        if (isatty(STDOUT_FILENO)) printf("\n"); /* below what was seen while it ran */
-        compare_put_table(c, stdout);
-        put_plot(c, false);
-        put_plot(c, true);
+        FILE *out = c->stdout_is_taken ? stderr : stdout;
+        if (isatty(fileno(out))) fprintf(out, "\n"); /* below what was seen while it ran */
+        compare_put_table(c, out);
+        put_plot(c, false, out);
+        put_plot(c, true, out);
     }
-    const int status = write_page(c, a->html);
+    const int status = write_page(c);
     talk_will_save(NULL, NULL);
     const int closed = talk_close_output();
     if (status == 0 && a->html && !a->quiet) fprintf(stderr, "saved       %s\n", a->html);

@@ -37,8 +37,9 @@ struct comparison {
     char title[4096]; /* what the data is called */
     struct compare_run run[COMPARE_MOST];
     unsigned n;
-    bool validates; /* losses are those of validation data; else of training */
-    double target;  /* NaN: there is none */
+    bool stdout_is_taken; /* by the page: then the table goes to stderr */
+    bool validates;       /* losses are those of validation data; else of training */
+    double target;        /* NaN: there is none */
     bool target_is_given;
     char note[COMPARE_NOTES][256]; /* (n_notes) lines that were shown already */
     unsigned n_notes;
