@@ -251,7 +251,7 @@ SHMTRAIN_API int shmtrain_store_feature_id(struct shmtrain_store *store, uint64_
 typedef int shmtrain_predicted(void *arg, uint64_t example, float label, const float *output, uint32_t n);
 
 /* Predicts every example of `data`, in its order; its labels are not looked at, and an IDX file needs none. Computed by all
- * workers, `each` is called on this thread. A result of `each` other than 0 ends it and is returned. A file of LIBSVM text that
+ * workers, `each` is called on this thread. A result of `each` other than 0 ends it and is returned, and a stop ends it (_STOPPED). A file of LIBSVM text that
  * memory has no room for is read line by line, as by _predict_stream. A bad line of a text file is _DATA with name:line:column
  * when all examples before it have been handed out, as there. Option skip-bad-lines is refused: each line has its answer. */
 SHMTRAIN_API int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities,

@@ -83,8 +83,12 @@ float shmt_scores_prediction(const struct shmt_scores *s, const float *output) {
 
 /* The board is ours by now: probabilities take the place of scores. */
 static int hand_out(const struct shmt_scores *s, int probabilities, shmtrain_predicted *each, void *arg) {
+    enum { LOOK = 1 << 12 }; /* examples between two looks whether it is to end: writing them may take longer than all before */
     float *output = shmt_board_scores(s->job.ops->board(s->made), &s->job.board);
     for (uint64_t i = 0; i < s->n; i++, output += s->n_outputs) {
+        if (i % LOOK == 0 && shmt_stop_asked(s->store))
+            return shmt_fail(&s->store->error, SHMTRAIN_E_STOPPED, "stopped after %llu of %llu predictions",
+                             (unsigned long long)i, (unsigned long long)s->n);
         const float label = shmt_scores_prediction(s, output);
         if (probabilities) s->model->probabilities(1, s->n_outputs, output);
         const int rc = each(arg, i, label, output, s->n_outputs);
