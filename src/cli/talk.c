@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -79,8 +80,9 @@ static void add_words(char *line, size_t room, const char *words) {
     for (size_t i = 0; words[i] && used + i + 1 < room; i++) line[used + i] = words[i];
 }
 
-/* A file that is mapped has become shorter. What is written by then is not complete. */
+/* A file that is mapped has become shorter. What is written by then is not complete. Several threads may read it: one speaks. */
 static void on_fault(int number, siginfo_t *info, void *context) {
+    static atomic_flag spoken = ATOMIC_FLAG_INIT; /* carries nothing but itself */
     const char *file = info->si_code > 0 ? shmtrain_fault_file(info->si_addr) : NULL;
     char line[512] = "shmtrain: ";
     (void)context;
@@ -88,6 +90,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         (void)signal(number, SIG_DFL); /* the access is repeated, and kills */
         return;
     }
+    while (atomic_flag_test_and_set(&spoken)) pause(); /* until the other one ends all threads */
     add_words(line, sizeof line - 1, file);
     add_words(line, sizeof line - 1, " became shorter while it was used, or its disk cannot be read: make it again");
     line[strlen(line)] = '\n';

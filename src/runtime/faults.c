@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/mapped.h"
 
 static struct shmt_team_end *mine; /* set before the handler is */
+static _Atomic uint32_t speaking;  /* threads of this process that want to write there. relaxed: only the first one does */
 
 static size_t add(char *text, size_t used, const char *words) {
     const size_t n = strlen(words), room = SHMT_ERROR_TEXT - 1 - used;
@@ -23,6 +25,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         (void)signal(number, SIG_DFL); /* the access is repeated, and kills */
         return;
     }
+    while (take_relaxed(&speaking, 1) > 0) pause(); /* the first one ends all threads of this process */
     size_t used = add(mine->error.text, 0, file);
     used = add(mine->error.text, used, SHMT_MAPPED_SHORTER);
     mine->error.text[used] = '\0';
