@@ -227,11 +227,13 @@ static bool is_staged(const struct shmt_load *load) {
     return all;
 }
 
-/* Once, however often it is counted. */
-static void note_skipped(struct shmt_load *load, struct shmtrain_store *store) {
+/* What was found that is no data. Once, however often it is counted. */
+static void note_others(struct shmt_load *load, struct shmtrain_store *store) {
     char line[SHMT_ERROR_TEXT + 4 * SHMT_NAME_SHOWN];
-    if (load->totals.n_skipped == 0 || load->told_skipped) return;
-    load->told_skipped = true;
+    if (load->told_others) return;
+    load->told_others = true;
+    if (shmt_parts_empty(load->source, load->part, load->n_parts, line, sizeof line)) shmt_log(&store->log, "%s", line);
+    if (load->totals.n_skipped == 0) return;
     shmt_parts_skipped(load->source, load->part, load->n_parts, line, sizeof line);
     shmt_log(&store->log, "%s", line);
 }
@@ -247,7 +249,7 @@ int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const 
     if (!load->staged) free_stages(load);
     if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", load->name);
     rc = shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
-    if (rc == 0) note_skipped(load, store);
+    if (rc == 0) note_others(load, store);
     return rc;
 }
 

@@ -171,7 +171,7 @@ static int learn_file(struct csv *csv, const char *path, struct shmt_error *e) {
     struct shmt_text_file file;
     struct shmt_unpack *stream;
     int rc = 0;
-    if (shmt_text_file_open(path, &file, NULL) < 0) {
+    if (shmt_text_file_open(path, true, &file, NULL) < 0) {
         shmt_text_file_close(&file);
         return 0;
     }

@@ -180,28 +180,46 @@ static int keep_beginning(struct stream *stream, uint64_t bytes, const char *nam
     return stream->n_rest < bytes;
 }
 
-/* From the first bytes of the first file, where all of them are pipes. */
-static int plan_now(struct shmt_flow *flow, struct shmt_error *e) {
-    struct stream *stream = &flow->stream[0];
-    const struct shmt_text_file *file = &flow->text->file[0];
-    int rc = open_input(flow, 0, e);
+/* An empty file is no failure where there are others. */
+static int refuse_empty(const struct shmt_flow *flow, const char *name, struct shmt_error *e) {
+    return flow->text->n_files > 1 ? 0 : shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", name);
+}
+
+/* From the first bytes of one file. 1: it has none. */
+static int plan_by(struct shmt_flow *flow, uint32_t i, struct shmt_error *e) {
+    struct stream *stream = &flow->stream[i];
+    const char *name = flow->text->file[i].file.name;
+    int rc = open_input(flow, i, e);
     if (rc < 0) return rc;
     for (uint64_t bytes = SHMT_TEXT_SAMPLE; rc >= 0; bytes *= 4) {
-        rc = keep_beginning(stream, bytes, file->file.name, e);
+        rc = keep_beginning(stream, bytes, name, e);
         if (rc < 0) break;
-        rc =
-            shmt_text_plan(flow->text, file->file.name, stream->rest, stream->n_rest, rc > 0 || bytes > SHMT_LINE_BYTES_MAX, e);
+        if (stream->n_rest == 0) {
+            rc = refuse_empty(flow, name, e);
+            return rc < 0 ? rc : 1;
+        }
+        rc = shmt_text_plan(flow->text, name, stream->rest, stream->n_rest, rc > 0 || bytes > SHMT_LINE_BYTES_MAX, e);
         if (rc == 0) return 0;
     }
     return rc;
 }
 
-/* The others wait for who does it. */
-static int make_plan(struct shmt_flow *flow, struct shmt_error *e) {
+/* By the first file that is not empty, where none could be looked into before: they are pipes. */
+static int plan_now(struct shmt_flow *flow, uint32_t *file_out, struct shmt_error *e) {
+    int rc = 1;
+    for (uint32_t i = 0; i < flow->text->n_files && rc > 0; i++) {
+        *file_out = i;
+        if (flow->text->file[i].kind != SHMT_TEXT_EMPTY) rc = plan_by(flow, i, e);
+    }
+    return rc;
+}
+
+/* The others wait for who does it. *file_out: which one cannot be read. */
+static int make_plan(struct shmt_flow *flow, uint32_t *file_out, struct shmt_error *e) {
     int rc = 0;
     pthread_mutex_lock(&flow->plan_lock);
     if (!flow->planned) {
-        rc = plan_now(flow, e);
+        rc = plan_now(flow, file_out, e);
         flow->planned = true;
         if (rc < 0) store_relaxed(&flow->end, 0);
     }
@@ -246,8 +264,7 @@ static int deal_text(struct shmt_flow *flow, struct stream *stream, const struct
     const int64_t n = read_lines(stream, name, out->buffer, e);
     if (n <= 0) {
         give_back(flow, out);
-        if (n == 0 && stream->n_chunks == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", name);
-        return (int)n;
+        return n == 0 && stream->n_chunks == 0 ? refuse_empty(flow, name, e) : (int)n;
     }
     out->piece.memory = out->buffer->text;
     out->piece.bytes = (uint64_t)n;
@@ -265,20 +282,26 @@ static int deal_range(struct stream *stream, const struct shmt_text_file *file, 
     return 1;
 }
 
+static int end_stream(struct stream *stream) {
+    store_relaxed(&stream->ended, 1);
+    shmt_input_close(stream->input);
+    stream->input = NULL;
+    return 0;
+}
+
 /* The next chunk of file i, whose lock is held. 1: there is one; 0: no more; below 0: it cannot be read. */
 static int deal_of(struct shmt_flow *flow, uint32_t i, struct chunk *out, struct shmt_error *e) {
     struct stream *stream = &flow->stream[i];
     const struct shmt_text_file *file = &flow->text->file[i];
     if (load_relaxed(&stream->ended)) return 0;
+    if (file->kind == SHMT_TEXT_EMPTY) return end_stream(stream);
     *out = (struct chunk){.piece = {.file = i}, .number = stream->n_chunks};
     const int rc = file->kind == SHMT_TEXT_PLAIN ? deal_range(stream, file, out) : deal_text(flow, stream, file, out, e);
     if (rc > 0) {
         stream->n_chunks++;
         return rc;
     }
-    store_relaxed(&stream->ended, 1);
-    shmt_input_close(stream->input);
-    stream->input = NULL;
+    (void)end_stream(stream);
     if (rc != SHMTRAIN_E_STOPPED || load_relaxed(flow->stop) != 0) return rc;
     shmt_error_clear(e); /* nobody asked for a stop: a file before this one is bad (end_with) */
     return 0;
@@ -304,7 +327,7 @@ static int deal_free(struct shmt_flow *flow, struct chunk *out, uint32_t *first_
 /* 1: a chunk; 0: that was all; below 0: out->piece.file cannot be read. */
 static int deal(struct shmt_flow *flow, struct chunk *out, struct shmt_error *e) {
     *out = (struct chunk){.buffer = NULL};
-    const int planned = flow->text->plans_later ? make_plan(flow, e) : 0;
+    const int planned = flow->text->plans_later ? make_plan(flow, &out->piece.file, e) : 0;
     if (planned < 0) return planned;
     for (;;) {
         uint32_t first;

@@ -59,7 +59,7 @@ static int open_regular(struct shmt_text_file *out, struct shmt_error *e) {
     return 0;
 }
 
-int shmt_text_file_open(const char *path, struct shmt_text_file *out, struct shmt_error *e) {
+int shmt_text_file_open(const char *path, bool alone, struct shmt_text_file *out, struct shmt_error *e) {
     struct stat s;
     *out = (struct shmt_text_file){.kind = SHMT_TEXT_PLAIN, .file.fd = -1, .path = strdup(path)};
     if (!out->path) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
@@ -67,8 +67,12 @@ int shmt_text_file_open(const char *path, struct shmt_text_file *out, struct shm
     if (rc < 0) return rc;
     out->dev = s.st_dev;
     out->ino = s.st_ino;
-    if (S_ISDIR(s.st_mode) || !is_pipe(path, &s)) return open_regular(out, e);
-    out->kind = SHMT_TEXT_PIPE;
+    if (!S_ISDIR(s.st_mode) && is_pipe(path, &s))
+        out->kind = SHMT_TEXT_PIPE;
+    else if (S_ISREG(s.st_mode) && s.st_size == 0 && !alone)
+        out->kind = SHMT_TEXT_EMPTY;
+    else
+        return open_regular(out, e);
     return 0;
 }
 
@@ -125,7 +129,6 @@ static int open_pipe(struct shmt_input *input, struct shmt_error *e) {
         if (n == 0) break;
         input->n_head += (uint64_t)n;
     }
-    if (input->n_head == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", file->file.name);
     if (!shmt_file_unpacker(input->head, input->n_head)) return 0;
     return shmt_unpack_open_from(&(struct shmt_unpack_from){next_bytes, input, file->file.name}, &input->unpack, e);
 }

@@ -6,6 +6,7 @@
 #ifndef SHMT_DATA_INPUT_H
 #define SHMT_DATA_INPUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -15,16 +16,16 @@ struct shmt_input;
 
 /* A file with text, by name, without its text being read. */
 struct shmt_text_file {
-    enum { SHMT_TEXT_PLAIN, SHMT_TEXT_PACKED, SHMT_TEXT_PIPE } kind;
-    struct shmt_file file; /* open, but for a pipe, which has 0 bytes: whoever opens one takes what it has */
+    enum { SHMT_TEXT_PLAIN, SHMT_TEXT_PACKED, SHMT_TEXT_PIPE, SHMT_TEXT_EMPTY } kind;
+    struct shmt_file file; /* open, but for a pipe, which has 0 bytes (whoever opens one takes what it has), and an empty one */
     char *path;            /* "-": standard input */
     dev_t dev;             /* these two: which one it is */
     ino_t ino;
 };
 
-/* Looks what `path` is. A regular file is open then, and not empty; of what comes through a pipe nothing is taken. Errors: as
- * shmt_file_open. To be closed in any case. */
-int shmt_text_file_open(const char *path, struct shmt_text_file *out, struct shmt_error *e);
+/* Looks what `path` is. A regular file is open then, unless it is empty; of what comes through a pipe nothing is taken. `alone`:
+ * an empty file is refused. Errors: as shmt_file_open. To be closed in any case. */
+int shmt_text_file_open(const char *path, bool alone, struct shmt_text_file *out, struct shmt_error *e);
 void shmt_text_file_close(struct shmt_text_file *file); /* {0} is not fine, what open has left is */
 
 /* What ends waiting for a pipe: *stop is not 0, or *end <= number. */
@@ -33,7 +34,7 @@ struct shmt_input_until {
     uint32_t number; /* the input's own */
 };
 
-/* Begins to read a packed file or a pipe; `file`, and what `until` points to, must stay. Errors: _SYSTEM, _MEMORY, and those of
+/* Begins to read a packed file or a pipe, which may turn out to be empty; `file`, and what `until` points to, must stay. Errors: _SYSTEM, _MEMORY, and those of
  * read. */
 int shmt_input_open(const struct shmt_text_file *file, const struct shmt_input_until *until, struct shmt_input **out,
                     struct shmt_error *e);

@@ -259,6 +259,18 @@ void shmt_parts_skipped(const struct shmt_source *source, const struct shmt_part
              source->name, place, (unsigned long long)first->skipped.column, first->skipped.text);
 }
 
+bool shmt_parts_empty(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, char *out,
+                      uint64_t bytes) {
+    const char *first = "";
+    const uint32_t n = source->ops->empty_files ? source->ops->empty_files(source, parts, n_parts, &first) : 0;
+    if (n == 1)
+        snprintf(out, bytes, "%s is empty, and adds nothing", first);
+    else if (n > 1)
+        snprintf(out, bytes, "%s and %u other%s of %s are empty, and add nothing", first, n - 1, n == 2 ? "" : "s",
+                 source->name);
+    return n > 0;
+}
+
 /* With bad lines only there is nothing to go on with. */
 static int refuse_all(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, struct shmt_error *e) {
     char place[SHMT_NAME_SHOWN + 32];
@@ -291,6 +303,7 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
         shmt_labels_join(&t.labels, &p->labels);
         shmt_sum_join(&square, p->square);
     }
+    if (n_parts == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "all of %s are empty", source->name); /* several files */
     if (t.n_examples == 0 && t.n_skipped > 0) return refuse_all(source, parts, n_parts, e);
     if (t.n_examples == 0)
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no example, only blank lines and comments", source->name);

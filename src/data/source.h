@@ -158,6 +158,10 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
 void shmt_parts_skipped(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, char *out,
                         uint64_t bytes);
 
+/* Says which of several files were empty: "u.svm is empty, and adds nothing". False: none was. */
+bool shmt_parts_empty(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts, char *out,
+                      uint64_t bytes);
+
 /* Writes part `part`: its examples stand behind those of the parts before it. parts[] is the result of all the counts; of it,
  * only parts[part].best_loss is written, and nothing that other parts write is read. Within an example, columns ascend and are
  * distinct (a reader has refused others while counting). start[n_examples] is written by the last part; dense rows are written

@@ -21,6 +21,9 @@ struct shmt_source_ops {
     const char *(*title)(const struct shmt_source *source);
     bool (*flows)(const struct shmt_source *source);
     bool (*is_once)(const struct shmt_source *source);
+    /* Which of several files were empty: how many, and the first one's name. NULL: none ever is. */
+    uint32_t (*empty_files)(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts,
+                            const char **first_out);
     bool (*meet)(const struct shmt_source *a, const struct shmt_source *b);
     bool (*reads)(const struct shmt_source *source, const struct stat *file);
     uint64_t (*guess_bytes)(const struct shmt_source *source, bool dense);

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED 2 /* of several files, in sentences */
+#define NAMED   2 /* of several files, in sentences */
+#define NOTHING 2 /* of looking into a file: neither well, nor in need of more */
 
 static int text_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
                       struct shmt_stage *stage, struct shmt_part *out) {
@@ -104,6 +105,21 @@ static bool text_meet(const struct shmt_source *a, const struct shmt_source *b) 
     return false;
 }
 
+/* Parts come in the order of their files, and one that is not empty has one. */
+static uint32_t text_empty_files(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts,
+                                 const char **first_out) {
+    const struct text *text = shmt_text_of(source);
+    uint32_t n = 0, part = 0;
+    if (text->n_files == 1) return 0; /* refused */
+    for (uint32_t i = 0; i < text->n_files; i++) {
+        if (part == n_parts || parts[part].file > i) {
+            if (n++ == 0) *first_out = text->file[i].file.name;
+        }
+        while (part < n_parts && parts[part].file == i) part++;
+    }
+    return n;
+}
+
 static void text_close(struct shmt_source *source) {
     struct text *text = (struct text *)source;
     if (text->c_locale) freelocale(text->c_locale);
@@ -119,6 +135,7 @@ static const struct shmt_source_ops OPS = {
     .count = text_count,
     .fill = text_fill,
     .reads = text_reads,
+    .empty_files = text_empty_files,
     .note = text_note,
     .guess_bytes = text_guess_bytes,
     .title = text_title,
@@ -150,7 +167,7 @@ int shmt_text_plan(const struct text *text, const char *name, char *sample, uint
     return text->format->plan(text->arg, name, sample, n, all, e);
 }
 
-/* Shows the format as much of the file as it needs, and lets it guess. */
+/* Shows the format as much of the file as it needs, and lets it guess. NOTHING: what was packed is empty. */
 static int look_into(struct text *text, const struct shmt_text_file *file, struct shmt_error *e) {
     int rc = 1;
     for (uint64_t bytes = SHMT_TEXT_SAMPLE; rc == 1; bytes *= 4) {
@@ -158,7 +175,10 @@ static int look_into(struct text *text, const struct shmt_text_file *file, struc
         if (!sample) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the beginning of %s", file->file.name);
         const int64_t n = read_sample(file, sample, bytes, e);
         const bool all = n < (int64_t)bytes || bytes > SHMT_LINE_BYTES_MAX;
-        rc = n < 0 ? (int)n : text->format->plan ? shmt_text_plan(text, file->file.name, sample, (uint64_t)n, all, e) : 0;
+        if (n <= 0)
+            rc = n < 0 ? (int)n : NOTHING;
+        else
+            rc = text->format->plan ? shmt_text_plan(text, file->file.name, sample, (uint64_t)n, all, e) : 0;
         if (rc == 0) text->format->guess(text->arg, sample, (uint64_t)n, &text->guess);
         free(sample);
     }
@@ -186,10 +206,15 @@ static int find_rows(struct text *text, struct shmt_error *e) {
 
 /* The first of the files that can be looked into: nothing is taken from a pipe before its time. */
 static int look_at_beginning(struct text *text, struct shmt_error *e) {
-    uint32_t i = 0;
-    while (i < text->n_files && text->file[i].kind == SHMT_TEXT_PIPE) i++;
-    text->plans_later = i == text->n_files && text->format->plan;
-    return i < text->n_files ? look_into(text, &text->file[i], e) : 0;
+    int rc = NOTHING;
+    for (uint32_t i = 0; i < text->n_files && rc == NOTHING; i++)
+        if (text->file[i].kind == SHMT_TEXT_PLAIN || text->file[i].kind == SHMT_TEXT_PACKED)
+            rc = look_into(text, &text->file[i], e);
+    if (rc != NOTHING) return rc;
+    if (text->n_files == 1 && text->file[0].kind == SHMT_TEXT_PACKED)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", text->file[0].file.name);
+    text->plans_later = text->format->plan != NULL;
+    return 0;
 }
 
 static int check_pipes(const struct text *text, struct shmt_error *e) {
@@ -218,7 +243,7 @@ static int open_files(struct text *text, const char *names, struct shmt_error *e
         char *path = shmt_names_at(names, i);
         text->file[i].file.fd = -1;
         text->n_files++;
-        rc = path ? shmt_text_file_open(path, &text->file[i], e)
+        rc = path ? shmt_text_file_open(path, n_files == 1, &text->file[i], e)
                   : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open %u files", n_files);
         free(path);
     }

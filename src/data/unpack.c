@@ -21,6 +21,7 @@ struct shmt_unpack {
     uint64_t out;                 /* how many bytes came out */
     bool is_gzip;                 /* then the checksum is kept */
     bool at_end;                  /* all has come in */
+    bool nothing;                 /* was packed */
     struct shmt_error failed;     /* what `more` has said */
     uint32_t crc;
     uint32_t table[8][256];            /* of the checksum, for eight bytes at a time */
@@ -108,12 +109,21 @@ static void support_filters(struct archive *archive) {
     (void)archive_read_support_filter_lz4(archive);
     (void)archive_read_support_filter_compress(archive);
     (void)archive_read_support_format_raw(archive);
+    (void)archive_read_support_format_empty(archive); /* nothing, packed */
+}
+
+/* What has an end and no entry is nothing, unless unpacking its beginning failed. */
+static bool begin(struct shmt_unpack *stream) {
+    struct archive_entry *entry;
+    if (archive_read_open(stream->archive, stream, NULL, read_more, NULL) != ARCHIVE_OK) return false;
+    const int rc = archive_read_next_header(stream->archive, &entry);
+    stream->nothing = rc == ARCHIVE_EOF && archive_errno(stream->archive) == 0 && stream->failed.status == 0;
+    return rc == ARCHIVE_OK || stream->nothing;
 }
 
 /* `file` NULL: the bytes come from elsewhere. */
 static int open_stream(const struct shmt_unpack_from *from, const struct shmt_file *file, struct shmt_unpack **out,
                        struct shmt_error *e) {
-    struct archive_entry *entry;
     struct shmt_unpack *stream = calloc(1, sizeof *stream);
     struct archive *archive = archive_read_new();
     if (!stream || !archive) {
@@ -127,8 +137,7 @@ static int open_stream(const struct shmt_unpack_from *from, const struct shmt_fi
     stream->archive = archive;
     make_table(stream->table);
     support_filters(archive);
-    if (archive_read_open(archive, stream, NULL, read_more, NULL) != ARCHIVE_OK ||
-        archive_read_next_header(archive, &entry) != ARCHIVE_OK) {
+    if (!begin(stream)) {
         const int status = refuse(stream, e);
         shmt_unpack_close(stream);
         return status;
@@ -153,7 +162,7 @@ void shmt_unpack_close(struct shmt_unpack *stream) {
 
 int64_t shmt_unpack_read(struct shmt_unpack *stream, void *into, uint64_t bytes, struct shmt_error *e) {
     uint64_t have = 0;
-    while (have < bytes) {
+    while (have < bytes && !stream->nothing) {
         const uint64_t want = shmt_min_u64(bytes - have, (uint64_t)1 << 24);
         const la_ssize_t n = archive_read_data(stream->archive, (unsigned char *)into + have, want);
         if (n < 0) return refuse(stream, e);
