@@ -89,13 +89,15 @@ static void the_same_table_may_be_written_in_many_ways(void **state) {
         "sep=,\ny,a,b\n1,2,3\n0,4,5\n",
         "y;a;b\n1;2;3\n0;4;5\n",
         "sep=;\r\ny;a;b\r\n1;2;3\r\n0;4;5\r\n",
+        "\nsep=;\n\n \ny;a;b\n1;2;3\n0;4;5\n",
         "y\ta\tb\n1\t2\t3\n0\t4\t5\n",
         "y|a|b\n1|2|3\n0|4|5\n",
         "\"y\",\"a\",\"b\"\n\"1\",\"2\",\"3\"\n\"0\",\"4\",\"5\"\n",
         "y , a , b\n 1 ,\t2 , 3\t\n0, \"4\" ,5\n",
         "1,2,3\n0,4,5\n",
-        "\357\273\2771,2,3\n0,4,5",   /* a byte order mark */
-        ",y,a,b\n0,1,2,3\n1,0,4,5\n", /* pandas' index */
+        "\357\273\2771,2,3\n0,4,5",                                        /* a byte order mark */
+        ",y,a,b\n0,1,2,3\n1,0,4,5\n",                                      /* pandas' index */
+        "\"\",\"y\",\"a\",\"b\"\n\"Mazda RX4\",1,2,3\n\"Datsun\",0,4,5\n", /* R's row names */
     };
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) assert_rows(SAME[i], NULL, "1 1:2 2:3\n0 1:4 2:5\n");
 }
@@ -103,6 +105,8 @@ static void the_same_table_may_be_written_in_many_ways(void **state) {
 static void what_is_missing_is_absent(void **state) {
     (void)state;
     assert_rows("y,a,b,c\n1,,NA,7\n0,NaN,null,?\n1,None,n/a,\"\"\n1,#N/A,5, \n", NULL, "1 3:7\n0\n1\n1 2:5\n");
+    assert_rows("y,a,b,c\n1,<NA>,\\N,7\n0,-nan,1.#IND,-1.#QNAN\n1,#NA,#N/A N/A,\"NULL\"\n1,3,-1,1\n", NULL,
+                "1 3:7\n0\n1\n1 1:3 2:-1 3:1\n");
 }
 
 static void the_label_is_the_column_that_is_called_so_or_named_or_the_first(void **state) {
@@ -303,18 +307,73 @@ static void a_table_that_lacks_something_is_refused_by_its_name(void **state) {
     assert_refused_as("a,color,y,shape\n1,red,yes,round\n", &by_plan,
                       "t.csv has no column \"b\", which is a feature of the model", SHMTRAIN_E_DATA);
     assert_refused_as("a,color,b,shape\n1,red,2,round\n", &by_plan,
-                      "t.csv has no column \"y\", which is the label of the model", SHMTRAIN_E_DATA);
+                      "t.csv has no column \"y\", which is the label of the model; --label names another", SHMTRAIN_E_DATA);
     assert_refused_as("p,q,r,s,t\n1,red,yes,2,round\n", &by_plan,
                       "t.csv has no column \"a\", which is a feature of the model; without a header (--header no) columns are "
                       "taken by position",
                       SHMTRAIN_E_DATA);
     assert_refused_as("oops,red,yes,2,round\n1,red,yes,2,round\n", &by_plan,
-                      "t.csv:1:1: column 1: expected a number, found \"oops\"; name it in --categorical if it has words",
+                      "t.csv:1:1: column 1: expected a number, found \"oops\", as in the table that the model is of",
                       SHMTRAIN_E_DATA);
     assert_refused_as("1,red,2,round\n", &by_plan,
                       "t.csv has 4 columns, and the model's data had 5; a header would say which is which", SHMTRAIN_E_DATA);
     assert_refused_as("a,color,y,b,shape\n1,red,yes,2,round\n1,red,perhaps,2,round\n", &by_plan,
                       "t.csv:3:7: column \"y\": expected one of the labels no, yes, found \"perhaps\"", SHMTRAIN_E_DATA);
+}
+
+static void names_of_another_case_are_the_same_where_none_is_closer(void **state) {
+    (void)state;
+    const struct shmt_csv_wish by_plan = {
+        .plan =
+            "{\"version\":1,\"delimiter\":\",\",\"header\":true,\"labels\":null,\"columns\":[[\"a\",\"number\"],[\"A\","
+            "\"number\"],[\"y\",\"label\"],[\"b\",\"number\"]]}"};
+    assert_rows("Y,A,a,B\n1,2,3,4\n", &by_plan, "1 1:3 2:2 3:4\n");
+    assert_rows("B,y,a,A\n1,2,3,4\n", &by_plan, "2 1:3 2:4 3:1\n");
+    assert_refused_as("y,A,B\n1,2,3\n", &by_plan, "t.csv has no column \"a\", which is a feature of the model",
+                      SHMTRAIN_E_DATA);
+}
+
+static void somebody_names_the_label_of_a_table_that_a_model_reads(void **state) {
+    (void)state;
+    static const char NUMBERS[] =
+        "{\"version\":1,\"delimiter\":\",\",\"header\":true,\"labels\":null,\"columns\":[[\"a\","
+        "\"number\"],[\"y\",\"label\"],[\"b\",\"number\"]]}";
+    struct shmt_csv_wish named = {.plan = NUMBERS, .label = "z"};
+    assert_rows("z,b,y,a\n1,2,3,4\n", &named, "1 1:4 2:2\n");
+    named.label = "4"; /* of this table */
+    assert_rows("a,b,y,z\n1,2,3,4\n", &named, "4 1:1 2:2\n");
+    assert_rows("1,2,3\n", &(struct shmt_csv_wish){.plan = NUMBERS, .label = "3"}, "3 1:1 2:2\n");
+    assert_rows("1,2,3\n", &(struct shmt_csv_wish){.plan = NUMBERS}, "2 1:1 2:3\n");
+    assert_refused_as("1,2,3\n", &named, "--label 4: t.csv has no such column; its 3 columns go from column 1 to column 3",
+                      SHMTRAIN_E_USAGE);
+    named.label = "b";
+    assert_refused_as("a,y,b\n1,2,3\n", &named, "--label names column \"b\" of t.csv, which is a feature of the model",
+                      SHMTRAIN_E_USAGE);
+}
+
+static bool say_stop(void *asked) {
+    ++*(int *)asked;
+    return true;
+}
+
+static void looking_for_labels_is_given_up_when_it_is_to_stop(void **state) {
+    (void)state;
+    static const char *const NAMES[] = {"t.csv", "t.csv\nt.csv", "t.csv.gz"};
+    FILE *f = fopen("t.csv", "w");
+    fputs("y,a\n", f);
+    for (int i = 0; i < 20000; i++) fprintf(f, "%s,%d\n", i % 2 ? "no" : "yes", i);
+    fclose(f);
+    assert_int_equal(system("gzip -kf t.csv"), 0);
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        int asked = 0;
+        struct shmt_error e = {0};
+        struct shmt_source *source;
+        const struct shmt_source_wish wish = {.name = NAMES[i], .stop = {say_stop, &asked}};
+        assert_int_equal(shmt_source_open_as(&wish, &source, &e), SHMTRAIN_E_STOPPED);
+        assert_string_equal(e.text, "stopped while looking for labels");
+        assert_int_equal(asked, 1);
+    }
+    unlink("t.csv.gz");
 }
 
 /* ---- what is refused ---- */
@@ -364,7 +423,7 @@ static void tables_are_refused_before_they_are_read(void **state) {
                       "thousands (or name it in --categorical)",
                       SHMTRAIN_E_DATA);
     assert_refused_as("\n\n", NULL, "t.csv has no example, only blank lines", SHMTRAIN_E_DATA);
-    assert_refused_as("y,a\n", NULL, "t.csv has no example, only blank lines and comments", SHMTRAIN_E_DATA);
+    assert_refused_as("y,a\n", NULL, "t.csv has no example, only a header", SHMTRAIN_E_DATA);
     assert_refused_as(
         "\ny,\"a\nb\"\n", NULL,
         "t.csv:2:3: this quote is not closed on its line: write names without line breaks, for a table is read by "
@@ -489,6 +548,9 @@ int main(void) {
         cmocka_unit_test(a_value_is_the_same_however_it_is_quoted),
         cmocka_unit_test(other_tables_are_read_by_names_and_else_by_place),
         cmocka_unit_test(a_table_that_lacks_something_is_refused_by_its_name),
+        cmocka_unit_test(names_of_another_case_are_the_same_where_none_is_closer),
+        cmocka_unit_test(somebody_names_the_label_of_a_table_that_a_model_reads),
+        cmocka_unit_test(looking_for_labels_is_given_up_when_it_is_to_stop),
         cmocka_unit_test(lines_are_refused_with_their_place_and_a_remedy),
         cmocka_unit_test(tables_are_refused_before_they_are_read),
         cmocka_unit_test(plans_that_are_none_are_refused),

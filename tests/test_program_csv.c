@@ -184,7 +184,8 @@ static void what_does_not_fit_is_refused_in_a_line(void **state) {
     (void)state;
     write_text("short.csv", "age,height,bought\n1,2,yes\n");
     assert_says(RUN("eval", "model", "short.csv"), 1, "short.csv has no column \"city\", which is a feature of the model\n");
-    assert_says(RUN("eval", "model", "new.csv"), 1, "new.csv has no column \"bought\", which is the label of the model\n");
+    assert_says(RUN("eval", "model", "new.csv"), 1,
+                "new.csv has no column \"bought\", which is the label of the model; --label names another\n");
     write_text("word.csv", "y,a\n1,2\n1,3\n0,4\n0,many\n");
     assert_says(RUN(TRAIN, "word.csv"), 1,
                 "word.csv:5:3: column \"a\": expected a number, found \"many\"; name it in --categorical if it has words\n");
@@ -250,9 +251,75 @@ static void the_first_row_of_a_table_without_a_header_is_a_row(void **state) {
     (void)state;
     write_text("first.csv", "0.5,many\n0.1,0.2\n");
     program_assert_status(RUN(TRAIN, "n.csv", "-o", "numbers"), 0);
-    assert_says(RUN("predict", "numbers", "first.csv"), 1, "first.csv:1:5: column 2: expected a number, found \"many\";");
+    assert_says(RUN("predict", "numbers", "first.csv"), 1,
+                "first.csv:1:5: column 2: expected a number, found \"many\", as in the table that the model is of\n");
     write_text("names.csv", "p,q\n0.1,0.2\n");
     assert_says(RUN("predict", "numbers", "names.csv"), 1, "names.csv has no column \"age\", which is a feature of the model;");
+}
+
+/* Other tables, evaluated where they are, have other names. */
+static void the_label_of_another_table_is_named(void **state) {
+    (void)state;
+    said_by_shell("sed '1s/bought/outcome/' t.csv > outcome.csv; sed 's/^[^,]*,//' t.csv | tail -n +2 > places.csv");
+    program_assert_status(RUN(TRAIN, "-o", "headless", "--label", "4", "--header", "no", "places.csv"), 0);
+    said_by_shell("sed -E 's/^(.*),([a-z]+)$/\\2,\\1/' places.csv > front.csv");
+    char *own = SAID("eval", "--json", "model", "t.csv"),
+         *other = SAID("eval", "--json", "--label", "outcome", "model", "outcome.csv");
+    assert_string_equal(strstr(own, "\"accuracy\":"), strstr(other, "\"accuracy\":"));
+    free(own);
+    free(other);
+    own = SAID("eval", "--json", "headless", "places.csv");
+    other = SAID("eval", "--json", "--label", "1", "headless", "front.csv");
+    assert_string_equal(strstr(own, "\"accuracy\":"), strstr(other, "\"accuracy\":"));
+    free(own);
+    free(other);
+    own = SAID("predict", "model", "t.csv");
+    other = SAID("predict", "--label", "outcome", "model", "outcome.csv");
+    assert_string_equal(own, other);
+    free(other);
+    other = SAID("predict", "--label", "bought", "model", "new.csv");
+    assert_string_equal(own, other);
+    free(own);
+    free(other);
+}
+
+/* What was said of the table that is trained on is not said of the other one. */
+static void a_labels_number_is_that_of_the_training_table(void **state) {
+    (void)state;
+    write_text("v1.csv", "a,b,z\n1,5,0\n2,6,1\n3,5,0\n");
+    write_text("v2.csv", "z,b,a\n0,5,1\n1,6,2\n");
+    program_assert_status(RUN(TRAIN, "--label", "3", "--valid", "v2.csv", "v1.csv"), 0);
+}
+
+static void a_header_that_only_one_of_both_has_is_noted(void **state) {
+    (void)state;
+    write_text("words.csv", "class,color\nA,red\nB,blue\nA,red\nB,green\n");
+    program_assert_status(RUN(TRAIN, "words.csv", "-o", "words"), 0);
+    write_text("big.csv", "CLASS,Color\nB,blue\n");
+    struct program *p = RUN("predict", "words", "big.csv");
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[OUT], "B\n");
+    write_text("rows.csv", "B,blue\n");
+    assert_says(RUN("predict", "words", "rows.csv"), 0,
+                "rows.csv: no header is seen in its first line, so columns are taken by position (--header yes: it is one)\n");
+    p = program_run(NULL, (const char *const[]){"sh", "-c", "\"$TEST_BUILDDIR\"/shmtrain predict words - < rows.csv", NULL});
+    assert_says(p, 0, "standard input: no header is seen in its first line,");
+    write_text("rows.csv", "B,blue\nA,red\nB,blue\n");
+    program_assert_status(RUN(TRAIN, "--header", "no", "rows.csv", "-o", "none"), 0);
+    assert_says(
+        RUN("eval", "--header", "yes", "none", "words.csv"), 0,
+        "words.csv: its first line is taken for a header; the model's table had none, so columns are taken by position\n");
+}
+
+/* A delimiter that is not known: all is one column. */
+static void a_table_without_features_is_refused(void **state) {
+    (void)state;
+    write_text("blanks.csv", "y a b\n1 2 3\n0 4 5\n");
+    assert_says(RUN(TRAIN, "blanks.csv"), 1, "blanks.csv has no column but the label: --delimiter says what stands between");
+    assert_says(RUN(TRAIN, "--label", "y", "blanks.csv"), 2, "--label y: blanks.csv has one column only, column \"y a b\";");
+    write_text("mac.csv", "y,a\r1,2\r0,3\r");
+    assert_says(RUN(TRAIN, "mac.csv"), 1,
+                "mac.csv has lines that end with CR alone: convert the file first, by tr '\\r' '\\n'\n");
 }
 
 /* Line 20000 has the third label, far behind the beginning. */
@@ -368,28 +435,32 @@ static void the_plan_in_a_model_is_not_trusted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_of_numbers_is_learned_as_libsvm_text),
-        cmocka_unit_test(how_a_table_is_read_is_said_in_a_line),
-        cmocka_unit_test(other_tables_are_read_by_the_names_of_their_columns),
-        cmocka_unit_test(lines_that_come_through_a_pipe_are_read_as_the_file),
-        cmocka_unit_test(labels_that_are_words_are_predicted_as_words),
-        cmocka_unit_test(data_info_lists_the_columns),
-        cmocka_unit_test(a_model_as_csv_has_the_names_of_columns),
-        cmocka_unit_test(what_does_not_fit_is_refused_in_a_line),
-        cmocka_unit_test(files_of_one_table_may_all_have_its_header),
-        cmocka_unit_test(a_header_is_known_again_however_it_is_written),
-        cmocka_unit_test(a_header_with_other_columns_ends_the_run),
-        cmocka_unit_test(one_word_among_numbers_makes_no_labels_of_words),
-        cmocka_unit_test(numbers_with_commas_are_told_from_fields),
-        cmocka_unit_test(the_first_row_of_a_table_without_a_header_is_a_row),
-        cmocka_unit_test(labels_far_behind_the_beginning_are_learned_or_refused),
-        cmocka_unit_test(a_pipe_keeps_its_writer_while_labels_are_looked_for),
-        cmocka_unit_test(rows_behind_a_long_header_are_looked_at),
-        cmocka_unit_test(labels_are_shown_and_kept_when_they_can_be_printed),
-        cmocka_unit_test(text_in_utf16_is_named_so),
-        cmocka_unit_test(other_files_are_tables_when_the_options_say_so),
-        cmocka_unit_test(a_table_is_not_kept_as_a_cache),
-        cmocka_unit_test(the_plan_in_a_model_is_not_trusted),
+        PROGRAM_TEST(a_table_of_numbers_is_learned_as_libsvm_text),
+        PROGRAM_TEST(how_a_table_is_read_is_said_in_a_line),
+        PROGRAM_TEST(other_tables_are_read_by_the_names_of_their_columns),
+        PROGRAM_TEST(lines_that_come_through_a_pipe_are_read_as_the_file),
+        PROGRAM_TEST(labels_that_are_words_are_predicted_as_words),
+        PROGRAM_TEST(data_info_lists_the_columns),
+        PROGRAM_TEST(a_model_as_csv_has_the_names_of_columns),
+        PROGRAM_TEST(what_does_not_fit_is_refused_in_a_line),
+        PROGRAM_TEST(files_of_one_table_may_all_have_its_header),
+        PROGRAM_TEST(a_header_is_known_again_however_it_is_written),
+        PROGRAM_TEST(a_header_with_other_columns_ends_the_run),
+        PROGRAM_TEST(one_word_among_numbers_makes_no_labels_of_words),
+        PROGRAM_TEST(numbers_with_commas_are_told_from_fields),
+        PROGRAM_TEST(the_first_row_of_a_table_without_a_header_is_a_row),
+        PROGRAM_TEST(the_label_of_another_table_is_named),
+        PROGRAM_TEST(a_labels_number_is_that_of_the_training_table),
+        PROGRAM_TEST(a_header_that_only_one_of_both_has_is_noted),
+        PROGRAM_TEST(a_table_without_features_is_refused),
+        PROGRAM_TEST(labels_far_behind_the_beginning_are_learned_or_refused),
+        PROGRAM_TEST(a_pipe_keeps_its_writer_while_labels_are_looked_for),
+        PROGRAM_TEST(rows_behind_a_long_header_are_looked_at),
+        PROGRAM_TEST(labels_are_shown_and_kept_when_they_can_be_printed),
+        PROGRAM_TEST(text_in_utf16_is_named_so),
+        PROGRAM_TEST(other_files_are_tables_when_the_options_say_so),
+        PROGRAM_TEST(a_table_is_not_kept_as_a_cache),
+        PROGRAM_TEST(the_plan_in_a_model_is_not_trusted),
     };
     return cmocka_run_group_tests(tests, make_all, program_remove_folder);
 }

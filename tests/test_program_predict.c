@@ -156,11 +156,11 @@ static void what_would_be_ignored_is_refused(void **state) {
     (void)state;
     make_table_model();
     const struct refusal list[] = {
-        {2,
-         "--label a: the model knows its columns, and its label is column \"y\"; give that name",
-         {"eval", "--label", "a", "model", "t.csv"}},
-        {2, "--label none: the model knows its columns", {"eval", "--label", "none", "model", "t.csv"}},
-        {2, "--label a: the model knows its columns", {"predict", "--label", "a", "model", "t.csv"}},
+        {2, "--label names column \"a\" of t.csv, which is a feature of the model", {"eval", "--label", "a", "model", "t.csv"}},
+        {2, "--label names column \"a\" of t.csv, which is", {"predict", "--label", "a", "model", "t.csv"}},
+        {2, "--label none: t.csv is read for its labels, too", {"eval", "--label", "none", "model", "t.csv"}},
+        {2, "--label z: t.csv has no such column", {"eval", "--label", "z", "model", "t.csv"}},
+        {2, "--label z: t.csv has no such column", {"predict", "--label", "z", "model", "t.csv"}},
         {2, "--categorical c: the model knows its columns", {"predict", "--categorical", "b,c", "model", "t.csv"}},
         {2, "predict does not use --skip-bad-lines: it answers each line", {"predict", "--skip-bad-lines", "model", "t.csv"}},
         {2, "predict does not use --skip-bad-lines: it answers each line", {"predict", "--skip-bad-lines", "model", "-"}},

@@ -227,6 +227,13 @@ static bool is_staged(const struct shmt_load *load) {
     return all;
 }
 
+/* Once, however often it is counted. */
+static void note_remark(struct shmt_load *load, struct shmtrain_store *store) {
+    const char *remark = load->told_remark ? NULL : shmt_source_remark(load->source);
+    if (remark) shmt_log(&store->log, "%s: %s", load->name, remark);
+    load->told_remark = true;
+}
+
 /* What was found that is no data. Once, however often it is counted. */
 static void note_others(struct shmt_load *load, struct shmtrain_store *store) {
     char line[SHMT_ERROR_TEXT + 4 * SHMT_NAME_SHOWN];
@@ -248,6 +255,7 @@ int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const 
     load->staged = is_staged(load);
     if (!load->staged) free_stages(load);
     if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", load->name);
+    note_remark(load, store); /* it may be why a line is refused */
     rc = shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
     if (rc == 0) note_others(load, store);
     return rc;

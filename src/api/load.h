@@ -19,7 +19,7 @@ struct shmt_load {
     bool has_ids;                    /* of the source (source.h) */
     char *table;                     /* of a table as text: how it is read (table.h); NULL: it is none */
     struct shmt_source *source;      /* until fill closes it */
-    bool unpacked, was_read, told_others;
+    bool unpacked, was_read, told_others, told_remark;
     bool kept;                    /* its source is the cache that is kept beside `name` (cache.h) */
     bool in_place;                /* its arrays are those of a cache's file (cache.h), and there is no segment */
     bool weighted;                /* asked for before plan: room for weights, which the caller fills in behind fill */

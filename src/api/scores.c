@@ -99,12 +99,13 @@ static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     struct shmtrain_store *store = s->store;
     const uint32_t n_readers = (uint32_t)shmt_min_u64(s->crew.n_workers, shmt_topo_cpus(s->crew.topo));
     const struct shmt_columns model = shmt_trained_columns(&store->trained);
-    const unsigned how = labelled ? 0 : SHMT_SOURCE_UNLABELLED;
+    const unsigned how = SHMT_SOURCE_SCORED | (labelled ? 0 : SHMT_SOURCE_UNLABELLED);
     int rc = shmt_cache_load_open(&s->load, store, &s->crew, data, how, store->trained.table, n_readers, s->model->dense != 0);
     struct shmt_columns columns;
     if (rc == 0) rc = shmt_load_columns(&s->load, &model, &columns, &store->error);
     if (rc == 0) rc = shmt_cache_load_count(&s->load, store, &s->crew, &columns);
     if (rc < 0) return rc;
+    if (!store->trained.table) shmt_table_log(store, s->load.name, s->load.table);
     if (labelled && s->load.table) shmt_table_log_words(store);
     shmt_load_plan(&s->load, &columns);
     note_columns(s, model.base);
@@ -265,7 +266,7 @@ int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_f
     *out = (struct shmt_scores){.store = store};
     int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file") : 0;
     if (rc == 0) rc = find_model(out);
-    if (rc == 0) rc = shmt_table_check_options(store, must_fit);
+    if (rc == 0) rc = shmt_table_check_options(store);
     if (rc == 0) rc = make_crew(out);
     if (rc == 0) rc = count_data(out, data, must_fit);
     if (rc == 0) rc = check_labels(out, must_fit);
@@ -280,7 +281,7 @@ int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_f
 int shmt_scores_alone(struct shmtrain_store *store, struct shmt_scores *out) {
     *out = (struct shmt_scores){.store = store, .n = SHMTRAIN_MODEL_GROUP};
     int rc = find_model(out);
-    if (rc == 0) rc = shmt_table_check_options(store, false);
+    if (rc == 0) rc = shmt_table_check_options(store);
     if (rc < 0) return rc;
     out->crew.n_seats = out->crew.n_workers = 1;
     out->job.ops = shmt_backend_find("plain");

@@ -121,10 +121,14 @@ static int make_room(struct stream *s, uint64_t bytes) {
 /* The first line of a table says how the others are read. 1: it is no row. */
 static int begin_table(struct stream *s, const char *line, uint64_t bytes) {
     struct shmt_table_wish wish;
-    const struct shmtrain_store *store = s->scores.store;
+    struct shmtrain_store *store = s->scores.store;
     if (!s->is_table || s->table.column) return 0;
-    shmt_table_wish(store, "-", SHMT_SOURCE_UNLABELLED, store->trained.table, &wish);
-    return shmt_csv_begin(&wish.source, s->from->name, line, bytes, &s->table, error_of(s));
+    shmt_table_wish(store, "-", SHMT_SOURCE_UNLABELLED | SHMT_SOURCE_SCORED, store->trained.table, &wish);
+    const int rc = shmt_csv_begin(&wish.source, s->from->name, line, bytes, &s->table, error_of(s));
+    const bool is_matched = store->trained.table && s->table.column;
+    const char *remark = is_matched ? shmt_csv_match_remark(&store->trained.plan, &s->table) : NULL;
+    if (remark) shmt_log(&store->log, "%s: %s", s->from->name, remark);
+    return rc;
 }
 
 static int parse(const struct stream *s, const char *line, struct shmt_row *row, struct shmt_line_fault *fault) {

@@ -13,14 +13,24 @@ _Static_assert(SHMTRAIN_INFO_NAME == SHMT_WORD_SHOWN, "names are shown as words 
 
 #define SHOWN 3 /* names of columns and labels that are listed */
 
-void shmt_table_wish(const struct shmtrain_store *store, const char *name, unsigned how, const char *table,
+static bool is_stopped(void *store) { return shmt_stop_asked(store); }
+
+void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned how, const char *table,
                      struct shmt_table_wish *out) {
     const struct shmt_config *c = &store->config;
-    *out = (struct shmt_table_wish){
-        .source =
-            {.name = name, .seed = c->seed, .how = how, .skip_bad_lines = c->skip_bad_lines != 0, .format = c->input_format},
-        .csv = {
-            .label = c->label, .delimiter = c->delimiter, .header = c->header, .categorical = c->categorical, .plan = table}};
+    const bool is_of_model =
+        table && (how & SHMT_SOURCE_SCORED) == 0; /* validation data: the label was said of the other table */
+    *out = (struct shmt_table_wish){.source = {.name = name,
+                                               .seed = c->seed,
+                                               .how = how,
+                                               .skip_bad_lines = c->skip_bad_lines != 0,
+                                               .format = c->input_format,
+                                               .stop = {is_stopped, store}},
+                                    .csv = {.label = is_of_model ? NULL : c->label,
+                                            .delimiter = c->delimiter,
+                                            .header = c->header,
+                                            .categorical = c->categorical,
+                                            .plan = table}};
     out->source.csv = &out->csv;
 }
 
@@ -29,19 +39,6 @@ void shmt_table_wish(const struct shmtrain_store *store, const char *name, unsig
 static bool is_of_kind(const struct shmt_csv_plan *plan, const char *name, size_t n, uint32_t kind) {
     const uint32_t at = shmt_csv_plan_find(plan, name, n);
     return at != SHMT_CSV_NONE && plan->column[at].kind == kind;
-}
-
-static int check_label(struct shmtrain_store *store, bool labelled) {
-    const struct shmt_csv_plan *plan = &store->trained.plan;
-    const char *label = store->config.label;
-    char column[SHMT_CSV_COLUMN_SHOWN] = "nowhere", shown[SHMT_WORD_SHOWN];
-    const bool none = strcmp(label, "none") == 0 && (!labelled || plan->label == SHMT_CSV_NONE);
-    if (label[0] == '\0' || none || is_of_kind(plan, label, strlen(label), SHMT_CSV_LABEL)) return 0;
-    if (plan->label != SHMT_CSV_NONE) shmt_csv_column_show(plan, plan->label, column);
-    shmt_show_word(label, strlen(label), shown);
-    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "--label %s: the model knows its columns, and its label is %s; give that name to the column in this table",
-                     shown, column);
 }
 
 static int check_categories(struct shmtrain_store *store) {
@@ -59,11 +56,7 @@ static int check_categories(struct shmtrain_store *store) {
     return 0;
 }
 
-int shmt_table_check_options(struct shmtrain_store *store, bool labelled) {
-    if (!store->trained.table) return 0;
-    const int rc = check_label(store, labelled);
-    return rc == 0 ? check_categories(store) : rc;
-}
+int shmt_table_check_options(struct shmtrain_store *store) { return store->trained.table ? check_categories(store) : 0; }
 
 bool shmt_table_is_expected(const struct shmtrain_store *store) {
     const char *format = store->config.input_format;

@@ -14,14 +14,14 @@ struct shmt_table_wish {
     struct shmt_csv_wish csv;
 };
 
-/* What the options say of data. `table`: the plan of the table that the model was trained on, as text; NULL: none. Pointers into
- * the store and the arguments; *out must stay where it is. */
-void shmt_table_wish(const struct shmtrain_store *store, const char *name, unsigned how, const char *table,
+/* What the options say of data. `table`: the plan of the table that the model was trained on, as text; NULL: none. Pointers
+ * into the store and the arguments; *out must stay where it is. */
+void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned how, const char *table,
                      struct shmt_table_wish *out);
 
-/* A model of a table says what its columns are, and this is to be scored: options that say anything else of --label (`labelled`:
- * also none) and --categorical would be ignored. Errors: _USAGE. */
-int shmt_table_check_options(struct shmtrain_store *store, bool labelled);
+/* A model of a table says which columns have categories, and this is to be scored: a --categorical that says anything else
+ * would be ignored. Errors: _USAGE. */
+int shmt_table_check_options(struct shmtrain_store *store);
 
 /* Whether lines as they come are those of a table: the options say so, or the model was trained on one. */
 bool shmt_table_is_expected(const struct shmtrain_store *store);

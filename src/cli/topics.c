@@ -155,18 +155,18 @@ MODES
 "  numbers     columns of which most are numbers; a word there is an error\n"
 "  categories  columns of which most are words, or --categorical zip,3: each\n"
 "              value is a feature of its own, by a hash of 64 bits\n"
-"  left out    a first column without a name, which is pandas' index\n"
-"What is missing (nothing, NA, N/A, NaN, null, none, ?) counts as 0: a number is\n"
+"  left out    a first column without a name: the index of pandas, R's row names\n"
+"What is missing (nothing, NA, NaN, null, none, \\N, ?) counts as 0: a number is\n"
 "0 then, and no category is 1. Labels may not be missing (of words: nothing, ?).\n"
 "Values may stand in quotes, with quotes inside doubled, without line breaks.\n"
 "Several files are one table: each may have the header, but no other one.\n"
 "\n"
 "Features are numbered from 1 in the order of the columns. A model keeps how its\n"
 "table was read, and --valid, eval and predict read theirs alike: by the names\n"
-"where both have a header, in whatever order (unknown columns are left out, one\n"
-"that is missing is an error), else by position (--header no: in any case).\n"
-"predict needs no label. Numbers are taken as they are: bring large and small\n"
-"columns to values near 1 before.\n"},
+"where both have a header, in whatever order and case (unknown columns are left\n"
+"out, one that is missing is an error), else by position (--header no: always).\n"
+"eval --label NAME: its label. predict needs none. Numbers are taken as they are:\n"
+"bring large and small columns to values near 1 before.\n"},
 
 {"input", "where data comes from",
 "Where data comes from\n"

@@ -16,13 +16,14 @@
 #include "data/text.h"
 #include "data/unpack.h"
 
-#define PIECE ((uint64_t)1 << 20) /* of a packed file, to look for words */
+#define PIECE ((uint64_t)1 << 20) /* bytes between two looks at a stop; of a packed file, what is unpacked at one time */
 
 struct csv {
     struct shmt_source_wish wish; /* until the plan is made; what it points to is the caller's, who keeps it that long */
     struct shmt_csv_wish csv;
     struct shmt_csv_plan plan;
     char first[SHMT_NAME_SHOWN]; /* the file that the plan was made of */
+    const char *remark;          /* of how it differs from that table; NULL: nothing */
     char *note;                  /* the plan as text: that of the table that the model was trained on, if there is one */
 };
 
@@ -86,6 +87,12 @@ static int skips(const void *arg, const char *name, const char *line, uint64_t b
 
 /* ---- labels that are words ---- */
 
+static int look_at_stop(const struct csv *csv, struct shmt_error *e) {
+    const struct shmt_source_stop *stop = &csv->wish.stop;
+    if (!stop->asked || !stop->asked(stop->arg)) return 0;
+    return shmt_fail(e, SHMTRAIN_E_STOPPED, "stopped while looking for labels");
+}
+
 static int learn_line(struct shmt_csv_plan *plan, const char *p, struct shmt_error *e) {
     struct shmt_csv_field field;
     for (uint32_t i = 0;; i++) {
@@ -106,10 +113,12 @@ static int learn_text(struct shmt_csv_plan *plan, const char *p, const char *end
 
 static int learn_lines(struct csv *csv, const char *name, struct shmt_lines *lines, struct shmt_error *e) {
     char *line;
-    uint64_t bytes, at;
+    uint64_t bytes, at, look = 0;
     bool begins = true;
     int rc;
     while ((rc = shmt_lines_next(lines, &line, &bytes, &at, e)) > 0) {
+        if (at >= look && look_at_stop(csv, e) < 0) return SHMTRAIN_E_STOPPED;
+        if (at >= look) look = at + PIECE;
         rc = begins ? skips(csv, name, line, bytes, e) : SHMT_TEXT_ROW;
         begins = begins && rc == SHMT_TEXT_NOTHING;
         if (rc == SHMT_TEXT_ROW) rc = learn_line(&csv->plan, line, e);
@@ -138,6 +147,8 @@ static int learn_packed(struct csv *csv, const char *name, struct shmt_unpack *s
     bool begins = true, all = false;
     int64_t n = 0;
     while (text && n >= 0 && !all) {
+        n = look_at_stop(csv, e);
+        if (n < 0) break;
         const int64_t more = shmt_unpack_read(stream, text + have, room - have, NULL);
         all = more < (int64_t)(room - have);
         have += more > 0 ? (uint64_t)more : 0;
@@ -212,7 +223,11 @@ static int make_plan(struct csv *csv, const struct shmt_csv_sample *sample, cons
                      const char **rows, struct shmt_error *e) {
     const bool labelled = (csv->wish.how & SHMT_SOURCE_UNLABELLED) == 0;
     shmt_csv_plan_fini(&csv->plan);
-    if (model) return shmt_csv_match(sample, model, labelled, &csv->plan, rows, e);
+    if (model) {
+        const int rc = shmt_csv_match(sample, model, labelled, &csv->plan, rows, e);
+        if (rc == 0) csv->remark = shmt_csv_match_remark(model, &csv->plan);
+        return rc;
+    }
     const int rc = shmt_csv_guess(sample, &csv->plan, rows, e);
     if (rc < 0 || csv->plan.label != SHMT_CSV_NONE || !labelled) return rc;
     return shmt_fail(e, SHMTRAIN_E_USAGE, "--label none: %s is read for its labels, too", sample->name);
@@ -290,6 +305,8 @@ static void guess(const void *arg, const char *sample, uint64_t n, struct shmt_t
 
 static const char *note(const void *arg) { return ((const struct csv *)arg)->note; }
 
+static const char *remark(const void *arg) { return ((const struct csv *)arg)->remark; }
+
 static void free_csv(void *arg) {
     struct csv *csv = arg;
     shmt_csv_plan_fini(&csv->plan);
@@ -299,12 +316,14 @@ static void free_csv(void *arg) {
 
 int shmt_csv_open(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e) {
     static const struct shmt_text_format CSV = {
-        .plan = plan, .skips = skips, .parse = parse, .guess = guess, .note = note, .free_arg = free_csv};
+        .plan = plan, .skips = skips, .parse = parse, .guess = guess, .note = note, .remark = remark, .free_arg = free_csv};
     struct csv *csv = calloc(1, sizeof *csv);
     if (!csv) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
     csv->wish = *wish;
     if (wish->csv) csv->csv = *wish->csv;
-    return shmt_text_open(wish, &CSV, csv, out, e);
+    const int rc = shmt_text_open(wish, &CSV, csv, out, e);
+    if (rc == 0) csv->wish.stop.asked = NULL; /* of the caller of open, and of no reader's thread */
+    return rc;
 }
 
 /* ---- lines as they come ---- */

@@ -48,9 +48,10 @@ enum shmt_csv_trouble shmt_csv_field_take(const char *p, char delimiter, struct 
 }
 
 bool shmt_csv_is_missing(const struct shmt_csv_field *field) {
-    static const char *const WORDS[] = {"?", "na", "nan", "n/a", "null", "none", "#n/a"};
+    static const char *const WORDS[] = {"?",    "na",  "nan",  "n/a",    "null",    "none",    "#na",      "#n/a",
+                                        "<na>", "\\n", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "#n/a n/a"};
     if (field->n == 0) return true;
-    if (field->n > 4) return false;
+    if (field->n > 8 || !strchr("?nN#<\\-1", field->text[0])) return false;
     for (uint32_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
         if (strlen(WORDS[i]) == field->n && strncasecmp(field->text, WORDS[i], field->n) == 0) return true;
     return false;

@@ -27,7 +27,8 @@ enum shmt_csv_trouble { SHMT_CSV_FINE, SHMT_CSV_UNCLOSED, SHMT_CSV_BEHIND_QUOTE 
 /* The field that begins at `p`. Not fine: out->text is the place that is wrong. */
 enum shmt_csv_trouble shmt_csv_field_take(const char *p, char delimiter, struct shmt_csv_field *out);
 
-/* Whether nothing stands there: an empty field, or NA, N/A, #N/A, NaN, null, none (in any case), or ?. */
+/* Whether nothing stands there: an empty field, or, in any case, what R (NA), pandas (NaN, <NA>, None and others), spreadsheets
+ * (#N/A) and databases (NULL, \N) write; or ?. */
 bool shmt_csv_is_missing(const struct shmt_csv_field *field);
 
 /* The same where words are expected, of which "none" may be one: an empty field, or ?. */

@@ -1,10 +1,8 @@
 /* A plan for a table of which nothing is known but its beginning, and what somebody says about it. */
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "data/csv_sample.h"
-#include "data/show.h"
 
 /* ---- the header ---- */
 
@@ -54,16 +52,6 @@ static int take_names(const struct shmt_csv_sample *s, struct shmt_csv_plan *pla
 
 /* ---- the label ---- */
 
-static int refuse_column(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, const char *option,
-                         const char *text, uint64_t n, struct shmt_error *e) {
-    char shown[SHMT_WORD_SHOWN], first[SHMT_CSV_COLUMN_SHOWN], last[SHMT_CSV_COLUMN_SHOWN];
-    shmt_show_word(text, n, shown);
-    shmt_csv_column_show(plan, 0, first);
-    shmt_csv_column_show(plan, plan->n_columns - 1, last);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s: %s has no such column; its %u columns go from %s to %s", option, shown,
-                     s->name, plan->n_columns, first, last);
-}
-
 static uint32_t usual_label(const struct shmt_csv_plan *plan) {
     static const char *const NAMES[] = {"label", "target", "y", "class"};
     uint32_t found = SHMT_CSV_NONE, n = 0;
@@ -77,9 +65,9 @@ static uint32_t usual_label(const struct shmt_csv_plan *plan) {
     return n == 1 ? found : SHMT_CSV_NONE;
 }
 
-/* The index that pandas writes in front has no name. */
-static bool is_index(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan) {
-    return plan->name[0] && plan->name[0][0] == '\0' && plan->n_columns > 1 && s->looks[0].n_words == 0;
+/* The index that pandas and R write in front, of numbers or of names, has no name. */
+static bool is_index(const struct shmt_csv_plan *plan) {
+    return plan->name[0] && plan->name[0][0] == '\0' && plan->n_columns > 1;
 }
 
 static int decide_label(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan, struct shmt_error *e) {
@@ -87,10 +75,10 @@ static int decide_label(const struct shmt_csv_sample *s, struct shmt_csv_plan *p
     if (said && strcmp(said, "none") == 0 && shmt_csv_plan_find(plan, said, 4) == SHMT_CSV_NONE) return 0;
     if (said && said[0] != '\0') {
         plan->label = shmt_csv_plan_find(plan, said, strlen(said));
-        if (plan->label == SHMT_CSV_NONE) return refuse_column(s, plan, "--label", said, strlen(said), e);
+        if (plan->label == SHMT_CSV_NONE) return shmt_csv_refuse_column(s, plan, "--label", said, strlen(said), e);
     } else {
         plan->label = usual_label(plan);
-        if (plan->label == SHMT_CSV_NONE) plan->label = is_index(s, plan) ? 1 : 0;
+        if (plan->label == SHMT_CSV_NONE) plan->label = is_index(plan) ? 1 : 0;
     }
     plan->column[plan->label].kind = SHMT_CSV_LABEL;
     return 0;
@@ -113,7 +101,7 @@ static int decide_kinds(const struct shmt_csv_sample *s, struct shmt_csv_plan *p
         uint32_t *kind = &plan->column[i].kind;
         const bool is_label = *kind == SHMT_CSV_LABEL && !plan->has_words;
         if (*kind != SHMT_CSV_IGNORED && !is_label) continue;
-        if (i == 0 && is_index(s, plan)) continue;
+        if (i == 0 && is_index(plan)) continue;
         if (looks->n_words > 0 && looks->n_commas == looks->n_words) return refuse_commas(s, plan, i, e);
         if (is_label) continue;
         *kind = has_more_words(looks) ? SHMT_CSV_CATEGORY : SHMT_CSV_NUMBER;
@@ -126,7 +114,7 @@ static int take_categorical(const struct shmt_csv_sample *s, struct shmt_csv_pla
     for (const char *p = s->wish->categorical; p && *p;) {
         const size_t n = strcspn(p, ",");
         const uint32_t i = shmt_csv_plan_find(plan, p, n);
-        if (i == SHMT_CSV_NONE) return refuse_column(s, plan, "--categorical", p, n, e);
+        if (i == SHMT_CSV_NONE) return shmt_csv_refuse_column(s, plan, "--categorical", p, n, e);
         if (i == plan->label)
             plan->has_words = true;
         else
@@ -134,6 +122,15 @@ static int take_categorical(const struct shmt_csv_sample *s, struct shmt_csv_pla
         p += n + (p[n] == ',');
     }
     return 0;
+}
+
+/* Who says nothing of the delimiter may have one that is not guessed, as blanks are not. */
+static int check_features(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, struct shmt_error *e) {
+    if (plan->n_features > 0) return 0;
+    return shmt_fail(e, SHMTRAIN_E_DATA,
+                     "%s has no column but the label: --delimiter says what stands between its columns (tab, or one of "
+                     ", ; | : ^ ~ ! &; no blanks)",
+                     s->name);
 }
 
 int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *out, const char **rows_out,
@@ -147,13 +144,16 @@ int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *o
     if (rc == 0) rc = decide_label(sample, out, e);
     if (rc == 0) rc = take_categorical(sample, out, e);
     if (rc == 0) rc = decide_kinds(sample, out, e);
+    if (rc == 0) {
+        if (out->label != SHMT_CSV_NONE) out->has_words |= has_more_words(&sample->looks[out->label]);
+        shmt_csv_plan_number(out);
+        shmt_csv_plan_finish(out);
+        rc = check_features(sample, out, e);
+    }
     if (rc < 0) {
         shmt_csv_plan_fini(out);
         return rc;
     }
-    if (out->label != SHMT_CSV_NONE) out->has_words |= has_more_words(&sample->looks[out->label]);
-    shmt_csv_plan_number(out);
-    shmt_csv_plan_finish(out);
     *rows_out = out->has_header ? sample->rows : sample->first;
     return 0;
 }

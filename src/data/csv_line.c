@@ -50,7 +50,8 @@ refuse(const struct work *w, uint32_t column, const struct shmt_csv_field *field
 }
 
 static int __attribute__((cold)) refuse_number(const struct work *w, uint32_t column, const struct shmt_csv_field *field) {
-    return refuse(w, column, field, "a number", "; name it in --categorical if it has words");
+    return refuse(w, column, field, "a number",
+                  w->plan->of_model ? ", as in the table that the model is of" : "; name it in --categorical if it has words");
 }
 
 static int __attribute__((cold)) refuse_count(const struct work *w, uint32_t found, const char *at) {
@@ -121,7 +122,7 @@ static int take_label(const struct work *w, uint32_t column, const struct shmt_c
     }
     if (!shmt_csv_is_number(field, w->c_locale, &w->row->label))
         return refuse(w, column, field, "a label that is a number, as those before",
-                      "; name its column in --categorical if labels are words");
+                      w->plan->of_model ? "" : "; name its column in --categorical if labels are words");
     return isfinite(w->row->label) ? 0 : refuse(w, column, field, "a label between -3.4e38 and 3.4e38", "");
 }
 

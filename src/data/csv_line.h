@@ -8,7 +8,8 @@
 #include "data/csv_plan.h"
 #include "data/row.h"
 
-/* Returns 0 or with *fault_out SHMTRAIN_E_DATA, or SHMTRAIN_E_USAGE where lines must not be left out. `line` ends with a line break; `c_locale`: the "C" locale. */
+/* Returns 0 or with *fault_out SHMTRAIN_E_DATA, or SHMTRAIN_E_USAGE where lines must not be left out. `line` ends with a
+ * line break; `c_locale`: the "C" locale. */
 int shmt_csv_parse(const struct shmt_csv_plan *plan, const char *line, locale_t c_locale, struct shmt_row *row_out,
                    struct shmt_line_fault *fault_out);
 

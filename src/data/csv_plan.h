@@ -1,9 +1,9 @@
 /* How a table as text is read: what each of its columns is.
  *
- * Made when the file is opened, of its beginning (csv_guess.c) or of a model's plan (csv_match.c), and read-only from then on.
- * Features are numbered from 1 in the order of the columns, numbers and categories alike, the label's column left out. A
- * number's id is that of its feature; a category's the hash of feature and value, with the highest bit set, and its value 1. What
- * is missing is absent, so that it counts as 0. */
+ * Made when the file is opened, of its beginning (csv_guess.c) or of a model's plan (csv_match.c), and read-only from then
+ * on. Features are numbered from 1 in the order of the columns, numbers and categories alike, the label's column left out. A
+ * number's id is that of its feature; a category's the hash of feature and value, with the highest bit set, and its value 1.
+ * What is missing is absent, so that it counts as 0. */
 #ifndef SHMT_DATA_CSV_PLAN_H
 #define SHMT_DATA_CSV_PLAN_H
 
@@ -27,6 +27,7 @@ struct shmt_csv_plan {
     char delimiter;
     bool sorted; /* there are numbers only, and their ids ascend from field to field */
     bool has_header;
+    bool of_model; /* made by a model's: what the columns are is not for options to say */
     uint32_t n_columns, n_features;
     uint32_t label;                 /* the column; SHMT_CSV_NONE: none, and labels are 0 */
     struct shmt_csv_column *column; /* (n_columns) */
@@ -50,8 +51,8 @@ struct shmt_csv_field;
 /* Whether a label's word can stand in a model and in a line of its own: UTF-8, and nothing that steers a terminal. */
 bool shmt_csv_may_be_word(const struct shmt_csv_field *field);
 
-/* Adds a label's word where it belongs, if it is new and may be one; which it may not is for the parser to refuse. Errors: _DATA
- * (too many), _MEMORY. */
+/* Adds a label's word where it belongs, if it is new and may be one; which it may not is for the parser to refuse. Errors:
+ * _DATA (too many), _MEMORY. */
 int shmt_csv_plan_add_word(struct shmt_csv_plan *plan, const struct shmt_csv_field *field, struct shmt_error *e);
 
 /* The number of a label's word; SHMT_CSV_NONE. */

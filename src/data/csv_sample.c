@@ -92,7 +92,7 @@ static int find_first(struct shmt_csv_sample *s, const char *text, uint64_t n, b
     if (next && next - p > 5 && strncmp(p, "sep=", 4) == 0 && shmt_csv_may_delimit(p[4]) && shmt_csv_at_end(p + 5)) {
         if (!s->delimiter) s->delimiter = p[4];
         p = next;
-        next = line_end(p, s->end);
+        while ((next = line_end(p, s->end)) && is_blank(p)) p = next;
     }
     s->first = p;
     s->rows = next;
@@ -104,6 +104,15 @@ static int find_first(struct shmt_csv_sample *s, const char *text, uint64_t n, b
 static int refuse_utf16(const char *name, const char *text, uint64_t n, struct shmt_error *e) {
     if (n < 2 || (memcmp(text, "\xff\xfe", 2) != 0 && memcmp(text, "\xfe\xff", 2) != 0)) return 0;
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s is UTF-16: convert the file first, by iconv -f utf-16 -t utf-8", name);
+}
+
+/* As old Macs wrote them, and spreadsheets still offer to: the whole file is one line. */
+static int refuse_returns(const struct shmt_csv_sample *s, struct shmt_error *e) {
+    const char *p = s->first;
+    while (*p != '\n' && *p != '\r') p++;
+    if (shmt_csv_at_end(p)) return 0;
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has lines that end with CR alone: convert the file first, by tr '\\r' '\\n'",
+                     s->name);
 }
 
 static int refuse_first(const struct shmt_csv_sample *s, enum shmt_csv_trouble trouble, const char *at, struct shmt_error *e) {
@@ -190,7 +199,8 @@ int shmt_csv_sample_open(struct shmt_csv_sample *sample, const struct shmt_csv_w
     if (status != 0) return status;
     if (!sample->delimiter) sample->delimiter = delimiter;
     if (!sample->delimiter) sample->delimiter = guess_delimiter(sample->first, sample->c_locale);
-    status = split_first(sample, e);
+    if (all && !line_end(sample->rows, sample->end)) status = refuse_returns(sample, e);
+    if (status == 0) status = split_first(sample, e);
     if (status == 0) status = look_at_rows(sample, e);
     if (status != 0 || all) return status;
     return sample->n_rows == 0 || (sample->n_rows < FEW_ROWS && n < MUCH_TEXT);
@@ -217,4 +227,18 @@ uint32_t shmt_csv_plan_find(const struct shmt_csv_plan *plan, const char *text, 
         number = 10 * number + (uint64_t)(text[i] - '0');
     }
     return number >= 1 && number <= plan->n_columns ? (uint32_t)number - 1 : SHMT_CSV_NONE;
+}
+
+int shmt_csv_refuse_column(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, const char *option,
+                           const char *text, uint64_t n, struct shmt_error *e) {
+    char shown[SHMT_WORD_SHOWN], first[SHMT_CSV_COLUMN_SHOWN], last[SHMT_CSV_COLUMN_SHOWN];
+    shmt_show_word(text, n, shown);
+    shmt_csv_column_show(plan, 0, first);
+    shmt_csv_column_show(plan, plan->n_columns - 1, last);
+    if (plan->n_columns == 1)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "%s %s: %s has one column only, %s; does --delimiter say what stands between its columns?", option,
+                         shown, s->name, first);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s: %s has no such column; its %u columns go from %s to %s", option, shown,
+                     s->name, plan->n_columns, first, last);
 }

@@ -41,6 +41,10 @@ void shmt_csv_sample_add_first(const struct shmt_csv_sample *sample);
 /* A header's name of a column, to be freed; what is no UTF-8 is taken for Latin-1. NULL: no memory. */
 char *shmt_csv_sample_header(const struct shmt_csv_sample *sample, uint32_t column);
 
+/* An option (--label) names a column, by n bytes of text, that is not there: _USAGE. */
+int shmt_csv_refuse_column(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, const char *option,
+                           const char *text, uint64_t n, struct shmt_error *e);
+
 /* A plan for a table of which nothing is known. *rows_out: the line of the first example. */
 int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *out, const char **rows_out,
                    struct shmt_error *e);

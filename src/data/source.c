@@ -113,6 +113,10 @@ int shmt_source_open(const char *name, uint64_t seed, unsigned how, struct shmt_
 
 const char *shmt_source_note(const struct shmt_source *source) { return source->ops->note ? source->ops->note(source) : NULL; }
 
+const char *shmt_source_remark(const struct shmt_source *source) {
+    return source->ops->remark ? source->ops->remark(source) : NULL;
+}
+
 void shmt_source_close(struct shmt_source *source) {
     if (source) source->ops->close(source);
 }
@@ -306,7 +310,8 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
     if (n_parts == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "all of %s are empty", source->name); /* several files */
     if (t.n_examples == 0 && t.n_skipped > 0) return refuse_all(source, parts, n_parts, e);
     if (t.n_examples == 0)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no example, only blank lines and comments", source->name);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no example, only %s", source->name,
+                         shmt_source_note(source) ? "a header" : "blank lines and comments");
     if (t.n_examples > UINT32_MAX) {
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu examples; at most 4294967295 can be numbered", source->name,
                          (unsigned long long)t.n_examples);

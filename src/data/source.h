@@ -68,7 +68,14 @@ struct shmt_arrays {
 
 enum {
     SHMT_SOURCE_HELD_OUT = 1,
-    SHMT_SOURCE_UNLABELLED = 2 /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
+    SHMT_SOURCE_UNLABELLED = 2, /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
+    SHMT_SOURCE_SCORED = 4      /* by a model that is there: what is said of a table's label is not said of the model's */
+};
+
+/* Whether opening is to be given up; asked for each MiB of what is gone through. */
+struct shmt_source_stop {
+    bool (*asked)(void *arg);
+    void *arg;
 };
 
 /* What is to be opened, and how. Strings stay until the source is closed. */
@@ -79,14 +86,16 @@ struct shmt_source_wish {
     bool skip_bad_lines;             /* lines of text that cannot be parsed are left out, and counted */
     const char *format;              /* of text: "libsvm", "csv", "tsv"; NULL, "" or "auto": by the name */
     const struct shmt_csv_wish *csv; /* NULL: nothing (csv_wish.h) */
+    struct shmt_source_stop stop;    /* asked NULL: it is not given up */
 };
 
 /* Opens what `name` names: "builtin:sparse[:key=value,...]", "builtin:dense[:...]", "builtin:line[:...]", a path to LIBSVM
- * text (packed or not, regular file or pipe, "-" for standard input, or several of these with line breaks between them), or one to an IDX file of examples, packed or not; its labels are found by its name ("images"
- * replaced by "labels"), or named, too: "IMAGES,LABELS". `seed` is used by generators only. `how`, HELD_OUT: a generator
- * gives examples of the same planted model that the training set does not contain (their number: key `valid`); a reader
- * refuses it. *out belongs to the caller, who closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a
- * directory), _DATA (empty file; IDX: a bad header, no labels), _SYSTEM (cannot be read), _MEMORY. */
+ * text (packed or not, regular file or pipe, "-" for standard input, or several of these with line breaks between them), or
+ * one to an IDX file of examples, packed or not; its labels are found by its name ("images" replaced by "labels"), or named,
+ * too: "IMAGES,LABELS". `seed` is used by generators only. `how`, HELD_OUT: a generator gives examples of the same planted
+ * model that the training set does not contain (their number: key `valid`); a reader refuses it. *out belongs to the caller,
+ * who closes it. Errors: SHMTRAIN_E_USAGE (unknown generator or key, with the keys; a directory), _DATA (empty file; IDX: a
+ * bad header, no labels), _SYSTEM (cannot be read), _MEMORY, _STOPPED. */
 int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e);
 
 /* The same with nothing else to wish for. */
@@ -97,6 +106,9 @@ bool shmt_source_is_generator(const struct shmt_source *source);
 
 /* What a model file keeps of how a table was read (csv_plan.h); NULL: nothing, for it is none. As long as the source. */
 const char *shmt_source_note(const struct shmt_source *source);
+
+/* What somebody should know of how it is read, to follow its name in a line; NULL: nothing. Known when the note is. */
+const char *shmt_source_remark(const struct shmt_source *source);
 
 /* Whether its features have ids. IDX examples have none: their elements are counted, from 0 where nobody says otherwise. */
 bool shmt_source_has_ids(const struct shmt_source *source);

@@ -30,6 +30,7 @@ struct shmt_source_ops {
     uint64_t (*read_bytes)(const struct shmt_source *source); /* that counting goes through; NULL: as guess_bytes */
     int (*unpack)(const struct shmt_source *source, struct shmt_error *e); /* NULL: nothing to unpack */
     const char *(*note)(const struct shmt_source *source);                 /* NULL: none */
+    const char *(*remark)(const struct shmt_source *source);               /* NULL: none */
     void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
     void (*close)(struct shmt_source *source);
 };

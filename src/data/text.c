@@ -68,6 +68,11 @@ static const char *text_note(const struct shmt_source *source) {
     return text->format->note ? text->format->note(text->arg) : NULL;
 }
 
+static const char *text_remark(const struct shmt_source *source) {
+    const struct text *text = shmt_text_of(source);
+    return text->format->remark ? text->format->remark(text->arg) : NULL;
+}
+
 static bool text_reads(const struct shmt_source *source, const struct stat *file) {
     const struct text *text = shmt_text_of(source);
     for (uint32_t i = 0; i < text->n_files; i++)
@@ -137,6 +142,7 @@ static const struct shmt_source_ops OPS = {
     .reads = text_reads,
     .empty_files = text_empty_files,
     .note = text_note,
+    .remark = text_remark,
     .guess_bytes = text_guess_bytes,
     .title = text_title,
     .flows = text_flows,
