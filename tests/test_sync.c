@@ -216,6 +216,25 @@ static void abort_releases_sleepers_and_spinners(void **state) {
     fakes_off();
 }
 
+/* The one who died had reached the target, and had emptied the sleeper's word, but not called the kernel yet. */
+static void who_dies_while_it_wakes_another_leaves_nobody_asleep(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    struct group *group = group_create(3);
+    struct member_arg arg;
+    pthread_t thread = one_waiter(group, &arg, 0);
+    until_asleep(group, 0);
+    sleep_ms(20); /* in the kernel, too */
+    store_seq_cst(&group->gate[1].clock, 3);
+    store_release(&group->gate[0].asleep, 0);
+    const struct shmt_gates gates = gates_of(group, 3, 2, 0);
+    shmt_gates_mourn(&gates);
+    pthread_join(thread, NULL);
+    assert_int_equal(arg.result, 0);
+    fakes_off();
+    group_destroy(group);
+}
+
 static void abort_releases_sleepers_even_if_nobody_rouses_them(void **state) {
     (void)state;
     fakes_off();
@@ -352,6 +371,7 @@ int main(void) {
         cmocka_unit_test(progress_that_is_not_enough_does_not_wake),
         cmocka_unit_test(a_member_that_leaves_releases_those_who_wait_for_it),
         cmocka_unit_test(abort_releases_sleepers_and_spinners),
+        cmocka_unit_test(who_dies_while_it_wakes_another_leaves_nobody_asleep),
         cmocka_unit_test(abort_releases_sleepers_even_if_nobody_rouses_them),
         cmocka_unit_test(a_target_that_is_reached_is_told_even_after_abort),
         cmocka_unit_test(members_leave_while_others_meet),

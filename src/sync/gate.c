@@ -12,11 +12,14 @@
  *
  * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of
  * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody.
+ * A publisher that dies between its 0 and its wake-up leaves a sleeper whom nobody sees asleep: hence shmt_gates_mourn.
  *
  * shmt_gates_wait_until is the same with an answer in place of the word, and with fences between a and b, and between c and d,
  * because the words that the answer is made of are not ours. Where two members change them and both ask, each is sleeper and
  * publisher: A changes its word, announces, and asks; B does the same. One announcement is the later one; whoever made it
- * has the other's change before its question, so it gets the yes even if neither saw the other's while it spun. */
+ * has the other's change before its question, so it gets the yes even if neither saw the other's while it spun.
+ *
+ * spin/gate.pml and spin/answer.pml are models of both, in which every interleaving and every death is tried. */
 #include "sync/gate.h"
 
 #include <sched.h>
@@ -244,4 +247,9 @@ void shmt_gates_rouse(const struct shmt_gates *gates) {
         struct shmt_gate *other = gate_of(gates, i);
         if (load_seq_cst(&other->asleep) != 0) wake(other);
     }
+}
+
+void shmt_gates_mourn(const struct shmt_gates *gates) {
+    fence_seq_cst(); /* as in shmt_gates_rouse */
+    for (uint32_t i = 0; i < gates->n; i++) wake(gate_of(gates, i));
 }

@@ -81,4 +81,8 @@ void shmt_gates_nudge(const struct shmt_gates *gates);
  * mapped, `self` does not matter. Never blocks. */
 void shmt_gates_rouse(const struct shmt_gates *gates);
 
+/* The same after a death: everybody, because the dead one may have been about to wake somebody (it empties `asleep` first). As
+ * shmt_gates_rouse, with a call of the kernel for each gate. */
+void shmt_gates_mourn(const struct shmt_gates *gates);
+
 #endif

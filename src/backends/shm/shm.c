@@ -404,7 +404,7 @@ static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->c
 
 static void rouse(struct shmt_store *store) {
     const struct shmt_gates gates = gates_of(store, 0, &store->slot[0].alive);
-    shmt_gates_rouse(&gates);
+    shmt_gates_mourn(&gates); /* who calls has set the abort word, or has counted a dead guest out */
 }
 
 const struct shmt_backend_ops SHMT_BACKEND_SHM = {
