@@ -277,15 +277,18 @@ static int cannot_be_named(const char *path, const char *what, struct shmt_error
 
 int shmt_replace_check(const char *path, const char *what, struct shmt_error *e) {
     struct shmt_replacement r;
+    sigset_t before;
     const int special = look(path, what, e);
     if (special < 0) return special;
     /* A file that is meant not to be written is not replaced either, though its folder would allow it. */
     const bool is_open = special && shmt_replace_descriptor(path) >= 0;
     if (!is_open && access(path, W_OK) != 0 && errno != ENOENT) return cannot_be_named(path, what, e);
     if (special && !is_open) return 0;
-    if (open_looked_at(&r, path, what, special != 0) < 0) return cannot_be_named(target_of(&r), what, e);
-    shmt_replace_discard(&r);
-    return 0;
+    block_signals(&before); /* who is killed meanwhile leaves no file */
+    const int opened = open_looked_at(&r, path, what, special != 0);
+    if (opened == 0) shmt_replace_discard(&r);
+    unblock_signals(&before);
+    return opened < 0 ? cannot_be_named(target_of(&r), what, e) : 0;
 }
 
 /* What cannot be synced (a pipe, some devices) is written all the same. */
