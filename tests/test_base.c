@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/pipe.h"
 #include "base/random.h"
 #include "base/replace.h"
 #include "base/unfinished.h"
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -436,6 +438,27 @@ static void a_file_of_another_user_in_a_sticky_folder_is_refused_at_once(void **
     assert_int_equal(status, 0);
 }
 
+/* This program answers SIGPIPE by ending, as most do. */
+static void a_pipe_whose_reader_has_left_fails_without_a_signal(void **state) {
+    int status = -1;
+    (void)state;
+    const pid_t writer = fork();
+    if (writer == 0) {
+        struct shmt_quiet_pipe quiet;
+        int ends[2];
+        signal(SIGPIPE, SIG_DFL);
+        if (pipe(ends) < 0 || close(ends[0]) < 0) _exit(1);
+        shmt_quiet_pipe_begin(&quiet);
+        if (write(ends[1], "x", 1) != -1) _exit(2);
+        shmt_quiet_pipe_end(&quiet);
+        if (errno != EPIPE) _exit(3);
+        (void)write(ends[1], "x", 1); /* and that one is the application's own */
+        _exit(4);
+    }
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_its_name),
@@ -461,6 +484,7 @@ int main(void) {
         cmocka_unit_test(a_group_that_cannot_be_kept_gets_no_more_than_everybody),
         cmocka_unit_test(who_ends_at_once_takes_away_what_has_a_name),
         cmocka_unit_test(a_file_of_another_user_in_a_sticky_folder_is_refused_at_once),
+        cmocka_unit_test(a_pipe_whose_reader_has_left_fails_without_a_signal),
         cmocka_unit_test(limits_are_named_with_their_remedy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

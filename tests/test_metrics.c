@@ -1,6 +1,7 @@
 /* Option metrics: lines of JSON about a run while it goes on. */
 #include "api_help.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -180,7 +181,7 @@ static void what_cannot_take_them_is_refused_before_anything_is_read(void **stat
                {"data", "data is read as the data (data), and would be replaced", SHMTRAIN_E_USAGE},
                {"same", "same is read as the data (data), and would be replaced", SHMTRAIN_E_USAGE},
                {"valid", "valid is read as validation data (valid), and would be replaced", SHMTRAIN_E_USAGE},
-               {"nowhere/metrics", "--metrics nowhere/metrics: cannot write there", SHMTRAIN_E_SYSTEM}};
+               {"nowhere/metrics", "cannot write metrics to nowhere/metrics: No such file", SHMTRAIN_E_SYSTEM}};
     (void)state;
     write_text("data", "1 1:1\n-1 2:1\nbad\n");
     write_text("valid", "1 1:1\n-1 2:1\n");
@@ -209,6 +210,60 @@ static void the_file_stays_as_it_was_until_the_run_begins(void **state) {
     shmtrain_store_destroy(store);
 }
 
+static void a_run_that_never_begins_makes_no_file(void **state) {
+    struct shmtrain_store *store = make_training("threads", "none.json");
+    (void)state;
+    write_text("data", "bad\n");
+    assert_int_equal(shmtrain_store_train(store, "data"), SHMTRAIN_E_DATA);
+    assert_int_not_equal(access("none.json", F_OK), 0);
+    WELL(store, shmtrain_store_train(store, DATA));
+    read_lines("none.json");
+    assert_whole(3);
+    forget_lines();
+    shmtrain_store_destroy(store);
+}
+
+/* Behind what is there, as a shell's >> means it; and a pipe, which is read when all has been written. */
+static void an_open_descriptor_that_is_named_is_written_to(void **state) {
+    char name[32], line[64] = "";
+    int ends[2];
+    (void)state;
+    write_text("log", "first\n");
+    const int fd = open("log", O_WRONLY | O_APPEND);
+    assert_true(fd >= 0 && pipe(ends) == 0);
+    const int to[] = {fd, ends[1]};
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "/dev/fd/%d", to[i]);
+        struct shmtrain_store *store = make_training("threads", name);
+        WELL(store, shmtrain_store_train(store, DATA));
+        assert_string_equal(shmtrain_store_report(store)->unwritten, "");
+        shmtrain_store_destroy(store);
+        assert_int_equal(close(to[i]), 0);
+    }
+    FILE *log = fopen("log", "r"), *read_end = fdopen(ends[0], "r");
+    assert_true(log && read_end);
+    assert_true(fgets(line, sizeof line, log) && strcmp(line, "first\n") == 0);
+    assert_true(fgets(line, sizeof line, log) && strncmp(line, "{\"event\":\"begin\"", 16) == 0);
+    assert_true(fgets(line, sizeof line, read_end) && strncmp(line, "{\"event\":\"begin\"", 16) == 0);
+    fclose(log);
+    fclose(read_end);
+}
+
+/* No signal: SIGPIPE would end this program. */
+static void a_reader_that_has_left_is_a_note_and_the_run_goes_on(void **state) {
+    char name[32];
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(close(ends[0]), 0);
+    snprintf(name, sizeof name, "/dev/fd/%d", ends[1]);
+    struct shmtrain_store *store = make_training("threads", name);
+    WELL(store, shmtrain_store_train(store, DATA));
+    assert_non_null(strstr(shmtrain_store_report(store)->unwritten, ": Broken pipe"));
+    shmtrain_store_destroy(store);
+    assert_int_equal(close(ends[1]), 0);
+}
+
 static void keep_note(void *arg, const char *line) {
     char *note = arg;
     if (!strstr(line, "metrics")) return;
@@ -225,6 +280,10 @@ static void a_full_disk_is_a_note_and_the_run_goes_on(void **state) {
     WELL(store, shmtrain_store_train(store, DATA));
     assert_string_equal(note, "the run goes on without metrics: cannot write to /dev/full: No space left on device");
     assert_int_equal(shmtrain_store_report(store)->n_epochs, 3);
+    assert_string_equal(shmtrain_store_report(store)->unwritten, note);
+    WELL(store, shmtrain_store_set(store, "metrics", ""));
+    WELL(store, shmtrain_store_train(store, DATA));
+    assert_string_equal(shmtrain_store_report(store)->unwritten, ""); /* of another run */
     shmtrain_store_destroy(store);
 }
 
@@ -236,6 +295,9 @@ int main(void) {
         cmocka_unit_test_setup(a_run_that_fails_says_why, deadline),
         cmocka_unit_test_setup(what_cannot_take_them_is_refused_before_anything_is_read, deadline),
         cmocka_unit_test_setup(the_file_stays_as_it_was_until_the_run_begins, deadline),
+        cmocka_unit_test_setup(a_run_that_never_begins_makes_no_file, deadline),
+        cmocka_unit_test_setup(an_open_descriptor_that_is_named_is_written_to, deadline),
+        cmocka_unit_test_setup(a_reader_that_has_left_is_a_note_and_the_run_goes_on, deadline),
         cmocka_unit_test_setup(a_full_disk_is_a_note_and_the_run_goes_on, deadline),
     };
     return cmocka_run_group_tests_name("metrics", tests, make_folder, remove_folder);

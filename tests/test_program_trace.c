@@ -309,6 +309,33 @@ static void an_older_trace_is_replaced_whole(void **state) {
     end_trace(&t, "t.json");
 }
 
+/* The run is whole, its model is saved, and who has asked for the trace hears that there is none by the exit status, too. */
+static void a_trace_that_could_not_be_written_is_a_failure_of_the_program(void **state) {
+    (void)state;
+    const char *const options[] = {"--trace", "--metrics"}, *const says[] = {
+                                                                "there is no trace: cannot write the trace to /dev/full",
+                                                                "goes on without metrics: cannot write to /dev/full"};
+    for (int i = 0; i < 2; i++) {
+        struct program *p = RUN("-w", "1", "-e", "1", options[i], "/dev/full", "-o", "kept.model", DATA);
+        program_assert_status(p, 1);
+        assert_non_null(strstr(p->text[ERR], says[i]));
+        assert_non_null(strstr(p->text[OUT], "saved       kept.model"));
+        assert_int_equal(unlink("kept.model"), 0);
+    }
+}
+
+static void metrics_on_standard_output_are_alone_there(void **state) {
+    (void)state;
+    struct program *p = RUN("-w", "1", "-e", "2", "--metrics", "/dev/stdout", DATA);
+    program_assert_status(p, 0);
+    assert_int_equal(strncmp(p->text[OUT], "{\"event\":\"begin\"", 16), 0);
+    assert_null(strstr(p->text[OUT], "\nepoch"));
+    assert_non_null(strstr(p->text[OUT], "\n{\"event\":\"end\""));
+    assert_non_null(strstr(p->text[ERR], "\nepoch"));
+    program_assert_refused(RUN("--metrics", "/dev/stdout", "--json", DATA), 2,
+                           "--metrics /dev/stdout and --json would both go to standard output: name a file");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(each_worker_is_a_process_that_loads_computes_and_evaluates),
@@ -322,6 +349,8 @@ int main(void) {
         PROGRAM_TEST(after_ctrl_c_there_is_a_whole_trace),
         PROGRAM_TEST(when_a_worker_is_killed_there_is_a_whole_trace_that_says_why),
         PROGRAM_TEST(a_trace_that_cannot_be_written_is_refused_before_anything_is_loaded),
+        PROGRAM_TEST(a_trace_that_could_not_be_written_is_a_failure_of_the_program),
+        PROGRAM_TEST(metrics_on_standard_output_are_alone_there),
         PROGRAM_TEST(an_older_trace_is_replaced_whole),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

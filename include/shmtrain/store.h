@@ -201,7 +201,8 @@ SHMTRAIN_API int shmtrain_data_files(const char *const *names, size_t n, char **
 
 /* Loads the data (a path, "-", several files, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates
  * after each epoch. The store's tables become the model's; tables that were declared before are gone. Errors: as
- * shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers. */
+ * shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers. A trace or
+ * metrics that could not be written are no error: a note tells, and `unwritten` of the report. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 
 /* What `data` is like, into *out. Loads it, and trains nothing. Errors: as shmtrain_store_train's for the data. */
@@ -223,6 +224,11 @@ SHMTRAIN_API int shmtrain_store_save_as(struct shmtrain_store *store, const char
 /* Whether a model that is trained with the store's options can be saved so, as far as that is known before its data. Errors:
  * _USAGE. */
 SHMTRAIN_API int shmtrain_store_check_format(struct shmtrain_store *store, const char *format);
+
+/* The same, and a promise: models of further runs are to be saved so. A run whose labels or features the format cannot hold is
+ * refused (_USAGE) when its data has been loaded, before it is trained, and not when it is saved. "safetensors", which holds
+ * all, takes it back. Errors: _USAGE: nothing is promised. */
+SHMTRAIN_API int shmtrain_store_will_save_as(struct shmtrain_store *store, const char *format);
 
 /* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read
  * there (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`,

@@ -12,19 +12,25 @@
 #include "api/output.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
+#include "base/pipe.h"
+#include "base/replace.h"
 #include "base/show.h"
 #include "report/metrics_json.h"
 
 #define ONLY_OWNER_WRITES 0644
 
-/* Pipes are refused: whoever reads one too slowly would hold up who drives the run. */
+/* Pipes are refused, unless they are open already and named as such (/dev/stdout, >(command)): whoever reads one too slowly holds
+ * up who drives the run, though not its workers. */
 static int check_path(struct shmtrain_store *store, const char *data, const char *path) {
     char shown[SHMT_NAME_SHOWN];
     struct stat file;
     shmt_show_name(path, shown);
     if (strcmp(path, "-") == 0)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "--metrics -: standard output has other things to say: name a file, and follow it with tail -f");
+        return shmt_fail(
+            &store->error, SHMTRAIN_E_USAGE,
+            "--metrics -: standard output has other things to say: name a file, and follow it with tail -f, or /dev/stdout, "
+            "which has nothing else to say then");
+    if (shmt_replace_descriptor(path) >= 0) return 0;
     if (stat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISCHR(file.st_mode))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--metrics %s: this is %s: name a file", shown,
                          S_ISDIR(file.st_mode) ? "a folder" : "no regular file");
@@ -38,24 +44,32 @@ int shmt_metrics_open(struct shmtrain_store *store, const char *data) {
     if (path[0] == '\0') return 0;
     const int rc = check_path(store, data, path);
     if (rc < 0) return rc;
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, ONLY_OWNER_WRITES);
+    const int named = shmt_replace_descriptor(path);
+    const int fd = named >= 0 ? shmt_replace_copy(named) : open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    /* One that is not there is made when the run begins, and none is left by a run that does not. */
+    if (fd < 0 && named < 0 && errno == ENOENT) {
+        store->metrics = (struct shmt_metrics){.fd = -1, .open = true, .goes_on = false};
+        return shmt_replace_check(path, "metrics", &store->error);
+    }
     shmt_show_name(path, shown);
-    if (fd < 0) return shmt_fail_errno(&store->error, "--metrics %s: cannot write there", shown);
-    store->metrics = (struct shmt_metrics){.fd = fd, .open = true};
+    if (fd < 0) return shmt_fail_errno(&store->error, "cannot write metrics to %s", shown);
+    store->metrics = (struct shmt_metrics){.fd = fd, .open = true, .goes_on = named >= 0};
     return 0;
 }
 
 static void give_up(struct shmtrain_store *store, int code) {
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(store->config.metrics, shown);
-    shmt_log(&store->log, "the run goes on without metrics: cannot write to %s: %s", shown, strerror(code));
-    close(store->metrics.fd);
+    shmt_report_unwritten(store, "the run goes on without metrics: cannot write to %s: %s", shown, strerror(code));
+    if (store->metrics.fd >= 0) close(store->metrics.fd);
     store->metrics = (struct shmt_metrics){0};
 }
 
 /* Frees the line; NULL: there was no memory for it, and it is missing. */
 static void put(struct shmtrain_store *store, char *line) {
     const size_t bytes = line ? strlen(line) : 0;
+    struct shmt_quiet_pipe quiet;
+    shmt_quiet_pipe_begin(&quiet);
     for (size_t done = 0; done < bytes;) {
         const ssize_t n = write(store->metrics.fd, line + done, bytes - done);
         if (n > 0) {
@@ -65,6 +79,7 @@ static void put(struct shmtrain_store *store, char *line) {
             break;
         }
     }
+    shmt_quiet_pipe_end(&quiet);
     free(line);
 }
 
@@ -79,7 +94,9 @@ void shmt_metrics_begin(struct shmtrain_store *store) {
     struct shmt_metrics *m = &store->metrics;
     struct stat file;
     if (!m->open) return;
-    if (fstat(m->fd, &file) == 0 && S_ISREG(file.st_mode) && ftruncate(m->fd, 0) < 0) {
+    if (m->fd < 0) m->fd = open(store->config.metrics, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, ONLY_OWNER_WRITES);
+    const bool begins_anew = m->fd >= 0 && !m->goes_on && fstat(m->fd, &file) == 0 && S_ISREG(file.st_mode);
+    if (m->fd < 0 || (begins_anew && ftruncate(m->fd, 0) < 0)) {
         give_up(store, errno);
         return;
     }
@@ -98,7 +115,7 @@ void shmt_metrics_epoch(struct shmtrain_store *store, const struct shmtrain_epoc
 int shmt_metrics_end(struct shmtrain_store *store, int rc) {
     struct shmt_metrics *m = &store->metrics;
     if (m->begun) put(store, shmt_end_json(&store->report, at(store), rc < 0 ? store->error.text : NULL));
-    if (m->open) close(m->fd);
+    if (m->open && m->fd >= 0) close(m->fd);
     *m = (struct shmt_metrics){0};
     return rc;
 }

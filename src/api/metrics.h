@@ -10,15 +10,16 @@ struct shmtrain_store;
 
 /* Part of the store; {0} is none. */
 struct shmt_metrics {
-    int fd;
+    int fd; /* -1: the file is made when the run begins */
     bool open, begun;
+    bool goes_on; /* behind what is there: a descriptor that was named */
 };
 
-/* Before anything is loaded: opens the file, which stays as it was until the run begins. `data` as in training; NULL: none.
- * Errors: _USAGE (no regular file, standard output, a file that the run reads), _SYSTEM. Without the option: 0. */
+/* Before anything is loaded: opens the file, which stays as it was until the run begins; where there is none, only whether it can
+ * be made. `data` as in training; NULL: none. Errors: _USAGE (no regular file, "-", a file that the run reads), _SYSTEM. Without the option: 0. */
 int shmt_metrics_open(struct shmtrain_store *store, const char *data);
 
-/* What has happened. A file that takes no more is given up, with a note: the run goes on. */
+/* What has happened. A file that takes no more is given up, with a note and a word in the report: the run goes on. */
 void shmt_metrics_begin(struct shmtrain_store *store);
 void shmt_metrics_progress(struct shmtrain_store *store, const struct shmtrain_progress *now);
 void shmt_metrics_epoch(struct shmtrain_store *store, const struct shmtrain_epoch *epoch);

@@ -1,5 +1,7 @@
 /* The report of a run: begun from its configuration, grown from the board while it goes on, completed at its end. */
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -34,6 +36,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .lost_updates = NAN,
                                                .numa = "",
                                                .cpu = "",
+                                               .unwritten = "",
                                                .blas = ""};
 
 static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - from_ns) * 1e-9; }
@@ -158,6 +161,18 @@ static int hash_parameters(struct shmtrain_store *store, bool *finite_out) {
     XXH64_freeState(state);
     free(rows);
     return 0;
+}
+
+void shmt_report_unwritten(struct shmtrain_store *store, const char *format, ...) {
+    struct shmt_error e = {0};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(e.text, sizeof e.text, format, args);
+    va_end(args);
+    shmt_log(&store->log, "%s", e.text);
+    if (store->report.unwritten[0] != '\0') return; /* whoever has the report may be reading it */
+    memcpy(store->unwritten, e.text, sizeof store->unwritten);
+    store->report.unwritten = store->unwritten;
 }
 
 int shmt_report_finish(struct shmtrain_store *store) {

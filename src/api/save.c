@@ -124,24 +124,47 @@ int shmtrain_store_check_format(struct shmtrain_store *store, const char *format
     return rc == 0 ? check_model(store, found, store->config.model) : rc;
 }
 
+int shmtrain_store_will_save_as(struct shmtrain_store *store, const char *format) {
+    enum format found = SAFETENSORS;
+    const int rc = shmtrain_store_check_format(store, format);
+    if (rc < 0) return rc;
+    (void)find_format(store, format, &found);
+    store->save_as = (int)found;
+    return 0;
+}
+
+/* All but the weights. */
+static struct shmt_linear describe(const struct shmt_trained *t) {
+    const bool is_softmax = strcmp(t->model, "softmax") == 0;
+    return (struct shmt_linear){.solver = solver_of(t->model, t->n_classes),
+                                .n_features = t->n_features,
+                                .first_feature = t->features.kind == SHMT_IDS_NONE ? 1 : t->features.first,
+                                .id = t->features.kind == SHMT_IDS_LISTED ? t->ids.id : NULL,
+                                .is_hashed = t->features.kind == SHMT_IDS_HASHED,
+                                .by_feature = 1,
+                                .n_outputs = is_softmax ? t->n_classes : 1,
+                                .is_softmax = is_softmax,
+                                .n_labels = t->n_classes,
+                                .label = t->classes};
+}
+
 /* The parameters as what they mean: tables of sparse models are a column whose last row is the bias, those of softmax have a row
  * for each class. */
-static struct shmt_linear describe(const struct shmt_trained *t, const struct shmt_tensor *tensor) {
-    const bool is_softmax = strcmp(t->model, "softmax") == 0;
-    struct shmt_linear m = {.solver = solver_of(t->model, t->n_classes),
-                            .weight = tensor[0].value,
-                            .n_features = t->n_features,
-                            .first_feature = t->features.kind == SHMT_IDS_NONE ? 1 : t->features.first,
-                            .id = t->features.kind == SHMT_IDS_LISTED ? t->ids.id : NULL,
-                            .is_hashed = t->features.kind == SHMT_IDS_HASHED,
-                            .by_feature = 1,
-                            .by_output = tensor[0].width,
-                            .n_outputs = is_softmax ? t->n_classes : 1,
-                            .is_softmax = is_softmax,
-                            .n_labels = t->n_classes,
-                            .label = t->classes};
-    if (t->bias) m.bias = is_softmax ? tensor[1].value : tensor[0].value + t->n_features;
+static struct shmt_linear describe_whole(const struct shmt_trained *t, const struct shmt_tensor *tensor) {
+    struct shmt_linear m = describe(t);
+    m.weight = tensor[0].value;
+    m.by_output = tensor[0].width;
+    if (t->bias) m.bias = m.is_softmax ? tensor[1].value : tensor[0].value + t->n_features;
     return m;
+}
+
+int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *like) {
+    struct shmt_error why = {0};
+    int rc = check_model(store, (enum format)store->save_as, like->model);
+    if (rc < 0 || store->save_as == SAFETENSORS) return rc;
+    const struct shmt_linear model = describe(like);
+    rc = store->save_as == CSV ? shmt_csv_check(&model, &why) : shmt_liblinear_check(&model, &why);
+    return rc < 0 ? shmt_fail(&store->error, rc, "format %s: %s", FORMATS[store->save_as], why.text) : 0;
 }
 
 /* The columns of numbers by their names; of categories only the hashes are known. */
@@ -166,7 +189,7 @@ static int write_as(struct shmtrain_store *store, const char *path, enum format 
         write_notes(store, &notes);
         return shmt_model_file_write(path, tensor, n_tensors, notes.note, notes.n, &store->error);
     }
-    struct shmt_linear model = describe(&store->trained, tensor);
+    struct shmt_linear model = describe_whole(&store->trained, tensor);
     if (format == CSV) return write_csv(store, path, &model);
     return shmt_liblinear_write(path, &model, &store->error);
 }

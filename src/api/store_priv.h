@@ -65,6 +65,7 @@ struct shmtrain_store {
     uint32_t n_tables;
     struct shmt_kept kept;
     uint64_t n_examples; /* of own worker functions */
+    int save_as;         /* the format that models are to be saved in (save.c); 0: one that holds all */
 
     /* the run, or the last one */
     const struct shmt_backend_ops *ops;
@@ -90,6 +91,7 @@ struct shmtrain_store {
     const char *mode_taken;              /* the mode that it began with, as the options or we named it */
     const char *mode_reason;             /* why it was chosen; "": somebody named it */
     char copies_reason[SHMT_COPIES_WHY]; /* how many copies of the parameters were chosen, and why; "": there was no choice */
+    char unwritten[SHMT_ERROR_TEXT];     /* what report.unwritten points to */
     char blas[64];                       /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
     bool has_run;
@@ -171,11 +173,16 @@ bool shmt_store_has_state_for(const struct shmtrain_store *store, const struct s
 int shmt_store_give_parameters(struct shmtrain_store *store, struct shmt_store *made);
 void shmt_store_forget_tables(struct shmtrain_store *store);
 
+/* save.c. Whether the format that was promised holds a model like that, of which no weight is looked at. Errors: _USAGE. */
+int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *like);
+
 /* report.c */
 void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *crew);
 void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads); /* what follows from job and spec */
 bool shmt_report_take_epoch(struct shmtrain_store *store); /* copies the next new epoch from the board; false: there is none */
 void shmt_report_progress(struct shmtrain_store *store);   /* copies new epochs from the board and tells the listener */
 int shmt_report_finish(struct shmtrain_store *store);
+/* A file that the run was to write cannot be: a note, and report.unwritten unless another one was first. */
+void shmt_report_unwritten(struct shmtrain_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

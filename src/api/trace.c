@@ -13,6 +13,7 @@
 #include "api/output.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
+#include "base/pipe.h"
 #include "base/replace.h"
 #include "report/trace_json.h"
 
@@ -234,9 +235,12 @@ static int put_file(struct writing *w, int fd) {
         if (copy >= 0) close(copy);
         return -1;
     }
+    struct shmt_quiet_pipe quiet;
+    shmt_quiet_pipe_begin(&quiet);
     put_all(w, out);
     const bool failed = fflush(out) != 0 || ferror(out) != 0;
     const int saved = errno;
+    shmt_quiet_pipe_end(&quiet);
     if (fclose(out) != 0 && !failed) return -1;
     errno = saved;
     return failed ? -1 : 0;
@@ -259,7 +263,7 @@ void shmt_trace_write(struct shmtrain_store *store) {
     struct writing w = {
         .store = store, .threads = shmt_seats_of_worker(spec), .zero_ns = store->began_ns, .end_ns = shmt_now_ns()};
     if (write_file(&w, &e) < 0)
-        shmt_log(&store->log, "there is no trace: %s", e.text);
+        shmt_report_unwritten(store, "there is no trace: %s", e.text);
     else if (w.lost > 0)
         shmt_log(&store->log, "the trace has the last %u events of each thread: %llu older ones are not in it",
                  spec->trace_events, (unsigned long long)w.lost);

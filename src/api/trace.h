@@ -36,7 +36,8 @@ int shmt_trace_check(struct shmtrain_store *store, const char *data);
 void shmt_trace_loaded(struct shmtrain_store *store, const char *name, const char *what, const struct shmt_reading *reading,
                        uint32_t n);
 
-/* The workers begin; and have ended. A file that cannot be written is a note, no failure of the run. */
+/* The workers begin; and have ended. A file that cannot be written is a note and a word in the report, no failure of
+ * the run. */
 void shmt_trace_starts(struct shmtrain_store *store);
 void shmt_trace_write(struct shmtrain_store *store);
 

@@ -47,6 +47,27 @@ static int make_tables(struct shmt_training *s) {
     return 0;
 }
 
+/* ---- the model's file ---- */
+
+static struct shmt_feature_ids ids_of(const struct shmt_training *s) {
+    const struct shmt_columns *columns = &s->train.columns;
+    return (struct shmt_feature_ids){.first = columns->base,
+                                     .kind = !s->train.has_ids        ? SHMT_IDS_NONE
+                                             : columns->ids           ? SHMT_IDS_LISTED
+                                             : columns->hash_bits > 0 ? SHMT_IDS_HASHED
+                                                                      : SHMT_IDS_RANGE,
+                                     .hash_bits = columns->hash_bits};
+}
+
+/* What is learned for hours is to fit into the file that somebody wants of it. */
+static int check_format(struct shmt_training *s) {
+    const struct shmt_feature_ids features = ids_of(s);
+    struct shmt_trained like = {0};
+    shmt_trained_make(s->model, &s->train.data, s->store->job.settings.bias, &features, &like);
+    if (s->train.columns.ids) like.ids = *s->train.columns.ids; /* the data's, still */
+    return shmt_save_check(s->store, &like);
+}
+
 /* ---- the run ---- */
 
 /* The mean of several copies takes one step for one of each of them: so these are of a part of the examples each. */
@@ -278,6 +299,7 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {shmt_train_check_guess, false},
                   {shmt_train_count_data, true},
                   {shmt_train_check_model, true},
+                  {check_format, false},
                   {make_tables, true},
                   {make_split, true},
                   {make_spec, true},
@@ -297,16 +319,6 @@ static int prepare(struct shmt_training *s, bool plan_only) {
         if (shmt_stop_asked(s->store)) return shmt_fail(&s->store->error, SHMTRAIN_E_STOPPED, "stopped before training began");
     }
     return 0;
-}
-
-static struct shmt_feature_ids ids_of(const struct shmt_training *s) {
-    const struct shmt_columns *columns = &s->train.columns;
-    return (struct shmt_feature_ids){.first = columns->base,
-                                     .kind = !s->train.has_ids        ? SHMT_IDS_NONE
-                                             : columns->ids           ? SHMT_IDS_LISTED
-                                             : columns->hash_bits > 0 ? SHMT_IDS_HASHED
-                                                                      : SHMT_IDS_RANGE,
-                                     .hash_bits = columns->hash_bits};
 }
 
 static int train(struct shmt_training *s) {

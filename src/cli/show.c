@@ -80,5 +80,6 @@ int show_result(const struct show *show, const struct shmtrain_report *r, const 
         fputs(json, stdout);
         free(json);
     }
-    return talk_close_output();
+    const int status = talk_close_output();
+    return status == 0 && r->unwritten[0] != '\0' ? 1 : status; /* a note has told */
 }

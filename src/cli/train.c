@@ -15,11 +15,12 @@
 
 #define DEFAULT_DATA "builtin:sparse"
 
-/* Before hours of work: the format is one, and can hold the model. 0, or the exit status. */
+/* Before hours of work: the format is one, and can hold the model; its labels and features, when they are known. 0, or the exit
+ * status. */
 static int check_format(struct shmtrain_store *store, const struct arguments *a) {
     if (!a->format) return 0;
     if (!a->output) return talk_refuse("--format %s: of what? --output FILE saves a model", a->format);
-    return shmtrain_store_check_format(store, a->format) < 0 ? talk_refuse("--%s", shmtrain_store_message(store)) : 0;
+    return shmtrain_store_will_save_as(store, a->format) < 0 ? talk_refuse("--%s", shmtrain_store_message(store)) : 0;
 }
 
 /* What could not be written where it should go (a full disk, a folder that has gone) is written where there is room. A device or
@@ -47,31 +48,12 @@ static int save_elsewhere(struct shmtrain_store *store, const char *path, const 
     return 1;
 }
 
-/* FILE.safetensors, or FILE.1.safetensors and so on: nobody has asked for a file there to be replaced. */
-static bool find_free_name(const char *path, char name[PATH_MAX]) {
-    struct stat there;
-    for (unsigned i = 0; i < 1000; i++) {
-        const int n =
-            i == 0 ? snprintf(name, PATH_MAX, "%s.safetensors", path) : snprintf(name, PATH_MAX, "%s.%u.safetensors", path, i);
-        if (n < 0 || n >= PATH_MAX) return false;
-        if (lstat(name, &there) != 0) return true;
-    }
-    return false;
-}
-
-/* What the format cannot hold is known now at last (labels, ids), and is not lost: it is saved beside FILE as it can be. */
+/* 0, or the exit status. */
 static int save(struct shmtrain_store *store, const struct arguments *a) {
-    char reason[512], beside[PATH_MAX];
     const char *format = a->format ? a->format : "safetensors";
-    int rc = shmtrain_store_save_as(store, a->output, format);
+    const int rc = shmtrain_store_save_as(store, a->output, format);
     if (rc == SHMTRAIN_E_SYSTEM) return save_elsewhere(store, a->output, format);
-    if (rc != SHMTRAIN_E_USAGE || strcmp(format, "safetensors") == 0) return rc < 0 ? talk_fail(store, rc) : 0;
-    snprintf(reason, sizeof reason, "%s", shmtrain_store_message(store));
-    if (!find_free_name(a->output, beside)) return talk_fail(store, rc);
-    rc = shmtrain_store_save(store, beside);
-    if (rc < 0) return talk_fail(store, rc);
-    talk_refuse("--format %s: %s; the model is saved as safetensors: %s", format, reason, beside);
-    return 1;
+    return rc < 0 ? talk_fail(store, rc) : 0;
 }
 
 /* All that can be known of the files that are to be written before anything is read. 0, or the exit status. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pipe.h"
 #include "base/replace.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are written as the memory is");
@@ -72,7 +73,13 @@ int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, ui
     char *header = make_header(tensor, n_tensors, note, n_notes);
     if (!header) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the model");
     int rc = shmt_replace_open(&file, path, "the model", e);
-    if (rc == 0) rc = shmt_replace_close(&file, write_contents(file.fd, header, tensor, n_tensors), e);
+    if (rc == 0) {
+        struct shmt_quiet_pipe quiet;
+        shmt_quiet_pipe_begin(&quiet);
+        const int written = write_contents(file.fd, header, tensor, n_tensors);
+        shmt_quiet_pipe_end(&quiet);
+        rc = shmt_replace_close(&file, written, e);
+    }
     free(header);
     return rc;
 }

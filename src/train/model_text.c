@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pipe.h"
 #include "base/plain.h"
 #include "base/replace.h"
 
@@ -34,6 +35,8 @@ static int write_text(const char *path, const struct shmt_linear *model, shmt_wr
     int written = f ? 0 : -1, why = errno;
     if (f) {
         SHMT_PLAIN_NUMBERS;
+        struct shmt_quiet_pipe quiet;
+        shmt_quiet_pipe_begin(&quiet);
         errno = 0;
         text(f, model);
         if (ferror(f)) written = -1;
@@ -42,6 +45,7 @@ static int write_text(const char *path, const struct shmt_linear *model, shmt_wr
             written = -1;
             why = errno;
         }
+        shmt_quiet_pipe_end(&quiet);
     } else if (copy >= 0)
         close(copy);
     errno = why;
@@ -54,7 +58,7 @@ static bool is_whole(float x) { return x == floorf(x) && fabsf(x) < 2147483648.0
 
 static uint64_t id_of(const struct shmt_linear *m, uint64_t j) { return m->id ? m->id[j] : m->first_feature + j; }
 
-static int check(const struct shmt_linear *m, struct shmt_error *e) {
+int shmt_liblinear_check(const struct shmt_linear *m, struct shmt_error *e) {
     char text[32];
     const uint64_t last = m->n_features > 0 ? id_of(m, m->n_features - 1) : m->first_feature;
     SHMT_PLAIN_NUMBERS;
@@ -118,7 +122,7 @@ static void add_liblinear(FILE *f, const struct shmt_linear *m) {
 }
 
 int shmt_liblinear_write(const char *path, const struct shmt_linear *model, struct shmt_error *e) {
-    const int rc = check(model, e);
+    const int rc = shmt_liblinear_check(model, e);
     return rc == 0 ? write_text(path, model, add_liblinear, e) : rc;
 }
 
@@ -162,9 +166,13 @@ static void add_csv(FILE *f, const struct shmt_linear *m) {
     if (m->bias) add_row(f, m, "bias", m->bias, 1);
 }
 
+int shmt_csv_check(const struct shmt_linear *model, struct shmt_error *e) {
+    if (!model->is_hashed) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "the features are hashed, and a table of their hashes would tell nothing: take safetensors");
+}
+
 int shmt_csv_write(const char *path, const struct shmt_linear *model, struct shmt_error *e) {
-    if (model->is_hashed)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the features are hashed, and a table of their hashes would tell nothing: take safetensors");
-    return write_text(path, model, add_csv, e);
+    const int rc = shmt_csv_check(model, e);
+    return rc == 0 ? write_text(path, model, add_csv, e) : rc;
 }

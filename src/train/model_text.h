@@ -36,7 +36,12 @@ struct shmt_linear {
     const float *label; /* (n_labels) ascending; with one output, it is the larger one's */
 };
 
-/* Errors: _USAGE (LIBLINEAR has no such model: why, and what to take instead), _SYSTEM, _MEMORY. */
+/* Whether the format has such a model, whatever its weights are: they may be NULL. Errors: _USAGE (why, and what to take
+ * instead). */
+int shmt_liblinear_check(const struct shmt_linear *model, struct shmt_error *e);
+int shmt_csv_check(const struct shmt_linear *model, struct shmt_error *e);
+
+/* Errors: _USAGE (the format has no such model), _SYSTEM, _MEMORY. */
 int shmt_liblinear_write(const char *path, const struct shmt_linear *model, struct shmt_error *e);
 int shmt_csv_write(const char *path, const struct shmt_linear *model, struct shmt_error *e);
 

@@ -24,9 +24,10 @@ static void keep_text(struct kept *kept, const char **text) {
 
 static void keep_texts(struct kept *kept) {
     struct shmtrain_report *r = &kept->report;
-    const char **const texts[] = {
-        &r->mode,  &r->write, &r->backend, &r->model,         &r->optimizer, &r->schedule, &r->mode_reason,  &r->replicas,
-        &r->merge, &r->late,  &r->slow,    &r->copies_reason, &r->numa,      &r->blas,     &r->dataset.name, &r->valid.name};
+    const char **const texts[] = {&r->mode,         &r->write,         &r->backend,   &r->model, &r->optimizer,
+                                  &r->schedule,     &r->mode_reason,   &r->replicas,  &r->merge, &r->late,
+                                  &r->slow,         &r->copies_reason, &r->unwritten, &r->numa,  &r->blas,
+                                  &r->dataset.name, &r->valid.name};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) keep_text(kept, texts[i]);
 }
 
