@@ -46,14 +46,22 @@ static void sign_blocks(union contents *c) {
         memcpy(c->bytes + at, &hash, sizeof hash);
         at += sizeof hash;
     }
+    const uint64_t n = bytes_there(h, SHMT_CACHE_NOTE);
+    if (n > 0) h->section[SHMT_CACHE_NOTE].hash = XXH3_64bits(c->bytes + h->section[SHMT_CACHE_NOTE].off, n);
+}
+
+static void take_header(union contents *c, uint64_t from, uint64_t to, struct fuzz_input *in) {
+    const uint64_t n = shmt_min_u64(in->left, to - from);
+    if (n > 0) memcpy(c->bytes + from, in->at, n);
+    in->at += n;
+    in->left -= n;
 }
 
 static uint64_t make(union contents *c, uint8_t how, struct fuzz_input *in) {
-    const uint64_t n = shmt_min_u64(in->left, offsetof(struct shmt_cache_header, nothing));
+    const uint64_t note = offsetof(struct shmt_cache_header, section[SHMT_CACHE_NOTE]);
     memset(c, 0, sizeof *c);
-    if (n > 0) memcpy(c, in->at, n);
-    in->at += n;
-    in->left -= n;
+    take_header(c, 0, note, in);
+    if (c->header.flags & SHMT_CACHE_IS_TABLE) take_header(c, note, offsetof(struct shmt_cache_header, nothing), in);
     memcpy(c->header.magic, SHMT_CACHE_MAGIC, sizeof c->header.magic);
     if (how & LAYS_OUT) (void)shmt_cache_lay_out(&c->header, (how & WITH_VALUES) != 0);
     put_sections(c, in);

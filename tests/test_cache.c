@@ -39,7 +39,11 @@ static void load_text(struct loaded *l) {
     shmt_source_close(source);
 }
 
-/* Writes a cache of `l` over the text; with `column`, ids go by places, of which the text's order is the last. */
+static const char NOTE[] =
+    "{\"version\":1,\"delimiter\":\",\",\"header\":true,\"labels\":[\"no\",\"yes\"],\"columns\":[[\"y\",\"label\"],"
+    "[\"a\",\"number\"]]}";
+
+/* Writes a cache of `l` over the text, as if it were a table's when `by_frequency`; with `column`, ids go by places, of which the text's order is the last. */
 static void write_cache(const struct loaded *l, bool by_frequency) {
     struct shmt_error e = {0};
     const uint64_t n = l->totals.n_nonzeros;
@@ -58,6 +62,7 @@ static void write_cache(const struct loaded *l, bool by_frequency) {
                                      .value = l->arrays.value,
                                      .label = l->arrays.label,
                                      .column = by_frequency ? column : NULL,
+                                     .note = by_frequency ? NOTE : NULL,
                                      .origin = {1, 2, 3, 4}};
     if (shmt_cache_write(g_path, &cache, NULL, &e) < 0) fail_msg("%s", e.text);
     free(column);
@@ -130,6 +135,9 @@ static void sign(unsigned char *bytes, uint64_t n) {
         const uint64_t to = h.section[SHMT_CACHE_HASHES].off + shmt_cache_blocks_before(&h, part) * sizeof *hash;
         if (to <= n && blocks * sizeof *hash <= n - to) memcpy(bytes + to, hash, blocks * sizeof *hash);
     }
+    struct shmt_cache_section *note = &h.section[SHMT_CACHE_NOTE];
+    if (note->off <= n && note->bytes > 0 && note->bytes <= n - note->off)
+        note->hash = XXH3_64bits(bytes + note->off, note->bytes);
     h.hash = shmt_cache_header_hash(&h);
     memcpy(bytes, &h, sizeof h);
 }
@@ -158,6 +166,10 @@ static void a_cache_holds_what_the_text_held(void **state) {
                 write_cache(&text, by_frequency);
                 assert_int_equal(shmt_source_open(g_path, 0, 0, &source, &cache.error), 0);
                 assert_non_null(shmt_cache_of(source));
+                if (by_frequency)
+                    assert_string_equal(shmt_source_note(source), NOTE);
+                else
+                    assert_null(shmt_source_note(source));
                 assert_false(shmt_source_is_packed(source));
                 if (load_source(&cache, source, parts, from_one()) < 0) fail_msg("%s", cache.error.text);
                 for (uint32_t i = 0; i < text.totals.labels.n; i++) /* positions are of another kind */
@@ -339,6 +351,11 @@ static void contents_that_were_made_up_are_refused(void **state) {
         put_file(copy, n);
         assert_is_refused("a made up element, fake number", i);
     }
+    memcpy(copy, bytes, n);
+    copy[h.section[SHMT_CACHE_NOTE].off + strlen("{\"version\":")] = '2';
+    sign(copy, n);
+    put_file(copy, n);
+    assert_is_refused("a made up plan of a table", 0);
     memcpy(copy, bytes, n);
     memcpy(copy + h.section[SHMT_CACHE_COLUMN].off, copy + h.section[SHMT_CACHE_COLUMN].off + 4, 4);
     sign(copy, n);

@@ -411,10 +411,56 @@ static void other_files_are_tables_when_the_options_say_so(void **state) {
                 "t.txt: the label is column 1 (--label names another), 1 column of numbers, 1 of categories (column 3)\n");
 }
 
-static void a_table_is_not_kept_as_a_cache(void **state) {
+/* A model of a cache is the model of its table. */
+static void a_table_is_kept_with_its_names_in_a_cache(void **state) {
     (void)state;
-    assert_says(RUN(TRAIN, "--cache", "n.csv"), 0, "--cache has no effect on n.csv: a cache does not know the names");
-    assert_int_not_equal(access("n.csv.shmcache", F_OK), 0);
+    program_assert_status(RUN("data", "convert", "--label", "bought", "t.csv", "-o", "t.cache"), 0);
+    assert_says(RUN(TRAIN, "-o", "of_cache", "t.cache"), 0, "t.cache: the label is column \"bought\", 2 columns of numbers,");
+    assert_says(RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept1", "t.csv"), 0, "t.csv.shmcache was made from t.csv");
+    struct program *p = RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept2", "t.csv");
+    assert_says(p, 0, "t.csv: the label is column \"bought\"");
+    assert_null(strstr(p->text[ERR], "was made"));
+    free(said_by_shell("cmp model of_cache && cmp model kept1 && cmp model kept2"));
+    char *own = SAID("eval", "--json", "model", "t.csv"), *cached = SAID("eval", "--json", "model", "t.cache");
+    assert_string_equal(strstr(own, "\"accuracy\":"), strstr(cached, "\"accuracy\":"));
+    free(own);
+    free(cached);
+    own = SAID("data", "info", "t.cache");
+    assert_non_null(strstr(own, "\n              4 categories city\n              5 label      bought\n"));
+    free(own);
+}
+
+static void a_cache_is_made_again_when_options_read_the_table_otherwise(void **state) {
+    (void)state;
+    write_text("kept.csv", "y,a,b\n0,1,2\n1,3,4\n0,1,5\n");
+    program_assert_status(RUN(TRAIN, "--cache", "kept.csv"), 0);
+    assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
+                "kept.csv.shmcache was made again, for options read it otherwise, from kept.csv");
+    assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
+                "1 column of numbers, 1 of categories (column \"a\")");
+    write_text("other.txt", "y,a,b\n0,1,2\n1,3,4\n");
+    for (int i = 0; i < 2; i++) /* the cache has no table's name */
+        assert_says(RUN(TRAIN, "--cache", "--input-format", "csv", "other.txt"), 0, "2 columns of numbers");
+}
+
+static void a_cache_of_another_table_is_refused(void **state) {
+    (void)state;
+    write_text("w1.csv", "y,a,b\nno,1,2\nyes,3,4\n");
+    write_text("w2.csv", "y,b,a\nno,1,2\nyes,3,4\n");
+    write_text("w3.csv", "y,a,b\nnever,1,2\nyes,3,4\n");
+    program_assert_status(RUN(TRAIN, "-o", "w1", "w1.csv"), 0);
+    program_assert_status(RUN("data", "convert", "w2.csv", "-o", "w2.cache"), 0);
+    program_assert_status(RUN("data", "convert", "w3.csv", "-o", "w3.cache"), 0);
+    assert_says(
+        RUN("eval", "w1", "w2.cache"), 1,
+        "w2.cache is the cache of a table with other features than the one that the model is of: take the table itself\n");
+    assert_says(RUN("eval", "w1", "w3.cache"), 1, "w3.cache is the cache of a table with other labels than the one");
+    assert_says(RUN(TRAIN, "w1.csv", "--valid", "w3.cache"), 1,
+                "w3.cache is the cache of a table with other labels than the one");
+    program_assert_status(RUN("predict", "w1", "w3.cache"), 0);
+    assert_says(
+        RUN(TRAIN, "--label", "a", "w3.cache"), 2,
+        "--label a: w3.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");
 }
 
 static void the_plan_in_a_model_is_not_trusted(void **state) {
@@ -459,7 +505,9 @@ int main(void) {
         PROGRAM_TEST(labels_are_shown_and_kept_when_they_can_be_printed),
         PROGRAM_TEST(text_in_utf16_is_named_so),
         PROGRAM_TEST(other_files_are_tables_when_the_options_say_so),
-        PROGRAM_TEST(a_table_is_not_kept_as_a_cache),
+        PROGRAM_TEST(a_table_is_kept_with_its_names_in_a_cache),
+        PROGRAM_TEST(a_cache_is_made_again_when_options_read_the_table_otherwise),
+        PROGRAM_TEST(a_cache_of_another_table_is_refused),
         PROGRAM_TEST(the_plan_in_a_model_is_not_trusted),
     };
     return cmocka_run_group_tests(tests, make_all, program_remove_folder);

@@ -19,9 +19,15 @@
 /* ---- beside a text ---- */
 
 /* What of a cache of this name there is. */
-enum kept { NONE, FRESH, STALE, BROKEN, FOREIGN };
+enum kept { NONE, FRESH, STALE, OTHERWISE, BROKEN, FOREIGN };
 
-static enum kept look(const struct shmtrain_store *store, const char *path, const struct shmt_cache_origin *origin) {
+/* A table's plan says all that options can say of it. */
+static bool is_read_alike(const char *note, const char *table) {
+    return note && table ? strcmp(note, table) == 0 : note == table;
+}
+
+static enum kept look(const struct shmtrain_store *store, const struct shmt_load *load, const char *path,
+                      const struct shmt_cache_origin *origin) {
     struct shmt_source *source;
     struct shmt_error why = {0};
     struct stat s;
@@ -29,23 +35,27 @@ static enum kept look(const struct shmtrain_store *store, const char *path, cons
     if (!shmt_cache_begins(path)) return FOREIGN;
     if (shmt_source_open(path, store->config.seed, 0, &source, &why) < 0) return BROKEN;
     const struct shmt_cache *cache = shmt_cache_of(source);
-    const enum kept kept = !cache ? FOREIGN : shmt_cache_origin_is(&cache->origin, origin) ? FRESH : STALE;
+    enum kept kept = !cache ? FOREIGN : shmt_cache_origin_is(&cache->origin, origin) ? FRESH : STALE;
+    if (kept == FRESH && !is_read_alike(cache->note, load->table)) kept = OTHERWISE;
     shmt_source_close(source);
     return kept;
 }
 
-/* Several files at once have no origin that we know again, nor has what comes through a pipe, and generated data needs none. A
- * cache does not know the names of a table's columns and labels, nor the options that it was read by. */
-static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_load *load, const char *name) {
+/* Several files at once have no origin that we know again, nor has what comes through a pipe, and generated data needs none.
+ * Of a table that is read as another one was, a cache would say that other one's plan, and not how the two went together. */
+static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_load *load, const char *name, const char *table) {
     if (strcmp(name, "-") == 0 || strchr(name, '\n') || shmt_source_is_once(load->source)) return false;
-    if (!load->has_ids || load->table || store->config.skip_bad_lines) return false;
+    if (!load->has_ids || (load->table && table) || store->config.skip_bad_lines) return false;
     return !shmt_source_is_generator(load->source) && !shmt_cache_of(load->source);
 }
 
 /* Said of what somebody may have expected a cache of. */
-static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *load) {
-    if (load->table)
-        shmt_log(&store->log, "--cache has no effect on %s: a cache does not know the names of columns and labels", load->name);
+static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *load, const char *table) {
+    if (shmt_cache_of(load->source)) return;
+    if (load->table && table)
+        shmt_log(&store->log,
+                 "--cache has no effect on %s: a table is kept as what it is, and this one is read as another one was",
+                 load->name);
     else if (store->config.skip_bad_lines && load->has_ids && !shmt_source_is_generator(load->source))
         shmt_log(&store->log, "--cache has no effect with --skip-bad-lines: a cache would not tell what was left out");
     else if (shmt_source_flows(load->source))
@@ -55,8 +65,10 @@ static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *
 
 static int make(struct shmtrain_store *store, const struct shmt_crew *crew, const char *name, const char *path, enum kept kept,
                 bool *made_out) {
-    static const char *const WHY[] = {
-        [NONE] = "made from", [STALE] = "made again, for it was older than", [BROKEN] = "made again, for it was damaged, from"};
+    static const char *const WHY[] = {[NONE] = "made from",
+                                      [STALE] = "made again, for it was older than",
+                                      [OTHERWISE] = "made again, for options read it otherwise, from",
+                                      [BROKEN] = "made again, for it was damaged, from"};
     char shown[SHMT_NAME_SHOWN], of[SHMT_NAME_SHOWN];
     struct shmt_error failed = {0};
     *made_out = false;
@@ -92,7 +104,7 @@ static int open_kept(struct shmt_load *load, struct shmtrain_store *store, const
     char shown[SHMT_NAME_SHOWN];
     int rc = shmt_cache_origin_of(name, &origin, &store->error);
     if (rc < 0) return rc;
-    const enum kept kept = look(store, path, &origin);
+    const enum kept kept = look(store, load, path, &origin);
     bool there = kept == FRESH;
     if (kept == FOREIGN) {
         shmt_show_name(path, shown);
@@ -114,8 +126,8 @@ int shmt_cache_load_open(struct shmt_load *load, struct shmtrain_store *store, c
                          unsigned how, const char *table, uint32_t n_readers, bool dense) {
     int rc = shmt_load_open(load, store, name, how, table, n_readers, dense);
     if (rc < 0 || !store->config.cache) return rc;
-    if (!can_be_kept(store, load, name)) {
-        note_not_kept(store, load);
+    if (!can_be_kept(store, load, name, table)) {
+        note_not_kept(store, load, table);
         return rc;
     }
     char *path = path_of(store, name);

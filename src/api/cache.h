@@ -1,13 +1,13 @@
-/* Caches (data/cache.h) beside text, and in runs: when data is converted, when a cache is stale, and when a run takes its arrays
- * as they lie in the file. Called by train.c, scores.c and load.c; and by the application, to convert. */
+/* Caches (data/cache.h) beside text, and in runs: when data is converted, when a cache is stale, and when a run takes its
+ * arrays as they lie in the file. Called by train.c, scores.c and load.c; and by the application, to convert. */
 #ifndef SHMT_API_CACHE_H
 #define SHMT_API_CACHE_H
 
 #include "api/load.h"
 
-/* As shmt_load_open, with option `cache`: of a text, opens the cache that is kept beside it, which is made if it is not there or
- * the text has changed. A line of the log says so, and that it goes on without one where none can be written. Tables
- * are not kept: a cache knows no names. */
+/* As shmt_load_open, with option `cache`: of a text, opens the cache that is kept beside it, which is made if it is not
+ * there or the text has changed. A line of the log says so, and that it goes on without one where none can be written. A
+ * table that is read as another one was (`table`) is not kept. */
 int shmt_cache_load_open(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew, const char *name,
                          unsigned how, const char *table, uint32_t n_readers, bool dense);
 

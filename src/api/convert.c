@@ -99,6 +99,7 @@ static void describe(const struct shmt_load *load, const uint32_t *column, const
                                .label = data->label,
                                .column = column,
                                .listed = load->columns.ids ? load->columns.ids->id : NULL,
+                               .note = load->table,
                                .origin = *origin};
 }
 
@@ -119,11 +120,6 @@ int shmt_convert(struct shmtrain_store *store, const struct shmt_crew *crew, con
         if (shmt_cache_write(path, &cache, &stop, failed) == SHMTRAIN_E_STOPPED)
             rc = shmt_fail(&store->error, SHMTRAIN_E_STOPPED, "%s", failed->text);
     }
-    if (rc == 0 && failed->status == 0 && load.table)
-        shmt_log(&store->log,
-                 "the cache has the numbers of %s, not the names of its columns and labels: a model that is to read tables is "
-                 "trained on the table",
-                 name);
     free(column);
     shmt_load_close(&load);
     return rc;

@@ -102,10 +102,11 @@ static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     const unsigned how = SHMT_SOURCE_SCORED | (labelled ? 0 : SHMT_SOURCE_UNLABELLED);
     int rc = shmt_cache_load_open(&s->load, store, &s->crew, data, how, store->trained.table, n_readers, s->model->dense != 0);
     struct shmt_columns columns;
+    if (rc == 0) rc = shmt_table_check_cache(store, &s->load, store->trained.table, labelled);
     if (rc == 0) rc = shmt_load_columns(&s->load, &model, &columns, &store->error);
     if (rc == 0) rc = shmt_cache_load_count(&s->load, store, &s->crew, &columns);
     if (rc < 0) return rc;
-    if (!store->trained.table) shmt_table_log(store, s->load.name, s->load.table);
+    if (!store->trained.table) shmt_table_log(store, &s->load);
     if (labelled && s->load.table) shmt_table_log_words(store);
     shmt_load_plan(&s->load, &columns);
     note_columns(s, model.base);

@@ -4,8 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/show.h"
+#include "data/cache.h"
 #include "data/csv_plan.h"
 #include "data/show.h"
 
@@ -57,6 +59,71 @@ static int check_categories(struct shmtrain_store *store) {
 }
 
 int shmt_table_check_options(struct shmtrain_store *store) { return store->trained.table ? check_categories(store) : 0; }
+
+/* ---- what a cache knows better ---- */
+
+/* One that the caller named: what is kept beside a table is made again when options read that otherwise. */
+static bool is_cache(const struct shmt_load *load) { return load->source && shmt_cache_of(load->source) && !load->kept; }
+
+static uint32_t next_feature(const struct shmt_csv_plan *plan, uint32_t i) {
+    while (i < plan->n_columns && plan->column[i].feature == 0) i++;
+    return i;
+}
+
+static bool have_same_features(const struct shmt_csv_plan *a, const struct shmt_csv_plan *b) {
+    const bool named = a->has_header && b->has_header;
+    uint32_t i = next_feature(a, 0), j = next_feature(b, 0);
+    for (; i < a->n_columns && j < b->n_columns; i = next_feature(a, i + 1), j = next_feature(b, j + 1))
+        if (a->column[i].kind != b->column[j].kind || (named && strcasecmp(a->name[i], b->name[j]) != 0)) return false;
+    return i == a->n_columns && j == b->n_columns;
+}
+
+static bool have_same_words(const struct shmt_csv_plan *a, const struct shmt_csv_plan *b) {
+    if (a->has_words != b->has_words || a->n_words != b->n_words) return false;
+    for (uint32_t i = 0; i < a->n_words; i++)
+        if (strcmp(a->word[i], b->word[i]) != 0) return false;
+    return true;
+}
+
+static int check_as_of_model(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan,
+                             const char *model, bool labelled) {
+    struct shmt_csv_plan other;
+    const char *differs = NULL;
+    int rc = shmt_csv_plan_parse(model, &other, &store->error);
+    if (rc < 0) return rc;
+    if (!have_same_features(plan, &other))
+        differs = "features";
+    else if (labelled && !have_same_words(plan, &other))
+        differs = "labels";
+    shmt_csv_plan_fini(&other);
+    if (!differs) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_DATA,
+                     "%s is the cache of a table with other %s than the one that the model is of: take the table itself", name,
+                     differs);
+}
+
+static int check_as_said(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan) {
+    const char *label = store->config.label;
+    char column[SHMT_CSV_COLUMN_SHOWN] = "nowhere", shown[SHMT_WORD_SHOWN];
+    if (label[0] == '\0' || shmt_csv_plan_find(plan, label, strlen(label)) == plan->label) return 0;
+    if (plan->label != SHMT_CSV_NONE) shmt_csv_column_show(plan, plan->label, column);
+    shmt_show_word(label, strlen(label), shown);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "--label %s: %s is the cache of a table whose label is %s: convert the table with --label again", shown,
+                     name, column);
+}
+
+int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load *load, const char *model, bool labelled) {
+    struct shmt_csv_plan plan;
+    char shown[SHMT_NAME_SHOWN];
+    if (!load->table || !is_cache(load)) return 0;
+    int rc = shmt_csv_plan_parse(load->table, &plan, &store->error);
+    if (rc < 0) return rc;
+    shmt_show_name(load->name, shown);
+    rc = model ? check_as_of_model(store, shown, &plan, model, labelled) : check_as_said(store, shown, &plan);
+    shmt_csv_plan_fini(&plan);
+    return rc;
+}
 
 bool shmt_table_is_expected(const struct shmtrain_store *store) {
     const char *format = store->config.input_format;
@@ -125,15 +192,15 @@ void shmt_table_log_words(const struct shmtrain_store *store) {
     if (text.n > 2) shmt_log(&store->log, "%s", text.out + 2);
 }
 
-void shmt_table_log(const struct shmtrain_store *store, const char *name, const char *table) {
+void shmt_table_log(const struct shmtrain_store *store, const struct shmt_load *load) {
     struct shmt_csv_plan plan;
     struct text text = {.n = 0};
     char label[SHMT_CSV_COLUMN_SHOWN], shown[SHMT_NAME_SHOWN];
-    if (!table || shmt_csv_plan_parse(table, &plan, NULL) < 0) return;
-    shmt_show_name(name, shown);
+    if (!load->table || shmt_csv_plan_parse(load->table, &plan, NULL) < 0) return;
+    shmt_show_name(load->name, shown);
     if (plan.label != SHMT_CSV_NONE) shmt_csv_column_show(&plan, plan.label, label);
     add(&text, "%s: the label is %s", shown, plan.label != SHMT_CSV_NONE ? label : "nowhere");
-    if (store->config.label[0] == '\0') add(&text, " (--label names another)");
+    if (store->config.label[0] == '\0' && !is_cache(load)) add(&text, " (--label names another)");
     add_kind(&text, &plan, SHMT_CSV_NUMBER, has_one_number(&plan) ? "column of numbers" : "columns of numbers");
     add_kind(&text, &plan, SHMT_CSV_CATEGORY, "of categories");
     add_kind(&text, &plan, SHMT_CSV_IGNORED, "left out");

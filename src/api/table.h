@@ -4,6 +4,7 @@
 
 #include <shmtrain/data_info.h>
 
+#include "api/load.h"
 #include "api/store_priv.h"
 #include "data/csv_wish.h"
 #include "data/source.h"
@@ -26,8 +27,13 @@ int shmt_table_check_options(struct shmtrain_store *store);
 /* Whether lines as they come are those of a table: the options say so, or the model was trained on one. */
 bool shmt_table_is_expected(const struct shmtrain_store *store);
 
-/* A line of the log: how the table is read that is trained on. */
-void shmt_table_log(const struct shmtrain_store *store, const char *name, const char *table);
+/* A line of the log: how the table is read that is trained on; nothing of other data. */
+void shmt_table_log(const struct shmtrain_store *store, const struct shmt_load *load);
+
+/* Data that is a table's cache was read when the cache was made: for a `model` of another table (NULL: there is none;
+ * `labelled`: labels are needed) its features and labels must be the same, and else a --label that says anything else would
+ * be ignored. Errors: _DATA, _USAGE. */
+int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load *load, const char *model, bool labelled);
 
 /* The same of its labels, which the model that is there knows as words; nothing when they are numbers. */
 void shmt_table_log_words(const struct shmtrain_store *store);

@@ -7,6 +7,7 @@
 #include "api/table.h"
 #include "api/train_priv.h"
 #include "api/weights.h"
+#include "data/cache.h"
 #include "segment/budget.h"
 
 /* ---- data ---- */
@@ -33,8 +34,9 @@ int shmt_train_open_data(struct shmt_training *s) {
     const bool dense = s->model->dense != 0;
     double share;
     int rc = shmt_cache_load_open(&s->train, store, &s->crew, s->source, 0, NULL, n_readers, dense);
+    if (rc == 0) rc = shmt_table_check_cache(store, &s->train, NULL, true);
     if (rc < 0) return rc;
-    shmt_table_log(store, s->train.name, s->train.table);
+    shmt_table_log(store, &s->train);
     s->train.weighted = shmt_weights_wanted(&store->config);
     if (valid[0] == '\0') {
         s->has_valid = shmt_source_is_generator(s->train.source);
@@ -44,6 +46,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     if (!shmt_split_share(valid, &share)) {
         s->has_valid = true;
         rc = shmt_cache_load_open(&s->valid, store, &s->crew, valid, 0, s->train.table, n_readers, dense);
+        if (rc == 0 && s->train.table) rc = shmt_table_check_cache(store, &s->valid, s->train.table, true);
         return rc < 0 ? rc : check_pipes(s);
     }
     if (!(share > 0 && share < 1))
@@ -86,6 +89,7 @@ static void note_kinds(const struct shmt_training *s, uint32_t base) {
 static int check_tables(struct shmt_training *s) {
     const char *train = s->train.table, *valid = s->valid.table;
     if (!s->has_valid || !train || !valid || strcmp(train, valid) == 0) return 0;
+    if (shmt_cache_of(s->valid.source)) return shmt_table_check_cache(s->store, &s->valid, train, true);
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE,
                      "%s is read before it is known how %s is: save that to a file first, or take a share, as in --valid 0.1",
                      s->valid.name, s->train.name);
@@ -96,7 +100,7 @@ static int check_tables(struct shmt_training *s) {
 int shmt_train_count_data(struct shmt_training *s) {
     const bool was_known = s->train.table != NULL;
     int rc = shmt_cache_load_count(&s->train, s->store, &s->crew, NULL);
-    if (!was_known) shmt_table_log(s->store, s->train.name, s->train.table);
+    if (!was_known) shmt_table_log(s->store, &s->train);
     if (rc == 0 && s->has_valid) rc = shmt_cache_load_count(&s->valid, s->store, &s->crew, NULL);
     if (rc == 0) rc = check_tables(s);
     if (rc < 0) return rc;

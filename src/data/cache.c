@@ -5,6 +5,7 @@
  * it was checked reaches beyond its arrays. What is left is an owner who cuts off a file in use: caches are replaced, not
  * rewritten, so that no command of ours does. */
 #include "data/cache_check.h"
+#include "data/csv_plan.h"
 #include "data/file.h"
 #include "data/ids.h"
 #include "data/source_priv.h"
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/checked.h"
 #include "base/mapped.h"
@@ -28,6 +30,7 @@ struct cache {
     struct shmt_file file;
     struct shmt_cache_header header;
     unsigned char *memory; /* (header.file_bytes) the file, mapped or read */
+    char *note;            /* of a table, our own; NULL: it is none */
     struct shmt_cache cache;
 };
 
@@ -228,8 +231,11 @@ static int cache_unpack(const struct shmt_source *source, struct shmt_error *e) 
     return 0;
 }
 
+static const char *cache_note(const struct shmt_source *source) { return cache_of(source)->note; }
+
 static void cache_close(struct shmt_source *source) {
     struct cache *of = (struct cache *)source;
+    free(of->note);
     if (of->memory) shmt_mapped_forget(of->memory);
     if (of->memory) munmap(of->memory, of->header.file_bytes);
     shmt_file_close(&of->file);
@@ -243,6 +249,7 @@ static const struct shmt_source_ops OPS = {
     .reads = cache_reads,
     .guess_bytes = cache_guess_bytes,
     .read_bytes = cache_read_bytes,
+    .note = cache_note,
     .close = cache_close,
 };
 
@@ -307,6 +314,7 @@ static void describe(struct cache *of) {
                                     .label = section(of, SHMT_CACHE_LABEL),
                                     .column = section(of, SHMT_CACHE_COLUMN),
                                     .listed = section(of, SHMT_CACHE_LISTED),
+                                    .note = of->note,
                                     .origin = {h->origin_bytes, h->origin_modified_s, h->origin_modified_ns, h->origin_sample}};
     if (!of->cache.id) of->cache.id = &NO_COLUMN; /* as arrays of other sources: none is read of it */
 }
@@ -319,6 +327,24 @@ static int read_header(struct cache *of, struct shmt_error *e) {
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s is cut short (its header is not whole): convert the data again",
                          of->file.name);
     return shmt_cache_check_header(of->file.name, &of->header, of->file.bytes, e);
+}
+
+/* How a table was read matters before anything is counted: it is read and checked at once. */
+static int read_note(struct cache *of, struct shmt_error *e) {
+    const struct shmt_cache_section *s = &of->header.section[SHMT_CACHE_NOTE];
+    struct shmt_csv_plan plan;
+    if (s->bytes == 0) return 0;
+    of->note = malloc(s->bytes + 1);
+    if (!of->note) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+    const ssize_t n = pread(of->file.fd, of->note, s->bytes, (off_t)s->off);
+    if (n < 0) return shmt_fail_errno(e, "cannot read %s", of->file.name);
+    of->note[s->bytes] = '\0';
+    if ((uint64_t)n < s->bytes || XXH3_64bits(of->note, s->bytes) != s->hash)
+        return shmt_cache_damaged(of->file.name, "how its table is read has another checksum", e);
+    if (strlen(of->note) != s->bytes || shmt_csv_plan_parse(of->note, &plan, NULL) < 0)
+        return shmt_cache_damaged(of->file.name, "how its table is read", e);
+    shmt_csv_plan_fini(&plan);
+    return 0;
 }
 
 bool shmt_cache_begins(const char *path) {
@@ -341,6 +367,7 @@ int shmt_cache_open(const char *path, struct shmt_source **out, struct shmt_erro
     of->source = (struct shmt_source){&of->ops, of->file.name};
     int rc = shmt_file_open(path, &of->file, e);
     if (rc == 0) rc = read_header(of, e);
+    if (rc == 0) rc = read_note(of, e);
     if (rc == 0) rc = get_memory(of, e);
     if (rc < 0) {
         cache_close(&of->source);

@@ -1,8 +1,8 @@
 /* Caches: loaded data in a file that maps straight into memory. docs/cache-format.md says what stands where.
  *
- * A cache is read like any other source (source.h): counting it checks it, by all workers, and filling copies it, its columns as
- * they were given. Who wants no copy takes its arrays as they lie in memory, once it was counted: shmt_cache_of. Its writer and
- * the question whether it is newer than its text are used by api/cache.c. */
+ * A cache is read like any other source (source.h): counting it checks it, by all workers, and filling copies it, its
+ * columns as they were given. Who wants no copy takes its arrays as they lie in memory, once it was counted: shmt_cache_of.
+ * Its writer and the question whether it is newer than its text are used by api/cache.c. */
 #ifndef SHMT_DATA_CACHE_H
 #define SHMT_DATA_CACHE_H
 
@@ -34,6 +34,7 @@ struct shmt_cache {
     const float *label;      /* (n_examples) */
     const uint32_t *column;  /* (n_columns); NULL: columns are as given */
     const uint64_t *listed;  /* (n_columns) the ids of the columns, ascending; NULL: id = column + base */
+    const char *note;        /* of a table: how it was read (shmt_source_note), never empty; NULL: it was none */
     struct shmt_cache_origin origin;
 };
 

@@ -17,8 +17,11 @@ int shmt_cache_damaged(const char *name, const char *what, struct shmt_error *e)
 static const char *look_at_numbers(const struct shmt_cache_header *h) {
     const bool none = h->min_id > h->max_id;
     const bool listed = (h->flags & SHMT_CACHE_LISTED_IDS) != 0;
-    if (h->flags & ~(SHMT_CACHE_BY_FREQUENCY | SHMT_CACHE_LACKS_IDS | SHMT_CACHE_LISTED_IDS)) return "its flags";
-    if (listed && (h->flags & SHMT_CACHE_LACKS_IDS)) return "its flags";
+    const bool table = (h->flags & SHMT_CACHE_IS_TABLE) != 0;
+    if (h->flags & ~(SHMT_CACHE_BY_FREQUENCY | SHMT_CACHE_LACKS_IDS | SHMT_CACHE_LISTED_IDS | SHMT_CACHE_IS_TABLE))
+        return "its flags";
+    if ((listed || table) && (h->flags & SHMT_CACHE_LACKS_IDS)) return "its flags";
+    if (table != (h->section[SHMT_CACHE_NOTE].bytes > 0)) return "its flags";
     if (h->n_examples < 1 || h->n_examples > UINT32_MAX) return "its number of examples";
     if (h->n_columns == 0 && h->n_nonzeros > 0) return "its number of nonzeros";
     if (h->base > 1 || (h->base > 0 && ((h->flags & SHMT_CACHE_LACKS_IDS) || listed))) return "its first id";
@@ -35,7 +38,8 @@ static const char *look_at_sections(const struct shmt_cache_header *h, uint64_t 
     if (again.file_bytes != h->file_bytes) return "its size";
     for (uint32_t i = 0; i < SHMT_CACHE_PARTS; i++)
         if (again.section[i].off != h->section[i].off || again.section[i].bytes != h->section[i].bytes) return "its sections";
-    if (h->section[SHMT_CACHE_HASHES].hash != 0) return "its checksums";
+    const struct shmt_cache_section *note = &h->section[SHMT_CACHE_NOTE];
+    if (h->section[SHMT_CACHE_HASHES].hash != 0 || (note->bytes == 0 && note->hash != 0)) return "its checksums";
     return file_bytes > h->file_bytes ? "bytes behind its end" : NULL;
 }
 

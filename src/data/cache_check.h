@@ -1,7 +1,7 @@
 /* Whether what a cache holds is what was written, and what its readers rely on. Only for cache.c.
  *
- * A checksum tells damage, not intent: whoever writes a file can write its checksums, too. So every number that memory is reached
- * by is held against its bounds, whether checksums are right or not. */
+ * A checksum tells damage, not intent: whoever writes a file can write its checksums, too. So every number that memory is
+ * reached by is held against its bounds, whether checksums are right or not. */
 #ifndef SHMT_DATA_CACHE_CHECK_H
 #define SHMT_DATA_CACHE_CHECK_H
 

@@ -12,8 +12,8 @@ uint64_t shmt_cache_header_hash(const struct shmt_cache_header *header) {
 }
 
 const char *shmt_cache_part_name(uint32_t part) {
-    static const char *const NAMES[SHMT_CACHE_PARTS] = {"rows",           "ids",      "values", "labels", "columns",
-                                                        "ids of columns", "checksums"};
+    static const char *const NAMES[SHMT_CACHE_PARTS] = {
+        "rows", "ids", "values", "labels", "columns", "ids of columns", "checksums", "how a table is read"};
     return NAMES[part];
 }
 
@@ -38,13 +38,16 @@ static bool add(struct shmt_cache_header *h, uint32_t part, uint64_t n, uint64_t
 
 bool shmt_cache_lay_out(struct shmt_cache_header *h, bool with_values) {
     const bool by_frequency = (h->flags & SHMT_CACHE_BY_FREQUENCY) != 0;
+    const uint64_t note = h->section[SHMT_CACHE_NOTE].bytes;
     uint64_t starts;
     h->file_bytes = sizeof *h;
+    h->section[SHMT_CACHE_NOTE].off = 0;
     return shmt_add_u64(h->n_examples, 1, &starts) && add(h, SHMT_CACHE_START, starts, sizeof(uint64_t)) &&
            add(h, SHMT_CACHE_ID, h->n_nonzeros, sizeof(uint32_t)) &&
            add(h, SHMT_CACHE_VALUE, with_values ? h->n_nonzeros : 0, sizeof(float)) &&
            add(h, SHMT_CACHE_LABEL, h->n_examples, sizeof(float)) &&
            add(h, SHMT_CACHE_COLUMN, by_frequency ? h->n_columns : 0, sizeof(uint32_t)) &&
            add(h, SHMT_CACHE_LISTED, h->flags & SHMT_CACHE_LISTED_IDS ? h->n_columns : 0, sizeof(uint64_t)) &&
-           add(h, SHMT_CACHE_HASHES, shmt_cache_blocks_before(h, SHMT_CACHE_HASHES), sizeof(uint64_t));
+           add(h, SHMT_CACHE_HASHES, shmt_cache_blocks_before(h, SHMT_CACHE_HASHES), sizeof(uint64_t)) &&
+           (note == 0 || add(h, SHMT_CACHE_NOTE, note, 1));
 }

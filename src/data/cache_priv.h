@@ -16,6 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "caches are written as
 #define SHMT_CACHE_BY_FREQUENCY UINT32_C(1)
 #define SHMT_CACHE_LACKS_IDS    UINT32_C(2)
 #define SHMT_CACHE_LISTED_IDS   UINT32_C(4)
+#define SHMT_CACHE_IS_TABLE     UINT32_C(8)
 
 /* In the order in which they stand in the file. */
 enum shmt_cache_part {
@@ -26,12 +27,13 @@ enum shmt_cache_part {
     SHMT_CACHE_COLUMN,
     SHMT_CACHE_LISTED,
     SHMT_CACHE_HASHES, /* of the blocks of the six before it, in order */
+    SHMT_CACHE_NOTE,   /* of a table: how it was read (csv_plan.h), as text without a final 0 */
     SHMT_CACHE_PARTS
 };
 
 struct shmt_cache_section {
     uint64_t off, bytes; /* 0 bytes: it is left out */
-    uint64_t hash;       /* of its blocks' hashes; SHMT_CACHE_HASHES: 0, for the others' say it */
+    uint64_t hash;       /* of its blocks' hashes; SHMT_CACHE_HASHES: 0, for the others' say it; SHMT_CACHE_NOTE: of its text */
 };
 
 struct shmt_cache_header {
@@ -48,15 +50,16 @@ struct shmt_cache_header {
     int64_t origin_modified_s, origin_modified_ns;
     uint64_t origin_sample;
     struct shmt_cache_section section[SHMT_CACHE_PARTS];
-    unsigned char nothing[SHMT_CACHE_PAGE_BYTES - 296]; /* 0 */
+    unsigned char nothing[SHMT_CACHE_PAGE_BYTES - 320]; /* 0 */
 };
 _Static_assert(sizeof(struct shmt_cache_header) == SHMT_CACHE_PAGE_BYTES, "the header is a page");
 _Static_assert(offsetof(struct shmt_cache_header, section) == 128, "version 2");
-_Static_assert(offsetof(struct shmt_cache_header, nothing) == 296, "version 2");
+_Static_assert(offsetof(struct shmt_cache_header, nothing) == 320, "version 2");
 
 uint64_t shmt_cache_header_hash(const struct shmt_cache_header *header);
 
-/* Sections and file_bytes, from the numbers and flags. `with_values`: not all values are 1. false: no file is that large. */
+/* Sections and file_bytes, from the numbers, flags and the bytes of SHMT_CACHE_NOTE. `with_values`: not all values are 1.
+ * false: no file is that large. */
 bool shmt_cache_lay_out(struct shmt_cache_header *header, bool with_values);
 
 /* Blocks of section `part`; and of all before it. */

@@ -38,8 +38,8 @@ static int look_at_stop(const struct shmt_cache_stop *stop) {
     return -1;
 }
 
-/* The piece that ends at `end` goes to the disk, and the one before it is waited for: no more than two are on their way, so that
- * giving up, which has to wait for these, does not wait for the whole file. */
+/* The piece that ends at `end` goes to the disk, and the one before it is waited for: no more than two are on their way, so
+ * that giving up, which has to wait for these, does not wait for the whole file. */
 static void sync_as_it_grows(int fd, uint64_t begin, uint64_t end) {
     const unsigned how = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     if ((end - begin) % SYNC_BYTES != 0) return;
@@ -75,14 +75,17 @@ static int sync_pieces(int fd, uint64_t bytes, const struct shmt_cache_stop *sto
 
 static int write_contents(int fd, struct shmt_cache_header *h, const struct shmt_cache *c, uint64_t *hash,
                           const struct shmt_cache_stop *stop) {
-    const void *const from[SHMT_CACHE_PARTS] = {c->start, c->id, c->value, c->label, c->column, c->listed, hash};
+    const void *const from[SHMT_CACHE_HASHES] = {c->start, c->id, c->value, c->label, c->column, c->listed};
     for (uint32_t part = 0; part < SHMT_CACHE_HASHES; part++) {
         uint64_t *of = hash + shmt_cache_blocks_before(h, part);
         if (write_section(fd, h, part, from[part], of, stop) < 0) return -1;
         h->section[part].hash = XXH3_64bits(of, shmt_cache_blocks(h, part) * sizeof *of);
     }
     const struct shmt_cache_section *hashes = &h->section[SHMT_CACHE_HASHES];
+    struct shmt_cache_section *note = &h->section[SHMT_CACHE_NOTE];
     if (write_all(fd, hash, hashes->bytes, hashes->off) < 0 || ftruncate(fd, (off_t)h->file_bytes) < 0) return -1;
+    if (write_all(fd, c->note, note->bytes, note->off) < 0) return -1;
+    if (c->note) note->hash = XXH3_64bits(c->note, note->bytes);
     h->hash = shmt_cache_header_hash(h);
     return write_all(fd, h, sizeof *h, 0) < 0 ? -1 : sync_pieces(fd, h->file_bytes, stop);
 }
@@ -120,6 +123,8 @@ static bool make_header(const struct shmt_cache *c, const struct shmt_cache_stop
     if (c->column) out->flags |= SHMT_CACHE_BY_FREQUENCY;
     if (c->lacks_ids) out->flags |= SHMT_CACHE_LACKS_IDS;
     if (c->listed) out->flags |= SHMT_CACHE_LISTED_IDS;
+    if (c->note) out->flags |= SHMT_CACHE_IS_TABLE;
+    if (c->note) out->section[SHMT_CACHE_NOTE].bytes = strlen(c->note);
     return shmt_cache_lay_out(out, c->value != NULL);
 }
 

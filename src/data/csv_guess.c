@@ -126,7 +126,9 @@ static int take_categorical(const struct shmt_csv_sample *s, struct shmt_csv_pla
 
 /* Who says nothing of the delimiter may have one that is not guessed, as blanks are not. */
 static int check_features(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, struct shmt_error *e) {
-    if (plan->n_features > 0) return 0;
+    if (plan->n_columns >
+        (plan->label != SHMT_CSV_NONE) + (uint32_t)(is_index(plan) && plan->column[0].kind == SHMT_CSV_IGNORED))
+        return 0;
     return shmt_fail(e, SHMTRAIN_E_DATA,
                      "%s has no column but the label: --delimiter says what stands between its columns (tab, or one of "
                      ", ; | : ^ ~ ! &; no blanks)",
@@ -143,12 +145,12 @@ int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *o
     if (rc == 0 && !out->has_header) shmt_csv_sample_add_first(sample);
     if (rc == 0) rc = decide_label(sample, out, e);
     if (rc == 0) rc = take_categorical(sample, out, e);
+    if (rc == 0) rc = check_features(sample, out, e);
     if (rc == 0) rc = decide_kinds(sample, out, e);
     if (rc == 0) {
         if (out->label != SHMT_CSV_NONE) out->has_words |= has_more_words(&sample->looks[out->label]);
         shmt_csv_plan_number(out);
         shmt_csv_plan_finish(out);
-        rc = check_features(sample, out, e);
     }
     if (rc < 0) {
         shmt_csv_plan_fini(out);

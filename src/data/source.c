@@ -98,10 +98,11 @@ int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source 
     const bool several = shmt_names_count(name) > 1;
     const int kind = several ? list_kind(wish, e) : text_kind(wish, e);
     if (kind < 0) return kind;
-    if (kind == TABLE) return shmt_csv_open(wish, out, e);
-    if (several || is_pipe(name)) return shmt_libsvm_open(wish, out, e); /* a pipe: who opens it takes what it has */
+    if (several || is_pipe(name)) /* a pipe: who opens it takes what it has */
+        return kind == TABLE ? shmt_csv_open(wish, out, e) : shmt_libsvm_open(wish, out, e);
     int status = shmt_cache_open(name, out, e);
     if (status <= 0) return status;
+    if (kind == TABLE) return shmt_csv_open(wish, out, e);
     status = shmt_idx_open(name, (wish->how & SHMT_SOURCE_UNLABELLED) == 0, out, e);
     return status > 0 ? shmt_libsvm_open(wish, out, e) : status;
 }
