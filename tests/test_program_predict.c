@@ -102,6 +102,19 @@ static void a_file_of_predictions_is_whole_or_as_it_was(void **state) {
     assert_string_equal(p->text[OUT], "-1\n1\n");
 }
 
+/* Not as 1e+06, which no line of the data says. */
+static void whole_labels_are_written_as_data_has_them(void **state) {
+    (void)state;
+    program_write_file("codes", "1000000 1:1\n20000000 2:1\n1000000 1:1\n20000000 2:1\n");
+    program_assert_status(RUN("-q", "-M", "softmax", "-e", "20", "-o", "codes.model", "codes"), 0);
+    struct program *p = RUN("predict", "codes.model", "codes");
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[OUT], "1000000\n20000000\n1000000\n20000000\n");
+    program_assert_status(RUN("model", "convert", "codes.model", "-o", "codes.csv", "--format", "csv"), 0);
+    p = program_run(NULL, (const char *const[]){"cut", "-d,", "-f3", "codes.csv", NULL});
+    assert_non_null(strstr(p->text[OUT], "class\n1000000\n20000000\n1000000\n"));
+}
+
 static bool shell(const char *command) {
     return program_run(NULL, (const char *const[]){"sh", "-c", command, NULL})->status == 0;
 }
@@ -177,6 +190,7 @@ int main(void) {
         PROGRAM_TEST(a_signal_ends_the_wait_for_a_line),
         PROGRAM_TEST(a_closed_pipe_ends_it_quietly),
         PROGRAM_TEST(a_file_of_predictions_is_whole_or_as_it_was),
+        PROGRAM_TEST(whole_labels_are_written_as_data_has_them),
         PROGRAM_TEST(packed_lines_are_answered_like_a_packed_file),
         PROGRAM_TEST(a_tables_first_line_may_name_its_delimiter),
         PROGRAM_TEST(what_would_be_ignored_is_refused),

@@ -163,6 +163,29 @@ static void up_to_ten_classes_fit_80_columns(void **state) {
             }
 }
 
+/* As a place in a city's list, or a code of many digits. */
+static void labels_of_many_digits_are_told_from_one_another(void **state) {
+    static const float CLASSES[] = {12345, 12346, 1000003};
+    static const struct shmtrain_class_score THREE[3] = {{0}};
+    static const uint64_t CONFUSION[9] = {0};
+    struct shmtrain_evaluation e = of_two(), many = of_many(11, 0, 1000003);
+    (void)state;
+    e.n_classes = 3;
+    e.classes = CLASSES;
+    e.confusion = CONFUSION;
+    e.class_score = THREE;
+    char *text = shmtrain_evaluation_text(&e);
+    assert_non_null(strstr(text, "\n          12345  12346  1e+06\n   12345 "));
+    assert_non_null(strstr(text, "\n   12346 "));
+    assert_non_null(strstr(text, "\n 1000003 "));
+    free(text);
+    ((uint64_t *)many.confusion)[1] = 3;
+    text = shmtrain_evaluation_text(&many);
+    assert_non_null(strstr(text, "                 0 taken for 1000003:      3\n"));
+    free(text);
+    free_many(&many);
+}
+
 static void of_more_classes_the_most_frequent_mistakes_are_listed(void **state) {
     struct shmtrain_evaluation e = of_many(11, 0, 1);
     e.bin = bins(1);
@@ -231,6 +254,7 @@ int main(void) {
         cmocka_unit_test(of_a_few_classes_each_has_a_line_and_the_mean),
         cmocka_unit_test(a_regression_has_no_accuracy_and_no_matrix),
         cmocka_unit_test(up_to_ten_classes_fit_80_columns),
+        cmocka_unit_test(labels_of_many_digits_are_told_from_one_another),
         cmocka_unit_test(of_more_classes_the_most_frequent_mistakes_are_listed),
         cmocka_unit_test(json_has_all_numbers_and_null_for_what_makes_no_sense),
     };

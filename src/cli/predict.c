@@ -1,5 +1,6 @@
 /* shmtrain eval and predict: a saved model at work on data. */
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,9 +45,13 @@ struct lines {
     int status;              /* the exit status of a file that could not be opened, of which a line has told */
 };
 
-/* As short as it can be written without becoming another number. */
+/* As short as it can be written without becoming another number; whole ones as labels are written, 1000000 and not 1e+06. */
 static void write_number(FILE *out, float x) {
     char text[32];
+    if (x == truncf(x) && fabsf(x) < 1e9f) {
+        fprintf(out, "%ld", (long)x);
+        return;
+    }
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, (double)x);
         if (strtof(text, NULL) == x) break;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +25,25 @@ static const char *count_text(uint64_t n, char out[16]) {
     return out;
 }
 
-/* A label in 6 columns. */
-static const char *label_text(float label, char out[16]) {
-    snprintf(out, 16, "%.4g", (double)label);
-    if (strlen(out) > 6) snprintf(out, 16, "%.0e", (double)label);
+/* A label in so many columns, 6 to 12: a whole number in full where it fits, so that large ones can be told from one another. */
+static const char *label_text(float label, size_t columns, char out[16]) {
+    const bool is_whole = label == truncf(label) && fabsf(label) < 1e10f;
+    if (is_whole) snprintf(out, 16, "%lld", (long long)label);
+    if (is_whole && strlen(out) <= columns) return out;
+    for (int digits = 6; digits > 0; digits--) {
+        snprintf(out, 16, "%.*g", digits, (double)label);
+        if (strlen(out) <= columns) break;
+    }
     return out;
 }
 
 static void add_matrix(FILE *f, const struct shmtrain_evaluation *e) {
     char text[16];
     fprintf(f, "confusion   rows: true class; columns: predicted class\n%8s", "");
-    for (uint32_t c = 0; c < e->n_classes; c++) fprintf(f, " %6s", label_text(e->classes[c], text));
+    for (uint32_t c = 0; c < e->n_classes; c++) fprintf(f, " %6s", label_text(e->classes[c], 6, text));
     fprintf(f, "\n");
     for (uint32_t row = 0; row < e->n_classes; row++) {
-        fprintf(f, "%8s", label_text(e->classes[row], text));
+        fprintf(f, "%8s", label_text(e->classes[row], 8, text));
         for (uint32_t c = 0; c < e->n_classes; c++) fprintf(f, " %6s", count_text(e->confusion[row * e->n_classes + c], text));
         fprintf(f, "\n");
     }
@@ -62,8 +68,8 @@ static void add_mistakes(FILE *f, const struct shmtrain_evaluation *e) {
     fprintf(f, "confusion   %" PRIu32 " classes; the most frequent mistakes:\n", e->n_classes);
     for (int i = 0; i < MOST_MISTAKES && next_mistake(e, limit, at, &at); i++) {
         limit = e->confusion[at];
-        fprintf(f, "            %6s taken for %6s: %6s\n", label_text(e->classes[at / e->n_classes], text[0]),
-                label_text(e->classes[at % e->n_classes], text[1]), count_text(limit, text[2]));
+        fprintf(f, "            %6s taken for %6s: %6s\n", label_text(e->classes[at / e->n_classes], 11, text[0]),
+                label_text(e->classes[at % e->n_classes], 11, text[1]), count_text(limit, text[2]));
     }
     if (limit == UINT64_MAX) fprintf(f, "            none\n");
 }
@@ -88,13 +94,13 @@ static void add_classes(FILE *f, const struct shmtrain_evaluation *e) {
         if (e->n_classes > 2)
             fprintf(f, ": means over the classes\n");
         else
-            fprintf(f, ", of label %s\n", label_text(e->classes[e->n_classes - 1], text[2]));
+            fprintf(f, ", of label %s\n", label_text(e->classes[e->n_classes - 1], 11, text[2]));
         return;
     }
     fprintf(f, "classes     %9s %9s %9s %9s\n", "precision", "recall", "F1", "examples");
     for (uint32_t c = 0; c < e->n_classes; c++) {
         const struct shmtrain_class_score *of = &e->class_score[c];
-        add_class_line(f, label_text(e->classes[c], text[0]), of->precision, of->recall, of->f1);
+        add_class_line(f, label_text(e->classes[c], 8, text[0]), of->precision, of->recall, of->f1);
         fprintf(f, " %9s\n", count_text(of->examples, text[1]));
     }
     add_class_line(f, "mean", e->precision, e->recall, e->f1);

@@ -15,8 +15,12 @@
 
 /* ---- what both formats do ---- */
 
-/* As short as it can be written without becoming another float. */
+/* As short as it can be written without becoming another float; whole ones as labels are written, 1000000 and not 1e+06. */
 static const char *number_text(float x, char out[32]) {
+    if (x == truncf(x) && fabsf(x) < 1e9f) {
+        snprintf(out, 32, "%ld", (long)x);
+        return out;
+    }
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(out, 32, "%.*g", digits, (double)x);
         if (strtof(out, NULL) == x) break;
