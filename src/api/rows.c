@@ -75,6 +75,17 @@ static void add_example(const struct shmtrain_data *data, uint64_t i, float weig
     }
 }
 
+#define AHEAD 4 /* examples of the sample, which lie far from one another: no processor sees what comes next */
+
+/* Asks memory for an example. */
+static void ask_for(const struct shmtrain_data *data, uint64_t i) {
+    enum { LINE = 64 / sizeof(uint32_t) };
+    for (uint64_t j = data->start[i]; j < data->start[i + 1]; j += LINE) {
+        __builtin_prefetch(&data->id[j]);
+        if (data->value) __builtin_prefetch(&data->value[j]);
+    }
+}
+
 int shmt_rows_curve(struct shmt_rows *rows, const struct shmt_rows_of *of, struct shmt_error *e) {
     const struct shmtrain_data *data = of->data;
     const struct shmt_cover cover = rows_with_curvature(of->spec);
@@ -88,6 +99,7 @@ int shmt_rows_curve(struct shmt_rows *rows, const struct shmt_rows_of *of, struc
     for (uint64_t k = 0; k < of->spec->n_examples; k += stride) {
         const uint64_t i = example_at(of, k);
         const float weight = data->weight ? data->weight[i] : 1;
+        if (k + AHEAD * stride < of->spec->n_examples) ask_for(data, example_at(of, k + AHEAD * stride));
         add_example(data, i, weight, &cover, h);
         weights += (double)weight;
         n++;

@@ -5,6 +5,7 @@
  * it was checked reaches beyond its arrays. What is left is an owner who cuts off a file in use: caches are replaced, not
  * rewritten, so that no command of ours does. */
 #include "data/cache_check.h"
+#include "data/cache_loops.h"
 #include "data/csv_plan.h"
 #include "data/file.h"
 #include "data/ids.h"
@@ -22,6 +23,7 @@
 #include <xxhash.h>
 
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "base/mapped.h"
 
 struct cache {
@@ -83,11 +85,24 @@ static bool takes_all(const struct shmt_cache *c, const struct shmt_columns *col
            (uint64_t)(c->base - columns->base) + c->n_columns <= columns->n_features;
 }
 
-/* Rows first .. end - 1 follow one another and stay within the nonzeros; checked on the way from one to the next, each once. */
+/* Rows first .. end - 1 follow one another and stay within the nonzeros. */
 static bool are_rows(const struct shmt_cache *c, uint64_t first, uint64_t end) {
-    uint64_t bad = (first == 0 && c->start[0] != 0) || (end == c->n_examples && c->start[end] != c->n_nonzeros);
-    for (uint64_t i = first; i < end; i++) bad |= (c->start[i] > c->start[i + 1]) | (c->start[i + 1] > c->n_nonzeros);
-    return bad == 0;
+    if ((first == 0 && c->start[0] != 0) || (end == c->n_examples && c->start[end] != c->n_nonzeros)) return false;
+    return shmt_cache_loops_of(shmt_cpu_best())->do_follow(c->start + first, end - first, c->n_nonzeros);
+}
+
+/* Most labels were met before, and nothing is to be noted of them but their number. */
+static void add_labels(struct shmt_part *out, const float *label, uint64_t first, uint64_t end) {
+    enum { RUN = 128 };
+    const struct shmt_cache_loops *loops = shmt_cache_loops_of(shmt_cpu_best());
+    for (uint64_t i = first, n; i < end; i += n) {
+        const struct shmt_labels *met = &out->labels;
+        n = shmt_min_u64(RUN, end - i);
+        if (met->n > 0 && met->n <= SHMT_CACHE_MOST_AMONG && loops->are_among(label + i, n, met->label, met->n))
+            out->n_examples += n;
+        else
+            for (uint64_t k = i; k < i + n; k++) shmt_part_add_label(out, label[k], k);
+    }
 }
 
 /* Whether all ids of the rows are columns; nobody has checked other parts' blocks. */
@@ -168,7 +183,7 @@ static int cache_count(const struct shmt_source *source, const struct shmt_colum
     out->max_id = c->max_id;
     out->has_best_loss = !isnan(c->best_loss);
     if (part == 0 && out->has_best_loss) shmt_sum_add(&out->best_loss, c->best_loss * (double)c->n_examples);
-    for (uint64_t i = first; i < end; i++) shmt_part_add_label(out, c->label[i], i);
+    add_labels(out, c->label, first, end);
     if (!takes_all(c, columns)) return count_rows(of, columns, first, end, out);
     out->n_nonzeros = c->start[end] - c->start[first];
     out->all_ones = c->value == NULL;
@@ -284,6 +299,8 @@ static int get_memory(struct cache *of, struct shmt_error *e) {
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     } else {
         memory = mmap(NULL, bytes, PROT_READ, MAP_SHARED, of->file.fd, 0);
+        if (memory != MAP_FAILED)
+            (void)madvise(memory, bytes, MADV_HUGEPAGE); /* what is not in memory yet comes in large pieces */
     }
     if (memory == MAP_FAILED) return shmt_fail_errno(e, "cannot map %s", of->file.name);
     if (!of->ops.unpack) shmt_mapped_note(memory, bytes, of->file.name);

@@ -7,6 +7,8 @@
 #include <xxhash.h>
 
 #include "base/checked.h"
+#include "base/cpu.h"
+#include "data/cache_loops.h"
 
 int shmt_cache_damaged(const char *name, const char *what, struct shmt_error *e) {
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged (%s): remove it, or convert the data again", name, what);
@@ -59,41 +61,32 @@ int shmt_cache_check_header(const char *name, const struct shmt_cache_header *h,
 
 /* ---- blocks ---- */
 
-#define STRIDE 64 /* elements of an inner loop that the compiler makes vector code of: their number is known */
+extern const struct shmt_cache_loops SHMT_CACHE_LOOPS_portable;
+#ifdef SHMT_HAS_AVX2
+extern const struct shmt_cache_loops SHMT_CACHE_LOOPS_avx2;
+#endif
 
-/* Whether all are below `limit`. */
-static bool are_below(const uint32_t *x, uint64_t n, uint32_t limit) {
-    uint32_t bad = 0;
-    uint64_t i = 0;
-    for (; i + STRIDE <= n; i += STRIDE)
-        for (uint64_t k = 0; k < STRIDE; k++) bad |= x[i + k] >= limit;
-    for (; i < n; i++) bad |= x[i] >= limit;
-    return bad == 0;
-}
-
-/* Whether all floats are finite, by their bits: no exponent of ones. */
-static bool are_finite(const uint32_t *x, uint64_t n) {
-    const uint32_t exponent = 0x7f800000;
-    uint32_t bad = 0;
-    uint64_t i = 0;
-    for (; i + STRIDE <= n; i += STRIDE)
-        for (uint64_t k = 0; k < STRIDE; k++) bad |= (x[i + k] & exponent) == exponent;
-    for (; i < n; i++) bad |= (x[i] & exponent) == exponent;
-    return bad == 0;
+const struct shmt_cache_loops *shmt_cache_loops_of(unsigned cpu) {
+#ifdef SHMT_HAS_AVX2
+    if (cpu == SHMT_CPU_AVX2 && shmt_cpu_has(cpu)) return &SHMT_CACHE_LOOPS_avx2;
+#endif
+    (void)cpu;
+    return &SHMT_CACHE_LOOPS_portable;
 }
 
 /* What is in a block of section `part`; NULL: nothing that cannot be. Rows are looked at as a whole (cache.c). */
-static const char *look_at_block(const struct shmt_cache_header *h, uint32_t part, const void *block, uint64_t bytes) {
+static const char *look_at_block(const struct shmt_cache_loops *loops, const struct shmt_cache_header *h, uint32_t part,
+                                 const void *block, uint64_t bytes) {
     const uint64_t n = bytes / sizeof(uint32_t);
     switch (part) {
         case SHMT_CACHE_ID:
-            return are_below(block, n, h->n_columns) ? NULL : "an id is none of its columns";
+            return loops->are_below(block, n, h->n_columns) ? NULL : "an id is none of its columns";
         case SHMT_CACHE_COLUMN:
-            return are_below(block, n, h->n_columns) ? NULL : "a column is none of its columns";
+            return loops->are_below(block, n, h->n_columns) ? NULL : "a column is none of its columns";
         case SHMT_CACHE_VALUE:
-            return are_finite(block, n) ? NULL : "a value is no finite number";
+            return loops->are_finite(block, n) ? NULL : "a value is no finite number";
         case SHMT_CACHE_LABEL:
-            return are_finite(block, n) ? NULL : "a label is no finite number";
+            return loops->are_finite(block, n) ? NULL : "a label is no finite number";
         default:
             return NULL;
     }
@@ -108,19 +101,20 @@ static int check_hashes(const char *name, const struct shmt_cache_header *h, con
     return 0;
 }
 
-/* Block `i` of section `part`. */
+/* Block `i` of section `part`. What looks at it behind its checksum finds it in the second-level cache. */
 static int check_block(const char *name, const struct shmt_cache_header *h, const unsigned char *memory, uint32_t part,
                        uint64_t i, uint64_t hash, struct shmt_error *e) {
+    const struct shmt_cache_loops *loops = shmt_cache_loops_of(shmt_cpu_best());
     const struct shmt_cache_section *s = &h->section[part];
     const uint64_t at = i * SHMT_CACHE_BLOCK_BYTES, bytes = shmt_min_u64(SHMT_CACHE_BLOCK_BYTES, s->bytes - at);
     const unsigned char *block = memory + s->off + at;
-    if (XXH3_64bits(block, bytes) != hash) {
+    if (loops->hash(block, bytes) != hash) {
         char what[100];
         snprintf(what, sizeof what, "another checksum of %s, bytes %llu to %llu", shmt_cache_part_name(part),
                  (unsigned long long)(s->off + at + 1), (unsigned long long)(s->off + at + bytes));
         return shmt_cache_damaged(name, what, e);
     }
-    const char *what = look_at_block(h, part, block, bytes);
+    const char *what = look_at_block(loops, h, part, block, bytes);
     return what ? shmt_cache_damaged(name, what, e) : 0;
 }
 

@@ -1,5 +1,5 @@
-/* Writing a cache, and knowing again what it was made from: see cache.h. Section by section, each block's checksum on the way;
- * the header last, when all is known. */
+/* Writing a cache, and knowing again what it was made from: see cache.h. From begin to end, each block's checksum on the way;
+ * the header, which is zeros until then, last, when all is known. */
 #include "data/cache_priv.h"
 
 #include <errno.h>
@@ -38,25 +38,57 @@ static int look_at_stop(const struct shmt_cache_stop *stop) {
     return -1;
 }
 
-/* The piece that ends at `end` goes to the disk, and the one before it is waited for: no more than two are on their way, so
- * that giving up, which has to wait for these, does not wait for the whole file. */
-static void sync_as_it_grows(int fd, uint64_t begin, uint64_t end) {
+/* What ends at `end`, a multiple of SYNC_BYTES, goes to the disk, and what is before it is waited for: no more than two are
+ * on their way, so that giving up, which has to wait for these, does not wait for the whole file. */
+static void sync_as_it_grows(int fd, uint64_t end) {
     const unsigned how = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-    if ((end - begin) % SYNC_BYTES != 0) return;
     (void)sync_file_range(fd, (off_t)(end - SYNC_BYTES), SYNC_BYTES, SYNC_FILE_RANGE_WRITE);
-    if (end - begin > SYNC_BYTES) (void)sync_file_range(fd, (off_t)(end - 2 * SYNC_BYTES), SYNC_BYTES, how);
+    if (end > SYNC_BYTES) (void)sync_file_range(fd, (off_t)(end - 2 * SYNC_BYTES), SYNC_BYTES, how);
 }
 
-/* One section, and its blocks' checksums into hash[]. */
-static int write_section(int fd, const struct shmt_cache_header *h, uint32_t part, const void *from, uint64_t *hash,
+/* ---- whole huge pages ---- */
+
+/* The file is written by pieces as large as a huge page, each where one may lie: then the page cache has it in huge pages, if
+ * the file system knows them, and whoever maps it takes one fault for each of these, not 32 or more (docs/performance.md). */
+#define PIECE_BYTES (UINT64_C(2) << 20)
+_Static_assert(SYNC_BYTES % PIECE_BYTES == 0, "pieces are synced as they were written");
+
+struct pieces {
+    int fd;
+    unsigned char *piece; /* (PIECE_BYTES) */
+    uint64_t end;         /* of what has come; what of it is behind the last multiple of PIECE_BYTES was not written yet */
+};
+
+static int flush_piece(struct pieces *p) {
+    const uint64_t n = p->end % PIECE_BYTES;
+    return n > 0 ? write_all(p->fd, p->piece, n, p->end - n) : 0;
+}
+
+/* `from` NULL: zeros. */
+static int add_bytes(struct pieces *p, const unsigned char *from, uint64_t bytes) {
+    while (bytes > 0) {
+        const uint64_t at = p->end % PIECE_BYTES, n = shmt_min_u64(bytes, PIECE_BYTES - at);
+        if (from) memcpy(p->piece + at, from, n);
+        if (from) from += n;
+        if (!from) memset(p->piece + at, 0, n);
+        p->end += n;
+        bytes -= n;
+        if (p->end % PIECE_BYTES != 0) continue;
+        if (write_all(p->fd, p->piece, PIECE_BYTES, p->end - PIECE_BYTES) < 0) return -1;
+        if (p->end % SYNC_BYTES == 0) sync_as_it_grows(p->fd, p->end);
+    }
+    return 0;
+}
+
+/* One section, and its blocks' checksums into hash[]; NULL: it is none of those that have any. */
+static int write_section(struct pieces *p, const struct shmt_cache_section *s, const void *from, uint64_t *hash,
                          const struct shmt_cache_stop *stop) {
-    const struct shmt_cache_section *s = &h->section[part];
+    if (s->bytes > 0 && add_bytes(p, NULL, s->off - p->end) < 0) return -1;
     for (uint64_t at = 0; at < s->bytes; at += SHMT_CACHE_BLOCK_BYTES) {
         const uint64_t n = shmt_min_u64(SHMT_CACHE_BLOCK_BYTES, s->bytes - at);
         const unsigned char *block = (const unsigned char *)from + at;
-        *hash++ = XXH3_64bits(block, n);
-        if (look_at_stop(stop) < 0 || write_all(fd, block, n, s->off + at) < 0) return -1;
-        sync_as_it_grows(fd, s->off, s->off + at + n);
+        if (hash) *hash++ = XXH3_64bits(block, n);
+        if (look_at_stop(stop) < 0 || add_bytes(p, block, n) < 0) return -1;
     }
     return 0;
 }
@@ -73,21 +105,21 @@ static int sync_pieces(int fd, uint64_t bytes, const struct shmt_cache_stop *sto
     return rc;
 }
 
-static int write_contents(int fd, struct shmt_cache_header *h, const struct shmt_cache *c, uint64_t *hash,
+static int write_contents(struct pieces *p, struct shmt_cache_header *h, const struct shmt_cache *c, uint64_t *hash,
                           const struct shmt_cache_stop *stop) {
     const void *const from[SHMT_CACHE_HASHES] = {c->start, c->id, c->value, c->label, c->column, c->listed};
     for (uint32_t part = 0; part < SHMT_CACHE_HASHES; part++) {
         uint64_t *of = hash + shmt_cache_blocks_before(h, part);
-        if (write_section(fd, h, part, from[part], of, stop) < 0) return -1;
+        if (write_section(p, &h->section[part], from[part], of, stop) < 0) return -1;
         h->section[part].hash = XXH3_64bits(of, shmt_cache_blocks(h, part) * sizeof *of);
     }
-    const struct shmt_cache_section *hashes = &h->section[SHMT_CACHE_HASHES];
     struct shmt_cache_section *note = &h->section[SHMT_CACHE_NOTE];
-    if (write_all(fd, hash, hashes->bytes, hashes->off) < 0 || ftruncate(fd, (off_t)h->file_bytes) < 0) return -1;
-    if (write_all(fd, c->note, note->bytes, note->off) < 0) return -1;
+    if (write_section(p, &h->section[SHMT_CACHE_HASHES], hash, NULL, stop) < 0) return -1;
+    if (write_section(p, note, c->note, NULL, stop) < 0) return -1;
+    if (add_bytes(p, NULL, h->file_bytes - p->end) < 0 || flush_piece(p) < 0) return -1;
     if (c->note) note->hash = XXH3_64bits(c->note, note->bytes);
     h->hash = shmt_cache_header_hash(h);
-    return write_all(fd, h, sizeof *h, 0) < 0 ? -1 : sync_pieces(fd, h->file_bytes, stop);
+    return write_all(p->fd, h, sizeof *h, 0) < 0 ? -1 : sync_pieces(p->fd, h->file_bytes, stop);
 }
 
 /* As readers add them up, to the last bit. Given up early, it is of no use. */
@@ -141,32 +173,35 @@ int shmt_cache_write(const char *path, const struct shmt_cache *cache, const str
     struct shmt_replacement file;
     if (!make_header(cache, stop, &header)) return shmt_fail(e, SHMTRAIN_E_DATA, "the data is too large for one file");
     uint64_t *hash = malloc(header.section[SHMT_CACHE_HASHES].bytes);
-    if (!hash) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the cache");
-    int rc = shmt_replace_open(&file, path, "the cache", e);
+    struct pieces pieces = {.piece = malloc(PIECE_BYTES)};
+    int rc = hash && pieces.piece ? shmt_replace_open(&file, path, "the cache", e)
+                                  : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the cache");
     if (rc == 0) {
         struct shmt_error why = {0};
-        const int written = keep_for_us(file.fd) < 0 ? -1 : write_contents(file.fd, &header, cache, hash, stop);
+        pieces.fd = file.fd;
+        const int written = keep_for_us(file.fd) < 0 ? -1 : write_contents(&pieces, &header, cache, hash, stop);
         const bool stopped = written < 0 && errno == ECANCELED;
         rc = shmt_replace_close(&file, written, &why);
         if (rc < 0)
             rc = stopped ? shmt_fail(e, SHMTRAIN_E_STOPPED, "stopped while writing the cache")
                          : shmt_fail(e, why.status, "%s", why.text);
     }
+    free(pieces.piece);
     free(hash);
     return rc;
 }
 
 /* ---- what it was made from ---- */
 
-#define PIECE_BYTES (UINT64_C(1) << 16)
-#define N_PIECES    16 /* evenly over the file */
+#define SAMPLE_BYTES (UINT64_C(1) << 16)
+#define N_SAMPLES    16 /* evenly over the file */
 
 bool shmt_cache_origin_is(const struct shmt_cache_origin *a, const struct shmt_cache_origin *b) {
     return a->bytes == b->bytes && a->modified_s == b->modified_s && a->modified_ns == b->modified_ns && a->sample == b->sample;
 }
 
 static int add_piece(const struct shmt_file *file, uint64_t off, XXH3_state_t *state) {
-    unsigned char piece[PIECE_BYTES];
+    unsigned char piece[SAMPLE_BYTES];
     const ssize_t n = pread(file->fd, piece, sizeof piece, (off_t)off);
     if (n < 0) return -1;
     XXH3_64bits_update(state, piece, (size_t)n);
@@ -177,10 +212,10 @@ static int sample(const struct shmt_file *file, uint64_t *out, struct shmt_error
     XXH3_state_t *state = XXH3_createState();
     if (!state) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to look at %s", file->name);
     XXH3_64bits_reset(state);
-    const uint64_t last = file->bytes > PIECE_BYTES ? file->bytes - PIECE_BYTES : 0;
+    const uint64_t last = file->bytes > SAMPLE_BYTES ? file->bytes - SAMPLE_BYTES : 0;
     int rc = 0;
-    for (uint64_t i = 0; i < N_PIECES && rc == 0; i++)
-        rc = add_piece(file, (uint64_t)((unsigned __int128)last * i / (N_PIECES - 1)), state);
+    for (uint64_t i = 0; i < N_SAMPLES && rc == 0; i++)
+        rc = add_piece(file, (uint64_t)((unsigned __int128)last * i / (N_SAMPLES - 1)), state);
     if (rc < 0) rc = shmt_fail_errno(e, "cannot read %s", file->name);
     *out = XXH3_64bits_digest(state);
     XXH3_freeState(state);
