@@ -11,7 +11,8 @@ usage: bench/peers.py [OPTION...] [PATH/TO/shmtrain]        (apt-get install lib
   --pause SECONDS   between two runs, for others on the machine (0)
 
 loading   a run of one work item, from start to end, against liblinear-train that stops at its first gradient (-e 1e9), and
-          loading by itself in MB/s of text; from a cache (shmtrain data convert) against reading that file once
+          loading by itself in MB/s of text; from a cache (shmtrain data convert) against reading that file once by read(2), by
+          as many processes as there are workers, each a part
 training  from the start of the program to a saved model: seconds, and how far its validation loss is above that of LIBLINEAR's
           optimum; liblinear-train's -e is the one of 0.1, 0.01 (its default) and 0.001 that first comes within 0.1 % of it
 memory    of all processes of a run together (Pss), by the number of workers
@@ -67,14 +68,14 @@ class Bench:
     def loading(self, data):
         cache, size = self.path("cache"), data.megabytes
         self.ours.convert(data, cache)
-        peer, text, mapped, floor = [], {1: [], 2: []}, {1: [], 2: []}, []
+        peer, text, mapped, floor = [], {1: [], 2: []}, {1: [], 2: []}, {1: [], 2: []}
         for _ in range(self.rounds(data)):
             if programs.has_liblinear():
                 peer.append(self.timed(programs.liblinear, data, self.path("model"), 1e9))
             for workers in (1, 2):
                 text[workers].append(self.timed(self.ours.load, data, workers))
                 mapped[workers].append(self.timed(self.ours.load, data, workers, cache))
-            floor.append(programs.read_once(cache))
+                floor[workers].append(self.timed(programs.read_once, cache, workers))
         print(f"loading {data.name} ({size:.0f} MB of text, a cache of {os.path.getsize(cache) / 1e6:.0f} MB)")
         for workers in (1, 2):
             figure(f"text, -w {workers}, for each worker", [size / run[1] / workers for run in text[workers]], "MB/s")
@@ -83,10 +84,11 @@ class Bench:
             for workers in (1, 2):
                 ratios = [p / run[0] for p, run in zip(peer, text[workers])]
                 figure(f"its time, of a whole run with -w {workers}", ratios, "x")
-        figure("reading the cache's file once", [os.path.getsize(cache) / 1e6 / run for run in floor], "MB/s")
         for workers in (1, 2):
-            ratios = [run[1] / f for run, f in zip(mapped[workers], floor)]
-            figure(f"loading the cache, -w {workers}, of reading its file once", ratios, "x")
+            floors, runs = floor[workers], mapped[workers]
+            figure(f"reading the cache's file by read(2), {workers} at once", [os.path.getsize(cache) / 1e6 / f for f in floors], "MB/s")
+            figure(f"loading and checking it, -w {workers}, of that", [run[2] / f for run, f in zip(runs, floors)], "x")
+            figure("  and all else until it trains", [1000 * (run[1] - run[2]) for run in runs], "ms")
         if peer:
             ratios = [p / run[0] for p, run in zip(peer, mapped[2])]
             figure("liblinear-train's time, of a whole run from it, -w 2", ratios, "x")
