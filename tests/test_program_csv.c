@@ -322,6 +322,24 @@ static void a_table_without_features_is_refused(void **state) {
                 "mac.csv has lines that end with CR alone: convert the file first, by tr '\\r' '\\n'\n");
 }
 
+/* Dates, names, numbers with a unit: taken as categories they tell nothing. */
+static void categories_that_never_come_again_are_noted(void **state) {
+    (void)state;
+    FILE *f = fopen("ids.csv", "w"), *few = fopen("few.csv", "w");
+    fputs("id,y,city,share\n", f);
+    fputs("id,y\n", few);
+    for (int i = 0; i < 200; i++) fprintf(f, "A%d,%d,city %d,%d%%\n", i, i % 2, i % 120, i);
+    for (int i = 0; i < 99; i++) fprintf(few, "A%d,%d\n", i, i % 2);
+    fclose(f);
+    fclose(few);
+    assert_says(
+        RUN(TRAIN, "ids.csv"), 0,
+        "ids.csv: column \"id\" (and 1 more) has another word in each line, and so a feature that no other line has: make "
+        "it a number, or take it out\n");
+    assert_null(strstr(RUN(TRAIN, "few.csv")->text[ERR], "another word"));
+    assert_null(strstr(RUN(TRAIN, "--label", "bought", "t.csv")->text[ERR], "another word"));
+}
+
 /* Line 20000 has the third label, far behind the beginning. */
 static void labels_far_behind_the_beginning_are_learned_or_refused(void **state) {
     (void)state;
@@ -499,6 +517,7 @@ int main(void) {
         PROGRAM_TEST(a_labels_number_is_that_of_the_training_table),
         PROGRAM_TEST(a_header_that_only_one_of_both_has_is_noted),
         PROGRAM_TEST(a_table_without_features_is_refused),
+        PROGRAM_TEST(categories_that_never_come_again_are_noted),
         PROGRAM_TEST(labels_far_behind_the_beginning_are_learned_or_refused),
         PROGRAM_TEST(a_pipe_keeps_its_writer_while_labels_are_looked_for),
         PROGRAM_TEST(rows_behind_a_long_header_are_looked_at),

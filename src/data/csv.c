@@ -24,7 +24,8 @@ struct csv {
     struct shmt_csv_plan plan;
     char first[SHMT_NAME_SHOWN]; /* the file that the plan was made of */
     const char *remark;          /* of how it differs from that table; NULL: nothing */
-    char *note;                  /* the plan as text: that of the table that the model was trained on, if there is one */
+    char own_remark[SHMT_CSV_REMARK];
+    char *note; /* the plan as text: that of the table that the model was trained on, if there is one */
 };
 
 /* ---- the first lines ---- */
@@ -229,6 +230,8 @@ static int make_plan(struct csv *csv, const struct shmt_csv_sample *sample, cons
         return rc;
     }
     const int rc = shmt_csv_guess(sample, &csv->plan, rows, e);
+    if (rc == 0) shmt_csv_guess_remark(sample, &csv->plan, csv->own_remark);
+    if (rc == 0 && csv->own_remark[0] != '\0') csv->remark = csv->own_remark;
     if (rc < 0 || csv->plan.label != SHMT_CSV_NONE || !labelled) return rc;
     return shmt_fail(e, SHMTRAIN_E_USAGE, "--label none: %s is read for its labels, too", sample->name);
 }

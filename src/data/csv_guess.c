@@ -1,4 +1,5 @@
 /* A plan for a table of which nothing is known but its beginning, and what somebody says about it. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -107,6 +108,30 @@ static int decide_kinds(const struct shmt_csv_sample *s, struct shmt_csv_plan *p
         *kind = has_more_words(looks) ? SHMT_CSV_CATEGORY : SHMT_CSV_NUMBER;
     }
     return 0;
+}
+
+/* Of fewer words, that all differ may be chance. */
+#define MANY_WORDS 100
+
+static bool is_different_everywhere(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, uint32_t i) {
+    return plan->column[i].kind == SHMT_CSV_CATEGORY && s->looks[i].n_words >= MANY_WORDS && !s->looks[i].twice;
+}
+
+void shmt_csv_guess_remark(const struct shmt_csv_sample *sample, const struct shmt_csv_plan *plan, char out[SHMT_CSV_REMARK]) {
+    char shown[SHMT_CSV_COLUMN_SHOWN], others[24] = "";
+    uint32_t n = 0, first = 0;
+    out[0] = '\0';
+    for (uint32_t i = plan->n_columns; i-- > 0;) {
+        if (!is_different_everywhere(sample, plan, i)) continue;
+        first = i;
+        n++;
+    }
+    if (n == 0) return;
+    shmt_csv_column_show(plan, first, shown);
+    if (n > 1) snprintf(others, sizeof others, " (and %u more)", n - 1);
+    snprintf(out, SHMT_CSV_REMARK,
+             "%s%s has another word in each line, and so a feature that no other line has: make it a number, or take it out",
+             shown, others);
 }
 
 /* Labels that are named are words, even where they look like numbers. */

@@ -10,6 +10,8 @@
 #define FEW_ROWS  20 /* more are asked for, but for */
 #define MUCH_TEXT ((uint64_t)16 << 20)
 
+#define FIRST_WORDS 256
+
 /* ---- the delimiter ---- */
 
 static int wished_delimiter(const struct shmt_csv_wish *wish, char *out, struct shmt_error *e) {
@@ -148,6 +150,20 @@ static bool same_text(const struct shmt_csv_field *a, const struct shmt_csv_fiel
     return a->n == b->n && memcmp(a->text, b->text, a->n) == 0;
 }
 
+/* Among the first words only, so that looking is quick: whether one is there twice. */
+static void look_for_twice(struct shmt_csv_looks *looks, const struct shmt_csv_field *word) {
+    const uint32_t hash = (uint32_t)shmt_csv_field_hash(word, 0), n = looks->n_kept;
+    if (looks->twice || n == FIRST_WORDS) return;
+    for (uint32_t i = 0; i < n; i++) looks->twice |= looks->kept[i] == hash;
+    if ((n & (n - 1)) == 0) {
+        uint32_t *larger = realloc(looks->kept, (n > 0 ? 2 * (size_t)n : 1) * sizeof *larger);
+        looks->twice |= !larger;
+        if (!larger) return;
+        looks->kept = larger;
+    }
+    looks->kept[looks->n_kept++] = hash;
+}
+
 static void look_at(const struct shmt_csv_sample *s, uint32_t column, const struct shmt_csv_field *field) {
     struct shmt_csv_looks *looks = &s->looks[column];
     float value;
@@ -157,6 +173,7 @@ static void look_at(const struct shmt_csv_sample *s, uint32_t column, const stru
         looks->n_numbers++;
     } else {
         looks->n_words++;
+        look_for_twice(looks, field);
         looks->n_commas += has_commas(field);
     }
 }
@@ -208,6 +225,7 @@ int shmt_csv_sample_open(struct shmt_csv_sample *sample, const struct shmt_csv_w
 
 void shmt_csv_sample_close(struct shmt_csv_sample *sample) {
     if (sample->c_locale) freelocale(sample->c_locale);
+    for (uint32_t i = 0; sample->looks && i < sample->n_fields; i++) free(sample->looks[i].kept);
     free(sample->field);
     free(sample->looks);
 }

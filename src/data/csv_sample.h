@@ -13,7 +13,12 @@ struct shmt_csv_looks {
     uint32_t n_numbers, n_words; /* what is missing is neither */
     uint32_t n_commas;           /* of the words: numbers with commas */
     bool again;                  /* the first line's field is there again */
+    bool twice;                  /* one of the first words is there again; or nobody could look */
+    uint32_t n_kept;
+    uint32_t *kept; /* (n_kept) hashes of the first words */
 };
+
+#define SHMT_CSV_REMARK 240
 
 struct shmt_csv_sample {
     const char *name; /* of the file, for sentences */
@@ -48,6 +53,10 @@ int shmt_csv_refuse_column(const struct shmt_csv_sample *s, const struct shmt_cs
 /* A plan for a table of which nothing is known. *rows_out: the line of the first example. */
 int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *out, const char **rows_out,
                    struct shmt_error *e);
+
+/* What somebody should know of a table that was read so: that a category is none, for no word of many is there twice. "":
+ * nothing. */
+void shmt_csv_guess_remark(const struct shmt_csv_sample *sample, const struct shmt_csv_plan *plan, char out[SHMT_CSV_REMARK]);
 
 /* A plan for a table that is to be read as one of `model` was; `labelled`: its labels are needed. */
 int shmt_csv_match(const struct shmt_csv_sample *sample, const struct shmt_csv_plan *model, bool labelled,
