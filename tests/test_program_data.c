@@ -376,7 +376,9 @@ static void what_cannot_be_converted_is_refused(void **state) {
         {2, "data shrink: expected data info DATA", {"data", "shrink", "t.svm"}},
         {2, "t.svm is read as the data", {"data", "convert", "t.svm", "-o", "t.svm"}},
         {1, "cannot open nothing", {"data", "convert", "nothing", "-o", "x.cache"}},
-        {1, "--output no/x.cache: No such file or directory", {"data", "convert", "builtin:line", "-o", "no/x.cache"}},
+        {1,
+         "cannot write the cache to no/x.cache: No such file or directory",
+         {"data", "convert", "builtin:line", "-o", "no/x.cache"}},
         {2, "leave --output out", {"data", "info", "t.svm", "-o", "x"}},
     };
     ASSERT_ALL_REFUSED(REFUSALS);
