@@ -267,7 +267,7 @@ function put_item(i, is_shared, is_first) {
         put_text(item_text[i], 1)
     } else if (item_kind[i] == "enum") {
         print ".It Vt enum" (item_name[i] == "" ? "" : " " item_name[i])
-    } else if (item_kind[i] == "struct") {
+    } else if (item_kind[i] == "struct" || item_kind[i] == "opaque") {
         print ".It Vt struct " item_name[i]
     } else {
         print ".It Fn " arguments_of(i)
