@@ -38,6 +38,7 @@ static inline struct shmtrain_report made_report(const struct made *m, struct sh
                                 .optimizer = "sgd",
                                 .schedule = "inverse",
                                 .mode_reason = "",
+                                .stopped_by = "",
                                 .replicas = "one",
                                 .merge = "mean",
                                 .late = "drop",

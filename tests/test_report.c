@@ -62,6 +62,7 @@ static struct shmtrain_report ordinary(void) {
                                     .n_replicas = 1,
                                     .merge = "",
                                     .mode_reason = "",
+                                    .stopped_by = "",
                                     .slow = "",
                                     .with_accuracy = 1,
                                     .with_auc = 1,
@@ -118,7 +119,8 @@ static const char GOLDEN[] =
     "\"valid_loss\":0.34375,\"valid_accuracy\":0.84375,\"valid_auc\":0.8984375},"
     "{\"epoch\":2,\"partial\":true,\"examples\":1024,\"seconds\":0.03125,\"train_loss\":0.328125,"
     "\"valid_loss\":null,\"valid_accuracy\":null,\"valid_auc\":null}],"
-    "\"stopped\":true,\"seconds\":1.5,\"load_seconds\":0.25,\"first_step_seconds\":0.5,\"train_seconds\":0.09375,"
+    "\"stopped\":true,\"stopped_by\":null,\"seconds\":1.5,\"load_seconds\":0.25,\"first_step_seconds\":0.5,\"train_seconds\":0."
+    "09375,"
     "\"examples\":33585,\"updates\":33585,\"examples_per_second\":358240.0,\"wait_fraction\":0.125,\"wait_epoch_fraction\":0.0,"
     "\"waits_mostly_for\":1,\"merge_fraction\":0.0,\"merges\":0,\"dropped\":0,\"folded\":0,"
     "\"delay\":{\"mean\":256.0,\"p50\":0.0,\"p99\":1024.0,\"max\":1024.0,\"clocks\":0.25,\"unit\":\"updates\",\"samples\":4,"

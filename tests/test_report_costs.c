@@ -25,6 +25,7 @@ static const struct shmtrain_epoch EPOCHS[] = {{.epoch = 1, .examples = 32561, .
 static struct shmtrain_report ordinary(void) {
     return (struct shmtrain_report){.mode = "async",
                                     .mode_reason = "",
+                                    .stopped_by = "",
                                     .write = "racy",
                                     .staleness = UINT64_MAX,
                                     .quorum = 8,

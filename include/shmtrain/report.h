@@ -76,8 +76,11 @@ struct shmtrain_report {
     uint32_t hot_rows;        /* of a part of the rows: so many, the most frequent ones; all others are shared. 0: of all */
     uint32_t merge_all_every; /* clocks between two merges of all of the parameters; "damped" merges hot lines more often */
     const char *slow;         /* which workers are slowed down on purpose, as option `slow` has it; "": none */
-    uint32_t workers, threads, n_epochs, stopped; /* stopped: 1 when shmtrain_store_stop, or a limit of steps, ended it early */
-    uint32_t batch, item;                         /* examples per update (aggregate), per work item (live) */
+    uint32_t workers, threads, n_epochs;
+    uint32_t stopped;       /* 1: it ended before its last epoch was done */
+    const char *stopped_by; /* the option that has ended it ("steps", "time-limit", "target-loss", "patience"), "request" for
+                               shmtrain_store_stop; "": it was not stopped, or another program knows */
+    uint32_t batch, item;   /* examples per update (aggregate), per work item (live) */
     uint64_t seed;
     double rate, l1, l2;
     struct {

@@ -13,11 +13,13 @@
 struct shmt_config {
     uint64_t workers; /* 0: the cores that one may use */
     uint64_t threads, epochs, batch, group, seed;
-    uint64_t item;   /* 0: by the model */
-    uint64_t steps;  /* 0: no limit */
-    uint64_t chunks; /* 0: by the size of the batch */
-    double rate;     /* NaN: from the data and the mode */
-    double power;    /* NaN: by the mode */
+    uint64_t item;                  /* 0: by the model */
+    uint64_t steps;                 /* 0: no limit */
+    double time_limit, target_loss; /* seconds; NaN: none */
+    uint64_t patience;              /* epochs; 0: any number */
+    uint64_t chunks;                /* 0: by the size of the batch */
+    double rate;                    /* NaN: from the data and the mode */
+    double power;                   /* NaN: by the mode */
     double l1, l2;
     double momentum, beta2, epsilon, beta; /* constants of the optimizers */
     double warmup, decay_every, decay_by;  /* epochs, epochs, factor: of the schedule */

@@ -27,6 +27,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
                                                .merge = "",
                                                .late = "",
                                                .slow = "",
+                                               .stopped_by = "",
                                                .delay = {.mean = NAN, .p50 = NAN, .p99 = NAN, .max = NAN, .clocks = NAN},
                                                .dataset = {.name = ""},
                                                .valid = {.name = ""},
@@ -175,6 +176,14 @@ void shmt_report_unwritten(struct shmtrain_store *store, const char *format, ...
     store->report.unwritten = store->unwritten;
 }
 
+/* Of a run that was stopped. What the chief has decided comes first: it is the same for every run of the same figures. */
+static uint32_t what_ended(struct shmtrain_store *store) {
+    const uint32_t goal = load_relaxed(&board_of(store)->ended_by); /* the workers have been waited for */
+    if (goal != SHMT_END_NOT) return goal;
+    if (shmt_stop_asked(store)) return SHMT_END_REQUEST;
+    return store->timed_out ? SHMT_END_TIME_LIMIT : SHMT_END_STEPS;
+}
+
 int shmt_report_finish(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
     shmt_report_progress(store);
@@ -183,6 +192,7 @@ int shmt_report_finish(struct shmtrain_store *store) {
     if (first_ns) r->first_step_seconds = (double)(first_ns - store->began_ns) * 1e-9;
     r->examples_per_second = r->train_seconds > 0 ? (double)r->examples / r->train_seconds : 0;
     r->stopped = r->n_epochs < store->spec.epochs || r->epoch[r->n_epochs - 1].partial;
+    r->stopped_by = shmt_end_name(r->stopped ? what_ended(store) : SHMT_END_NOT);
     bool finite = true;
     const int rc = hash_parameters(store, &finite);
     r->seconds = seconds_since(store->began_ns);

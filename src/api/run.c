@@ -78,6 +78,8 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
     store->job.store = made;
     store->job.spec = &store->spec;
     store->job.slow = store->slow.n > 0 ? &store->slow : NULL;
+    store->job.goal.target_loss = store->config.target_loss;
+    store->job.goal.patience = (uint32_t)store->config.patience;
     store->has_run = true;
     shmt_trained_clear(&store->trained);
     return rc;
@@ -85,15 +87,23 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
 
 static void rouse(const struct shmt_workers *workers) { workers->store->ops->rouse(workers->store->job.store); }
 
+static void stop(struct shmtrain_store *store) { store->ops->stop(store->job.store); }
+
+static void end_if_late(struct shmtrain_store *store) {
+    const double limit = store->config.time_limit;
+    if (store->timed_out || !((double)(shmt_now_ns() - store->began_ns) * 1e-9 >= limit)) return; /* NaN: there is none */
+    store->timed_out = true;
+    stop(store);
+}
+
 /* Deaths first: whoever listens to the epochs may take a long time. */
 static int tick(struct shmtrain_store *store) {
     const int rc = shmt_lease_tick(store);
+    end_if_late(store);
     shmt_report_progress(store);
     shmt_progress_tick(store);
     return rc;
 }
-
-static void stop(struct shmtrain_store *store) { store->ops->stop(store->job.store); }
 
 int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows) {
     int rc = make_backend(store, crew, rows);
@@ -115,6 +125,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
 
 int shmt_run_begin(struct shmtrain_store *store) {
     store->began_ns = shmt_now_ns();
+    store->timed_out = false;
     shmt_trace_forget(store);
     const int rc = shmt_store_take_parameters(store);
     if (rc < 0) return rc;

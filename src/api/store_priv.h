@@ -72,6 +72,7 @@ struct shmtrain_store {
     struct shmt_spec spec;
     struct shmt_store *_Atomic live; /* its parameters */
     int stop_fd;                     /* an eventfd, constant: shmtrain_store_stop writes to it, from anywhere */
+    bool timed_out;                  /* the run has been stopped because of its time limit */
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
     bool quorum_of_all;              /* a quorum was asked for, and is of all workers: none */
     bool rows_by_frequency;          /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */

@@ -336,6 +336,7 @@ static int train(struct shmt_training *s) {
         store->job.valid = &s->valid.data;
         store->job.valid_label = s->valid.data.label;
     }
+    store->job.goal.validated = store->job.valid != NULL;
     name_data(s);
     store->lease.train = &s->train.segment;
     store->lease.valid = s->has_valid ? &s->valid.segment : NULL;

@@ -94,6 +94,24 @@ MODES
 "for an X above 1, so that long runs learn to the end, 1 at least; for step 3.\n"
 "--warmup N lets the rate grow from 0 during the first N epochs.\n"},
 
+{"ending", "how long a run goes on",
+"How long a run goes on\n"
+"\n"
+"--epochs N        passes over the data. Rates fall over all of them.\n"
+"--steps N         batches in sync, else work items\n"
+"--target-loss X   until the loss of an epoch is X or below\n"
+"--patience N      until N epochs in a row bring no loss below the lowest one\n"
+"--time-limit X    seconds from the start, loading included: the run ends within\n"
+"                  a moment after that, in the middle of an epoch\n"
+"What comes first ends it; the summary says what it was. Losses are those of the\n"
+"validation data, where there is any (--valid), else of training. In sync they,\n"
+"and so the end, are the same for every -w.\n"
+"\n"
+"The parameters are those of the last epoch, not of the best one. A run that ends\n"
+"early has not brought its rate down: a second run with --epochs as many as it\n"
+"took ends lower, and so does --schedule constant with a small --rate.\n"
+"Ctrl-C ends a run in the same way, and saves what --output asks for.\n"},
+
 {"objective", "what is minimised: losses, weights, L1, L2",
 "What a run makes as small as it can\n"
 "\n"

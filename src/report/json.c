@@ -95,6 +95,7 @@ void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "best_loss", shmt_json_number(r->best_loss));
     json_object_set_new(o, "epochs", epochs_of(r));
     json_object_set_new(o, "stopped", json_boolean(r->stopped));
+    json_object_set_new(o, "stopped_by", word_or_null(r->stopped_by));
     json_object_set_new(o, "seconds", shmt_json_number(r->seconds));
     json_object_set_new(o, "load_seconds", shmt_json_number(r->load_seconds));
     json_object_set_new(o, "first_step_seconds", shmt_json_number(r->first_step_seconds));

@@ -139,8 +139,10 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     shmt_add(out, bytes, " s (");
     shmt_add_number(out, bytes, 8, 3, r->train_seconds);
     shmt_add(out, bytes, " s of training), %s examples/s", shmt_short_number(r->examples_per_second, text[0]));
-    shmt_add(out, bytes, "\n            %s update%s\n", shmt_short_number((double)r->updates, text[1]),
-             shmt_plural(r->updates));
+    shmt_add(out, bytes, "\n            %s update%s", shmt_short_number((double)r->updates, text[1]), shmt_plural(r->updates));
+    if (r->stopped_by && r->stopped_by[0] != '\0' && strcmp(r->stopped_by, "request") != 0)
+        shmt_add(out, bytes, ", ended by --%s", r->stopped_by);
+    shmt_add(out, bytes, "\n");
     shmt_add_costs(out, bytes, r);
     if (!isnan(r->lost_updates)) {
         shmt_add(out, bytes, "lost        ");

@@ -84,6 +84,14 @@ static int judge(shmtrain_session *s, const struct shmt_job *job, void *board, s
     return job->model->task == SHMTRAIN_BINARY ? measure_auc(s, job, board, &out->valid_auc) : 0;
 }
 
+/* Nobody begins another epoch then: the chief says so to all in `turn`, which follows. */
+static void end_if_reached(const struct shmt_job *job, struct shmt_board *board, uint32_t n) {
+    const enum shmt_end end = shmt_goal_reached(&job->goal, shmt_board_epochs(board, &job->board), n);
+    if (end == SHMT_END_NOT || n == job->spec->epochs) return;
+    store_relaxed(&board->ended_by, end); /* published with the record */
+    job->ops->stop(job->store);
+}
+
 /* The chief pins up what the epoch gave, and tells the application. */
 static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns) {
     void *memory = job->ops->board(job->store);
@@ -101,6 +109,7 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
                                     .valid_auc = NAN};
     if (job->valid && (rc = judge(s, job, memory, &record)) < 0) return rc;
     shmt_board_epochs(memory, &job->board)[epoch] = record;
+    end_if_reached(job, board, epoch + 1);
     /* release: the record is whole; pairs with the application's acquire */
     store_release(&board->epochs_done, epoch + 1);
     if (job->notify) job->notify(job->notify_arg);

@@ -9,6 +9,7 @@
 
 #include "ps/session.h"
 #include "train/board.h"
+#include "train/goal.h"
 
 /* Made before workers exist, constant from then on. */
 struct shmt_job {
@@ -25,6 +26,7 @@ struct shmt_job {
     shmtrain_worker *worker;
     void *worker_arg;
     const struct shmt_slow_plan *slow; /* who is slowed down; NULL: nobody */
+    struct shmt_goal goal;             /* what ends the run before its last epoch */
     bool guest;                        /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
 
     void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up */

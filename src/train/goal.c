@@ -1,0 +1,33 @@
+/* Ending a run early: see goal.h. */
+#include "train/goal.h"
+
+static double loss_of(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch) {
+    return goal->validated ? epoch->valid_loss : epoch->train_loss;
+}
+
+/* Epochs since the one with the lowest loss; of equal ones the first counts. */
+static uint32_t epochs_since_best(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch, uint32_t n) {
+    uint32_t best = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const double loss = loss_of(goal, &epoch[i]);
+        if (best == n ? loss == loss : loss < loss_of(goal, &epoch[best])) best = i; /* what is no number equals nothing */
+    }
+    return best == n ? n : n - 1 - best;
+}
+
+enum shmt_end shmt_goal_reached(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch, uint32_t n) {
+    if (n == 0) return SHMT_END_NOT;
+    if (loss_of(goal, &epoch[n - 1]) <= goal->target_loss) return SHMT_END_TARGET_LOSS;
+    if (goal->patience > 0 && epochs_since_best(goal, epoch, n) >= goal->patience) return SHMT_END_PATIENCE;
+    return SHMT_END_NOT;
+}
+
+const char *shmt_end_name(uint32_t end) {
+    static const char *const NAMES[SHMT_N_ENDS] = {[SHMT_END_NOT] = "",
+                                                   [SHMT_END_TARGET_LOSS] = "target-loss",
+                                                   [SHMT_END_PATIENCE] = "patience",
+                                                   [SHMT_END_TIME_LIMIT] = "time-limit",
+                                                   [SHMT_END_STEPS] = "steps",
+                                                   [SHMT_END_REQUEST] = "request"};
+    return end < SHMT_N_ENDS ? NAMES[end] : "";
+}

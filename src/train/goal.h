@@ -1,0 +1,32 @@
+/* When a run has learned enough, before its last epoch. Pure: the chief asks at the end of each epoch, and the answer is a
+ * function of the figures that all workers have found together, so that in `sync` it does not depend on their number. */
+#ifndef SHMT_TRAIN_GOAL_H
+#define SHMT_TRAIN_GOAL_H
+
+#include <shmtrain/report.h>
+#include <stdbool.h>
+
+struct shmt_goal {
+    double target_loss; /* NaN: none */
+    uint32_t patience;  /* so many epochs in a row may bring no loss below the lowest one so far; 0: any number */
+    bool validated;     /* losses are those of the validation data, else of training */
+};
+
+/* What ended a run before its last epoch. */
+enum shmt_end {
+    SHMT_END_NOT,
+    SHMT_END_TARGET_LOSS,
+    SHMT_END_PATIENCE,
+    SHMT_END_TIME_LIMIT,
+    SHMT_END_STEPS,
+    SHMT_END_REQUEST,
+};
+#define SHMT_N_ENDS 6
+
+/* _TARGET_LOSS, _PATIENCE, or _NOT, after the epochs 0 .. n - 1. A loss that is no number reaches nothing. */
+enum shmt_end shmt_goal_reached(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch, uint32_t n);
+
+/* The option that stands behind an end, "request" for _REQUEST, "" for _NOT and for what is none of them. */
+const char *shmt_end_name(uint32_t end);
+
+#endif
