@@ -154,6 +154,17 @@ static void tables_that_would_be_mostly_empty_are_told(void **state) {
     assert_true(shmt_ids_are_far_apart(UINT32_MAX, UINT64_MAX)); /* no table has so many */
 }
 
+static void dense_rows_that_would_be_mostly_empty_are_told(void **state) {
+    (void)state;
+    assert_false(shmt_ids_may_be_few(1 << 10, 1 << 20, 1)); /* small, whatever is in it */
+    assert_false(shmt_ids_may_be_few(1 << 12, 100, 100 << 10));
+    assert_true(shmt_ids_may_be_few(1 << 12, 100, (100 << 10) - 1));
+    assert_true(shmt_ids_may_be_few(UINT64_MAX, UINT32_MAX, UINT64_MAX));
+    assert_true(shmt_ids_are_few(1023, 1 << 12));
+    assert_false(shmt_ids_are_few(1024, 1 << 12));
+    assert_false(shmt_ids_are_few(0, 1 << 12)); /* nothing to list */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_numbers_each_id_once_in_the_order_they_came),
@@ -165,6 +176,7 @@ int main(void) {
         cmocka_unit_test(a_stage_keeps_ids_of_any_size),
         cmocka_unit_test(hashes_are_what_they_have_always_been),
         cmocka_unit_test(tables_that_would_be_mostly_empty_are_told),
+        cmocka_unit_test(dense_rows_that_would_be_mostly_empty_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

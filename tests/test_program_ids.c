@@ -176,6 +176,30 @@ static void dense_rows_take_ids_that_are_far_apart(void **state) {
     RUN_OK("eval", "wide", "wide.svm");
 }
 
+/* Of a range that a sparse model takes as it is. */
+static void dense_rows_have_no_room_for_ids_that_do_not_occur(void **state) {
+    (void)state;
+    FILE *f = fopen("holes.svm", "w"), *all = fopen("all.svm", "w");
+    assert_true(f && all);
+    for (int i = 0; i < 20000; i++) fprintf(f, "%d %d:1 %d:1\n", i % 3, 1 + i % 50 * 9000, 900000 + i % 7);
+    for (int i = 0; i < 2000; i++) fprintf(all, "%d %d:1\n", i % 3, 1 + i);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(fclose(all), 0);
+    struct program *p = RUN("-M", "softmax", "-e", "1", "-q", "-o", "holes", "holes.svm"); /* 67 GiB, were it a range */
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], "holes.svm has ids up to 900006: the 57 that occur are numbered"));
+    RUN_OK("eval", "holes", "holes.svm");
+    p = program_run(NULL, (const char *const[]){"sh", "-c", "\"$TEST_BUILDDIR\"/shmtrain -M softmax -e 1 - < holes.svm", NULL});
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], "the 57 that occur are numbered"));
+    p = RUN("-M", "softmax", "-e", "1", "all.svm"); /* nothing would be saved */
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[ERR], "numbered"));
+    p = RUN("-M", "linear", "-e", "1", "holes.svm");
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[ERR], "numbered"));
+}
+
 static void what_the_model_does_not_know_is_counted(void **state) {
     (void)state;
     RUN_OK(TRAIN, "-o", "large", "large.svm");
@@ -211,6 +235,7 @@ int main(void) {
         PROGRAM_TEST(a_list_of_ids_that_cannot_be_is_refused),
         PROGRAM_TEST(ids_of_zeros_alone_are_no_columns),
         PROGRAM_TEST(dense_rows_take_ids_that_are_far_apart),
+        PROGRAM_TEST(dense_rows_have_no_room_for_ids_that_do_not_occur),
         PROGRAM_TEST(what_the_model_does_not_know_is_counted),
         PROGRAM_TEST(what_has_no_ids_is_not_hashed),
     };

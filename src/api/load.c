@@ -309,11 +309,26 @@ static uint64_t all_nonzeros(const struct shmt_load *load) {
     return n;
 }
 
+/* Whether the ids that occur are to be listed, of so many: their list is there then. Dense rows have room for each column, so
+ * there are fewer of them wherever that saves much; but a pipe is not read again for it. */
+static int list_ids_of(struct shmt_load *load, struct shmtrain_store *store, uint64_t range, bool *listed_out) {
+    const bool apart = shmt_ids_are_far_apart(range, all_nonzeros(load));
+    const bool looks = load->dense && (load->staged || !shmt_source_is_once(load->source)) &&
+                       shmt_ids_may_be_few(range, load->totals.n_examples, all_nonzeros(load));
+    *listed_out = false;
+    if (!shmt_source_has_any_ids(load->source) || !(apart || looks)) return 0;
+    const int rc = list_ids(load, store);
+    if (rc == 0) *listed_out = apart || shmt_ids_are_few(load->ids.n, range);
+    if (rc == 0 && !*listed_out) shmt_ids_free(&load->ids);
+    return rc;
+}
+
 int shmt_load_own_columns(struct shmt_load *load, struct shmtrain_store *store, uint32_t base, uint32_t hash_bits,
                           struct shmt_columns *out) {
     const uint64_t range = range_of(&load->totals, base);
     uint64_t n;
     const uint64_t *listed = shmt_source_listed_ids(load->source, &n);
+    bool lists = false;
     int rc = 0;
     *out = (struct shmt_columns){.base = base, .n_features = (uint32_t)range};
     if (hash_bits > 0) {
@@ -325,11 +340,10 @@ int shmt_load_own_columns(struct shmt_load *load, struct shmtrain_store *store, 
         rc = shmt_ids_take(listed, n, &load->ids, &store->error);
         load->ids.from = listed;
         *out = (struct shmt_columns){.n_features = load->ids.n, .ids = &load->ids};
-    } else if (shmt_source_has_any_ids(load->source) && shmt_ids_are_far_apart(range, all_nonzeros(load))) {
-        rc = list_ids(load, store);
-        *out = (struct shmt_columns){.n_features = load->ids.n, .ids = load->ids.n > 0 ? &load->ids : NULL};
     } else {
-        return 0;
+        rc = list_ids_of(load, store, range, &lists);
+        if (rc == 0 && !lists) return 0;
+        *out = (struct shmt_columns){.n_features = load->ids.n, .ids = load->ids.n > 0 ? &load->ids : NULL};
     }
     if (rc == 0 && out->ids) note_list(load, store);
     return rc == 0 ? shmt_load_count(load, store, out) : rc;

@@ -7,10 +7,17 @@
 #include "data/ids.h"
 
 #define SMALL_TABLE ((uint64_t)1 << 20) /* rows of 4 bytes: not worth a search for each id */
+#define SMALL_ROW   ((uint64_t)1 << 10) /* a dense row: likewise */
 
 bool shmt_ids_are_far_apart(uint64_t n_ids, uint64_t n_nonzeros) {
     return n_ids >= UINT32_MAX || (n_ids > SMALL_TABLE && n_ids / 4 > n_nonzeros);
 }
+
+bool shmt_ids_may_be_few(uint64_t n_ids, uint64_t n_examples, uint64_t n_nonzeros) {
+    return n_ids > SMALL_ROW && (unsigned __int128)n_ids * n_examples / 4 > n_nonzeros;
+}
+
+bool shmt_ids_are_few(uint64_t n_listed, uint64_t n_ids) { return n_listed > 0 && n_listed < n_ids / 4; }
 
 uint32_t shmt_column_of_id(const struct shmt_columns *columns, uint64_t id) {
     if (columns->hash_bits > 0) return (uint32_t)(shmt_mix64(id) >> (64 - columns->hash_bits));

@@ -47,8 +47,9 @@ static uint64_t text_guess_bytes(const struct shmt_source *source, bool dense) {
     const double bytes = (double)all_bytes(text);
     const uint64_t found = text->guess.columns_found;
     const uint64_t nonzeros = (uint64_t)(text->guess.nonzeros_per_byte * bytes);
-    const bool listed = shmt_ids_are_far_apart(found, nonzeros);
-    if (dense) return shmt_dense_bytes(text->guess.lines_per_byte * bytes, listed ? 1 : found);
+    const double lines = text->guess.lines_per_byte * bytes;
+    const bool listed = shmt_ids_are_far_apart(found, nonzeros) || shmt_ids_may_be_few(found, (uint64_t)lines, nonzeros);
+    if (dense) return shmt_dense_bytes(lines, listed ? 1 : found);
     return (uint64_t)(text->guess.bytes_per_byte * bytes);
 }
 
