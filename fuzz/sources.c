@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/flow.h"
+#include "data/ids_join.h"
 #include "data/stage.h"
 #include "fuzz.h"
 
@@ -168,7 +169,7 @@ static void check_stage(const struct shmt_stage *stage, const struct counted *st
 static bool is_far(const struct shmt_totals *t) { return t->min_id <= t->max_id && t->max_id >= UINT32_MAX - 1; }
 
 static struct shmt_columns choose(const struct shmt_source *source, const struct shmt_totals *t, enum fuzz_columns how,
-                                  uint32_t number, const struct shmt_stage *stage, struct shmt_ids *ids) {
+                                  uint32_t number, struct shmt_stage *stage, struct shmt_ids *ids) {
     const bool can_list = shmt_source_stages(source) && !stage->ids.failed;
     if (how == FUZZ_COLUMNS_HASHED) return (struct shmt_columns){.hash_bits = number, .n_features = (uint32_t)1 << number};
     if (how == FUZZ_COLUMNS_RANGE) return (struct shmt_columns){.base = 1, .n_features = number};

@@ -178,21 +178,21 @@ static void a_model_that_refuses_is_told_with_the_place_of_the_label(void **stat
     shmtrain_store_destroy(store);
 }
 
-/* Text of a few bytes can ask for a million of columns. */
+/* Text of a few bytes can ask for a million of columns; where few of them occur, it has those. */
 static void sparse_data_that_is_too_wide_for_dense_rows_is_refused_before_memory_is_made(void **state) {
-    static char text[4 << 20];
+    static char text[5 << 20];
     size_t n = 0;
     (void)state;
-    for (int i = 0; i < 300000; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d 1048575:1\n", i % 2);
+    for (int i = 0; i < 300000; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d %d:1\n", i % 2, 1 + 3 * i);
     write_bytes("train.svm", text, n);
     struct shmtrain_store *store = make_looking(&LOOKS, "none");
-    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_MEMORY, "the data, by the size of its files,");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_MEMORY, "GiB");
     /* The wide line stands behind what the guess has seen. */
     n = 0;
     for (int i = 0; i < 300000; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%d 1:1\n", i % 2);
     n += (size_t)snprintf(text + n, sizeof text - n, "1 1048575:1\n");
     write_bytes("train.svm", text, n);
-    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_MEMORY, "GiB");
+    assert_int_equal(shmtrain_store_train(store, "train.svm"), 0);
     shmtrain_store_destroy(store);
 }
 

@@ -1,8 +1,12 @@
 /* Tests of ids: sets of them, and from ids to columns by range, by list and by hash. */
 #include "data_load.h"
 
+#include <pthread.h>
+
+#include "base/atomic.h"
 #include "data/columns.h"
 #include "data/ids.h"
+#include "data/ids_join.h"
 #include "data/stage.h"
 
 static uint64_t rng = 7;
@@ -44,6 +48,97 @@ static void joined_sets_ascend_and_every_id_is_found(void **state) {
     }
     for (uint32_t s = 0; s < SETS; s++) shmt_ids_free(&set[s]);
     shmt_ids_free(&all);
+}
+
+/* ---- joining by threads ---- */
+
+enum { JOINERS = 3, PARTS = 7, JOINED = 5 };
+
+struct joiner {
+    struct shmt_ids_join join;
+    int (*run)(struct shmt_ids_join *join, uint32_t part, struct shmt_error *e);
+    uint32_t n_parts;
+    _Atomic uint32_t next, failed;
+};
+
+static void *join_parts(void *arg) {
+    struct joiner *j = arg;
+    struct shmt_error e = {0};
+    for (uint32_t part; (part = take_relaxed(&j->next, 1)) < j->n_parts;)
+        if (j->run(&j->join, part, &e) != 0) store_relaxed(&j->failed, (uint32_t)-e.status);
+    return NULL;
+}
+
+static void run_phase(struct joiner *j, int (*run)(struct shmt_ids_join *, uint32_t, struct shmt_error *), uint32_t n_parts) {
+    pthread_t thread[JOINERS];
+    j->run = run;
+    j->n_parts = n_parts;
+    store_relaxed(&j->next, 0);
+    for (int t = 0; t < JOINERS; t++) assert_int_equal(pthread_create(&thread[t], NULL, join_parts, j), 0);
+    for (int t = 0; t < JOINERS; t++) assert_int_equal(pthread_join(thread[t], NULL), 0);
+}
+
+/* Sets of `kind`: all alike, apart, one empty, all empty, of one id. */
+static void gather(struct shmt_ids *set, int kind) {
+    static const uint64_t FROM[] = {0, UINT64_C(1) << 40, 0, 0, 0}, RANGE[] = {3000, 9000, 90000, 1, 1};
+    for (uint32_t s = 0; s < JOINED; s++) {
+        const uint32_t n = kind == 3 || (kind == 2 && s == 1) ? 0 : 20000;
+        for (uint32_t i = 0; i < n; i++) shmt_ids_add(&set[s], s * FROM[kind] + draw() % RANGE[kind]);
+    }
+    if (kind < 3) shmt_ids_add(&set[2], UINT64_MAX);
+}
+
+static void threads_join_what_one_thread_joins(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        struct shmt_ids set[JOINED] = {0}, again[JOINED] = {0}, all;
+        struct joiner j = {.join = {.set = set, .n_sets = JOINED, .n_parts = PARTS, .name = "t"}};
+        struct shmt_error e = {0};
+        const uint64_t seed = rng;
+        gather(set, kind);
+        rng = seed;
+        gather(again, kind);
+        assert_int_equal(shmt_ids_join(again, JOINED, "t", &all, &e), 0);
+        run_phase(&j, shmt_ids_join_sort, JOINED);
+        assert_int_equal(shmt_ids_join_cut(&j.join, &e), 0);
+        run_phase(&j, shmt_ids_join_merge, PARTS);
+        assert_int_equal(shmt_ids_join_close(&j.join, &e), 0);
+        run_phase(&j, shmt_ids_join_number, PARTS);
+        shmt_ids_join_end(&j.join);
+        assert_int_equal(load_relaxed(&j.failed), 0);
+        assert_int_equal(j.join.out.n, all.n);
+        if (all.n > 0) assert_memory_equal(j.join.out.id, all.id, all.n * sizeof *all.id);
+        for (uint32_t i = 0; i < all.n; i++) assert_int_equal(shmt_ids_find(&j.join.out, all.id[i]), i);
+        assert_int_equal(shmt_ids_find(&j.join.out, UINT64_MAX - 1), UINT32_MAX);
+        for (uint32_t s = 0; s < JOINED; s++) shmt_ids_free(&set[s]);
+        for (uint32_t s = 0; s < JOINED; s++) shmt_ids_free(&again[s]);
+        shmt_ids_free(&j.join.out);
+        shmt_ids_free(&all);
+    }
+}
+
+static void a_stop_ends_joining_in_each_phase(void **state) {
+    (void)state;
+    _Atomic uint32_t stop = 1;
+    for (int phase = 0; phase < 3; phase++) {
+        struct shmt_ids set[2] = {0};
+        struct shmt_ids_join join = {.set = set, .n_sets = 2, .n_parts = 1, .name = "t"};
+        struct shmt_error e = {0};
+        for (uint32_t i = 0; i < 1000; i++) shmt_ids_add(&set[i % 2], draw());
+        if (phase == 0) join.stop = &stop;
+        assert_int_equal(shmt_ids_join_sort(&join, 0, &e), phase == 0 ? SHMTRAIN_E_STOPPED : 0);
+        if (phase > 0) assert_int_equal(shmt_ids_join_sort(&join, 1, &e), 0);
+        if (phase > 0) assert_int_equal(shmt_ids_join_cut(&join, &e), 0);
+        if (phase == 1) join.stop = &stop;
+        if (phase > 0) assert_int_equal(shmt_ids_join_merge(&join, 0, &e), phase == 1 ? SHMTRAIN_E_STOPPED : 0);
+        if (phase == 2) assert_int_equal(shmt_ids_join_close(&join, &e), 0);
+        join.stop = &stop;
+        if (phase == 2) assert_int_equal(shmt_ids_join_number(&join, 0, &e), SHMTRAIN_E_STOPPED);
+        shmt_ids_join_end(&join);
+        shmt_ids_free(&join.out);
+        shmt_ids_free(&set[0]);
+        shmt_ids_free(&set[1]);
+    }
 }
 
 static void a_list_that_does_not_ascend_is_refused(void **state) {
@@ -169,6 +264,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_numbers_each_id_once_in_the_order_they_came),
         cmocka_unit_test(joined_sets_ascend_and_every_id_is_found),
+        cmocka_unit_test(threads_join_what_one_thread_joins),
+        cmocka_unit_test(a_stop_ends_joining_in_each_phase),
         cmocka_unit_test(a_list_that_does_not_ascend_is_refused),
         cmocka_unit_test(a_range_leaves_out_what_lies_beside_it),
         cmocka_unit_test(hashed_columns_ascend_and_add_what_falls_together),

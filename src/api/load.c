@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/cache.h"
+#include "api/load_ids.h"
 #include "api/load_place.h"
 #include "api/table.h"
 #include "base/atomic.h"
@@ -284,7 +285,7 @@ static int list_ids(struct shmt_load *load, struct shmtrain_store *store) {
         load->stage[r].ids = (struct shmt_ids){0};
     }
     shmt_ids_free(&load->ids);
-    if (rc == 0) rc = shmt_ids_join(set, load->n_readers, load->name, &load->ids, &store->error);
+    if (rc == 0) rc = shmt_load_join_ids(store, set, load->n_readers, load->name, &load->ids);
     for (uint32_t r = 0; r < load->n_readers; r++) shmt_ids_free(&set[r]);
     free(set);
     return rc;

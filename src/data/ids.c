@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/random.h"
 
-#define FIRST_BITS  10 /* 1,024 slots */
-#define RADIX_BITS  16 /* sorted by so many bits at a time */
-#define RADIX_SLOTS ((uint64_t)1 << RADIX_BITS)
+#define FIRST_BITS 10 /* 1,024 slots */
 
 /* ---- slots ---- */
 
@@ -70,69 +69,23 @@ uint32_t shmt_ids_find(const struct shmt_ids *ids, uint64_t id) {
 
 /* ---- all of them ---- */
 
-static uint64_t digit_of(uint64_t id, uint32_t shift) { return (id >> shift) & (RADIX_SLOTS - 1); }
-
-/* One pass of a radix sort, by the bits from `shift` on. False: they are the same in all, and nothing was moved. */
-static bool sort_by(const uint64_t *from, uint64_t *to, uint64_t n, uint32_t shift, uint64_t *at) {
-    memset(at, 0, RADIX_SLOTS * sizeof *at);
-    for (uint64_t i = 0; i < n; i++) at[digit_of(from[i], shift)]++;
-    if (n == 0 || at[digit_of(from[0], shift)] == n) return false;
-    uint64_t before = 0;
-    for (uint64_t d = 0; d < RADIX_SLOTS; d++) {
-        const uint64_t here = at[d];
-        at[d] = before;
-        before += here;
-    }
-    for (uint64_t i = 0; i < n; i++) to[at[digit_of(from[i], shift)]++] = from[i];
+bool shmt_ids_own(struct shmt_ids *ids, uint64_t *id, uint32_t n) {
+    *ids = (struct shmt_ids){0};
+    if (!make_slots(ids, n)) return false;
+    ids->id = id;
+    ids->n = n;
+    ids->room = n;
     return true;
 }
 
-/* Sorts `*id_inout`, with `*other` of the same size to work in; the result is in *id_inout, which may have changed places. */
-static bool sort(uint64_t **id_inout, uint64_t **other, uint64_t n) {
-    uint64_t *at = malloc(RADIX_SLOTS * sizeof *at);
-    if (!at) return false;
-    for (uint32_t shift = 0; shift < 64; shift += RADIX_BITS) {
-        if (!sort_by(*id_inout, *other, n, shift, at)) continue;
-        uint64_t *const sorted = *other;
-        *other = *id_inout;
-        *id_inout = sorted;
+void shmt_ids_put(const struct shmt_ids *ids, uint32_t number) {
+    const uint64_t mask = ((uint64_t)1 << ids->slot_bits) - 1;
+    for (uint64_t s = first_slot(ids, ids->id[number]);; s = (s + 1) & mask) {
+        uint32_t found = 0;
+        do { /* relaxed: who looks ids up is told by the end of those who put them */
+            if (swap_relaxed((_Atomic uint32_t *)&ids->slot[s], &found, number + 1)) return;
+        } while (found == 0);
     }
-    free(at);
-    return true;
-}
-
-static uint64_t keep_distinct(uint64_t *id, uint64_t n) {
-    uint64_t kept = 0;
-    for (uint64_t i = 0; i < n; i++)
-        if (i == 0 || id[i] != id[kept - 1]) id[kept++] = id[i];
-    return kept;
-}
-
-/* All ids of the sets one behind the other, sorted, each once; to be freed. */
-static uint64_t *gather(const struct shmt_ids *sets, uint32_t n_sets, uint64_t *n_out) {
-    uint64_t n = 0;
-    for (uint32_t s = 0; s < n_sets; s++) n += sets[s].n;
-    uint64_t *id = malloc((n + 1) * sizeof *id), *other = malloc((n + 1) * sizeof *other);
-    uint64_t *at = id;
-    for (uint32_t s = 0; id && s < n_sets; s++) {
-        if (sets[s].n > 0) memcpy(at, sets[s].id, sets[s].n * sizeof *at);
-        at += sets[s].n;
-    }
-    const bool sorted = id && other && sort(&id, &other, n);
-    free(other);
-    if (sorted) *n_out = keep_distinct(id, n);
-    if (!sorted) free(id);
-    return sorted ? id : NULL;
-}
-
-static int refuse_many(const char *name, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has more than %u different ids: hash them, as in --hash-bits 24", name,
-                     SHMT_IDS_MAX);
-}
-
-static int refuse_memory(const char *name, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to number the ids of %s: free some, or hash them, as in --hash-bits 24",
-                     name);
 }
 
 int shmt_ids_take(const uint64_t *id, uint64_t n, struct shmt_ids *out, struct shmt_error *e) {
@@ -149,18 +102,6 @@ int shmt_ids_take(const uint64_t *id, uint64_t n, struct shmt_ids *out, struct s
         out->slot[find_slot(out, id[i])] = i + 1;
     }
     return 0;
-}
-
-int shmt_ids_join(const struct shmt_ids *sets, uint32_t n_sets, const char *name, struct shmt_ids *out, struct shmt_error *e) {
-    uint64_t n = 0;
-    *out = (struct shmt_ids){0};
-    for (uint32_t s = 0; s < n_sets; s++)
-        if (sets[s].failed) return sets[s].n == SHMT_IDS_MAX ? refuse_many(name, e) : refuse_memory(name, e);
-    uint64_t *id = gather(sets, n_sets, &n);
-    if (!id) return refuse_memory(name, e);
-    const int rc = n > SHMT_IDS_MAX ? refuse_many(name, e) : shmt_ids_take(id, n, out, e);
-    free(id);
-    return rc;
 }
 
 void shmt_ids_free(struct shmt_ids *ids) {

@@ -1,7 +1,7 @@
 /* A set of feature ids, of any 64 bits, each with a number.
  *
- * Readers gather the ids that occur, one set each; joined, they are numbered in ascending order, and that is how data whose ids
- * are too large or too far apart for a table gets its columns (columns.h). Called by whoever loads data, and by the reader and
+ * Readers gather the ids that occur, one set each; joined (ids_join.h), they are numbered in ascending order, and that is how data
+ * whose ids are too large or too far apart for a table gets its columns (columns.h). Called by whoever loads data, and by the reader and
  * the writer of model files. One thread adds; any number may look. */
 #ifndef SHMT_DATA_IDS_H
 #define SHMT_DATA_IDS_H
@@ -31,9 +31,12 @@ void shmt_ids_add(struct shmt_ids *ids, uint64_t id);
 /* The number of an id; UINT32_MAX: it is not there. */
 uint32_t shmt_ids_find(const struct shmt_ids *ids, uint64_t id);
 
-/* All ids of `n_sets` sets, in ascending order. Errors: _MEMORY; _DATA: too many, or a set has failed for that. `name` of the
- * data is for sentences. */
-int shmt_ids_join(const struct shmt_ids *sets, uint32_t n_sets, const char *name, struct shmt_ids *out, struct shmt_error *e);
+/* Takes an array by malloc (n), of distinct ids, which nothing can find until they are put. False: no memory, and the array is
+ * the caller's as before. */
+bool shmt_ids_own(struct shmt_ids *ids, uint64_t *id, uint32_t n);
+
+/* Lets id number `number` be found. Any threads, each number once, before anybody looks. */
+void shmt_ids_put(const struct shmt_ids *ids, uint32_t number);
 
 /* Takes n ids that ascend, and are copied. Errors: _MEMORY; _DATA: they do not ascend. */
 int shmt_ids_take(const uint64_t *id, uint64_t n, struct shmt_ids *out, struct shmt_error *e);
