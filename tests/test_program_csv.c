@@ -476,6 +476,10 @@ static void a_cache_of_another_table_is_refused(void **state) {
     assert_says(RUN(TRAIN, "w1.csv", "--valid", "w3.cache"), 1,
                 "w3.cache is the cache of a table with other labels than the one");
     program_assert_status(RUN("predict", "w1", "w3.cache"), 0);
+    assert_says(RUN(TRAIN, "--label", "y", "--categorical", "b", "w3.cache"), 2,
+                "--categorical b: w3.cache is the cache of a table that was read without: convert the table with the option\n");
+    program_assert_status(RUN(TRAIN, "--label", "y", "--categorical", "y", "w3.cache"), 0);
+    program_assert_status(RUN("eval", "--categorical", "y", "w1", "w1.csv"), 0);
     assert_says(
         RUN(TRAIN, "--label", "a", "w3.cache"), 2,
         "--label a: w3.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");

@@ -43,19 +43,24 @@ static bool is_of_kind(const struct shmt_csv_plan *plan, const char *name, size_
     return at != SHMT_CSV_NONE && plan->column[at].kind == kind;
 }
 
-static int check_categories(struct shmtrain_store *store) {
-    char shown[SHMT_WORD_SHOWN];
+/* The first of --categorical that the plan has not as a category, nor as a label of words. */
+static bool find_other_category(const struct shmtrain_store *store, const struct shmt_csv_plan *plan,
+                                char shown[SHMT_WORD_SHOWN]) {
     for (const char *at = store->config.categorical; *at;) {
         const size_t n = strcspn(at, ",");
-        if (n > 0 && !is_of_kind(&store->trained.plan, at, n, SHMT_CSV_CATEGORY)) {
-            shmt_show_word(at, n, shown);
-            return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                             "--categorical %s: the model knows its columns, and has no such categories; leave the option out",
-                             shown);
-        }
+        if (n > 0) shmt_show_word(at, n, shown);
+        const bool label = plan->has_words && is_of_kind(plan, at, n, SHMT_CSV_LABEL);
+        if (n > 0 && !label && !is_of_kind(plan, at, n, SHMT_CSV_CATEGORY)) return true;
         at += n + (at[n] == ',');
     }
-    return 0;
+    return false;
+}
+
+static int check_categories(struct shmtrain_store *store) {
+    char shown[SHMT_WORD_SHOWN];
+    if (!find_other_category(store, &store->trained.plan, shown)) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "--categorical %s: the model knows its columns, and has no such categories; leave the option out", shown);
 }
 
 int shmt_table_check_options(struct shmtrain_store *store) { return store->trained.table ? check_categories(store) : 0; }
@@ -105,6 +110,11 @@ static int check_as_of_model(struct shmtrain_store *store, const char *name, con
 static int check_as_said(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan) {
     const char *label = store->config.label;
     char column[SHMT_CSV_COLUMN_SHOWN] = "nowhere", shown[SHMT_WORD_SHOWN];
+    if (find_other_category(store, plan, shown))
+        return shmt_fail(
+            &store->error, SHMTRAIN_E_USAGE,
+            "--categorical %s: %s is the cache of a table that was read without: convert the table with the option", shown,
+            name);
     if (label[0] == '\0' || shmt_csv_plan_find(plan, label, strlen(label)) == plan->label) return 0;
     if (plan->label != SHMT_CSV_NONE) shmt_csv_column_show(plan, plan->label, column);
     shmt_show_word(label, strlen(label), shown);
