@@ -1,5 +1,5 @@
-/* Joining ids by threads: see load_ids.h. What the phases are is ids_join.h's; each is a team of its own, whose end publishes what
- * it has found to the next one. */
+/* Joining ids by threads: see load_ids.h. What the phases are is ids_join.h's; each is a team of its own, whose end publishes
+ * what it has found to the next one. */
 #include "api/load_ids.h"
 
 #include "base/atomic.h"

@@ -26,8 +26,8 @@ struct shmt_columns {
  * occur are listed. */
 bool shmt_ids_are_far_apart(uint64_t n_ids, uint64_t n_nonzeros);
 
-/* The same for dense rows, of which each has room for all columns: whether so little of them is other than 0 that a look at which
- * ids occur is worth its time. */
+/* The same for dense rows, of which each has room for all columns: whether so little of them is other than 0 that a look at
+ * which ids occur is worth its time. */
 bool shmt_ids_may_be_few(uint64_t n_ids, uint64_t n_examples, uint64_t n_nonzeros);
 
 /* ... and when it is known how many do: whether these are listed. */

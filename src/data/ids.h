@@ -1,8 +1,8 @@
 /* A set of feature ids, of any 64 bits, each with a number.
  *
- * Readers gather the ids that occur, one set each; joined (ids_join.h), they are numbered in ascending order, and that is how data
- * whose ids are too large or too far apart for a table gets its columns (columns.h). Called by whoever loads data, and by the reader and
- * the writer of model files. One thread adds; any number may look. */
+ * Readers gather the ids that occur, one set each; joined (ids_join.h), they are numbered in ascending order, and that is how
+ * data whose ids are too large or too far apart for a table gets its columns (columns.h). Called by whoever loads data, and by
+ * the reader and the writer of model files. One thread adds; any number may look. */
 #ifndef SHMT_DATA_IDS_H
 #define SHMT_DATA_IDS_H
 

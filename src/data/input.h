@@ -23,8 +23,8 @@ struct shmt_text_file {
     ino_t ino;
 };
 
-/* Looks what `path` is. A regular file is open then, unless it is empty; of what comes through a pipe nothing is taken. `alone`:
- * an empty file is refused. Errors: as shmt_file_open. To be closed in any case. */
+/* Looks what `path` is. A regular file is open then, unless it is empty; of what comes through a pipe nothing is taken.
+ * `alone`: an empty file is refused. Errors: as shmt_file_open. To be closed in any case. */
 int shmt_text_file_open(const char *path, bool alone, struct shmt_text_file *out, struct shmt_error *e);
 void shmt_text_file_close(struct shmt_text_file *file); /* {0} is not fine, what open has left is */
 
@@ -34,13 +34,13 @@ struct shmt_input_until {
     uint32_t number; /* the input's own */
 };
 
-/* Begins to read a packed file or a pipe, which may turn out to be empty; `file`, and what `until` points to, must stay. Errors: _SYSTEM, _MEMORY, and those of
- * read. */
+/* Begins to read a packed file or a pipe, which may turn out to be empty; `file`, and what `until` points to, must stay. Errors:
+ * _SYSTEM, _MEMORY, and those of read. */
 int shmt_input_open(const struct shmt_text_file *file, const struct shmt_input_until *until, struct shmt_input **out,
                     struct shmt_error *e);
 
-/* The next `bytes` bytes of text; fewer only at the end, behind which nobody waits for more. Their number, or SHMTRAIN_E_DATA (damaged), _SYSTEM, _MEMORY,
- * _STOPPED. */
+/* The next `bytes` bytes of text; fewer only at the end, behind which nobody waits for more. Their number, or SHMTRAIN_E_DATA
+ * (damaged), _SYSTEM, _MEMORY, _STOPPED. */
 int64_t shmt_input_read(struct shmt_input *input, void *into, uint64_t bytes, struct shmt_error *e);
 
 void shmt_input_close(struct shmt_input *input); /* NULL is fine */
