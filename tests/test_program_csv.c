@@ -260,9 +260,9 @@ static void the_first_row_of_a_table_without_a_header_is_a_row(void **state) {
 /* Other tables, evaluated where they are, have other names. */
 static void the_label_of_another_table_is_named(void **state) {
     (void)state;
-    said_by_shell("sed '1s/bought/outcome/' t.csv > outcome.csv; sed 's/^[^,]*,//' t.csv | tail -n +2 > places.csv");
+    free(said_by_shell("sed '1s/bought/outcome/' t.csv > outcome.csv; sed 's/^[^,]*,//' t.csv | tail -n +2 > places.csv"));
     program_assert_status(RUN(TRAIN, "-o", "headless", "--label", "4", "--header", "no", "places.csv"), 0);
-    said_by_shell("sed -E 's/^(.*),([a-z]+)$/\\2,\\1/' places.csv > front.csv");
+    free(said_by_shell("sed -E 's/^(.*),([a-z]+)$/\\2,\\1/' places.csv > front.csv"));
     char *own = SAID("eval", "--json", "model", "t.csv"),
          *other = SAID("eval", "--json", "--label", "outcome", "model", "outcome.csv");
     assert_string_equal(strstr(own, "\"accuracy\":"), strstr(other, "\"accuracy\":"));
