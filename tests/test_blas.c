@@ -17,6 +17,7 @@
 
 #include "base/random.h"
 #include "math/blas.h"
+#include "sanitized.h"
 
 #ifndef SHMT_BLAS_FOLDER
 #    define SHMT_BLAS_FOLDER ""
@@ -262,9 +263,7 @@ static void a_library_that_cannot_be_loaded_is_not_called_missing(void **state) 
     char text[SHMT_ERROR_TEXT] = "";
     int fd[2], status;
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* a sanitizer needs more than any limit */
-#endif
+    if (SANITIZED) skip(); /* a sanitizer needs more than any limit */
     assert_int_equal(pipe(fd), 0);
     const pid_t pid = fork();
     assert_true(pid >= 0);

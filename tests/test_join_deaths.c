@@ -1,14 +1,9 @@
 /* Stores with a name: what happens when somebody dies or fails, what is left then, and what is refused. Everything else that
  * observers and guests do: test_join.c. */
 #include "join_help.h"
+#include "sanitized.h"
 
 #include <sys/resource.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#    define SANITIZED 1 /* takes address space of its own while it looks */
-#else
-#    define SANITIZED 0
-#endif
 
 static void wait_for_work_of(uint32_t rank) {
     const uint64_t before = tally->examples[rank];

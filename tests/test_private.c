@@ -1,4 +1,5 @@
 /* Tests of segments that are private memory of this process, which those that it forks inherit. */
+#include "sanitized.h"
 #include "segment_help.h"
 
 #include <stdio.h>
@@ -68,9 +69,7 @@ static int is_refused_for_lack_of_addresses(void *arg) {
 
 static void too_little_address_space_is_refused_with_the_remedy(void **state) {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* it needs address space without limit */
-#endif
+    if (SANITIZED) skip(); /* it needs address space without limit */
     assert_int_equal(in_child(is_refused_for_lack_of_addresses, NULL), 0);
 }
 

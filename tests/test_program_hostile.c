@@ -1,6 +1,7 @@
 /* The real program from outside, with everything that can be wrong around it: each kind of bad file with each command, a machine
  * that gives too little, streams that take nothing. What it says is one line, what was there stays, and nothing is left behind. */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,12 +13,6 @@
 #include <sys/stat.h>
 
 #define DATA "builtin:sparse:examples=3000,valid=500,features=400,nonzeros=12"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#    define SANITIZED 1
-#else
-#    define SANITIZED 0
-#endif
 
 /* Names that begin as files do which are not complete. */
 static void assert_no_temporary(const char *folder) {

@@ -1,6 +1,7 @@
 /* The real program from outside: everything that it refuses, in one line that says what, where and what to do. Exit status 2
  * for wrong usage, 1 for failure, and nothing on stdout. */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,12 +10,6 @@
 #include <sys/stat.h>
 
 #define DATA "builtin:sparse:examples=3000,valid=500,features=400,nonzeros=12"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#    define SANITIZED 1 /* maps terabytes of address space, and takes more memory */
-#else
-#    define SANITIZED 0
-#endif
 
 /* ---- usage ---- */
 

@@ -1,0 +1,19 @@
+/*
+ * Whether a sanitizer that watches memory is built in, by gcc's word for it or by clang's. Tests that limit memory or address
+ * space ask: these sanitizers map terabytes, and keep what was freed.
+ */
+#ifndef SHMT_TESTS_SANITIZED_H
+#define SHMT_TESTS_SANITIZED_H
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define SANITIZED 1
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#        define SANITIZED 1
+#    endif
+#endif
+#ifndef SANITIZED
+#    define SANITIZED 0
+#endif
+
+#endif
