@@ -145,9 +145,9 @@ static double memory_of(const char *mode, uint32_t workers) {
         alike = found == workers + 2 && off * 100 <= now ? alike + 1 : 0; /* the program, the supervisor, the workers */
         before = now;
     }
-    if (alike < 3) bench_fail("the memory of " PROGRAM " -w %u does not come to rest", workers);
     kill(pid, SIGTERM);
     end_well(pid, 128 + SIGTERM);
+    if (alike < 3) bench_fail("the memory of " PROGRAM " -w %u does not come to rest", workers);
     return (double)before / 1024;
 }
 

@@ -7,6 +7,9 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "${TEST_BUILDDIR:-.}"
 
+# What AddressSanitizer keeps of freed memory would grow for as long as bench_start waits for memory to come to rest.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
+
 out=$(mktemp "${TMPDIR:-/tmp}/check_benches.XXXXXX")
 trap 'rm -f "$out"' EXIT
 

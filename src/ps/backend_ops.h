@@ -181,7 +181,7 @@ struct shmt_backend_ops {
     void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
     _Atomic uint32_t *(*stop_word)(struct shmt_store *store);  /* nonzero: that was asked for; to be read */
     _Atomic uint32_t *(*abort_word)(struct shmt_store *store); /* nonzero: give up at once; shared, to be set by a supervisor */
-    void (*rouse)(struct shmt_store *store);                   /* wakes all who wait, after the abort word was set or somebody died */
+    void (*rouse)(struct shmt_store *store); /* wakes all who wait, after the abort word was set or somebody died */
 };
 
 #endif
