@@ -135,7 +135,7 @@ static void a_reader_that_leaves_ends_predict_quietly(void **state) {
 static void a_signal_ends_eval(void **state) {
     (void)state;
     program_assert_status(RUN("-w", "2", "-q", "-e", "1", "-o", "sparse.model", DATA), 0);
-    struct program *p = START("eval", "-w", "1", "sparse.model", "builtin:sparse:examples=20000000,features=400,nonzeros=40");
+    struct program *p = START("eval", "-w", "1", "sparse.model", "builtin:sparse:examples=5000000,features=400,nonzeros=40");
     while (!program_supervisor(p)) usleep(1000);
     kill(p->pid, SIGTERM);
     program_finish(p);
