@@ -6,7 +6,8 @@
  * supervisor notices at any later time, says that they have no work, and wakes all. Shown: nobody sleeps for ever (no invalid
  * end), and a round is closed once, with enough of them (the assertions).
  *
- * Steps, what is left out, and FAULT are as in gate.pml. */
+ * Steps, what is left out, and FAULT are as in gate.pml; but a seat's `working` and `clock` are looked at in one step. Offers that
+ * come late, and are folded into a later round (--late fold), are left out, too. */
 #ifndef N
 #define N 3
 #endif

@@ -5,9 +5,10 @@
  * it again (RESPAWN: a new life goes on from the words that the old one left). Shown: nobody sleeps for ever (no invalid end),
  * and nobody leaves a meeting before all have come who count (the assertion).
  *
- * A step of the model is one access to a shared word, as (a) .. (d) of gate.c name them; all of those are seq_cst there, so
- * interleavings are all that can happen. Left out is what would hide a mistake: the nap of 100 ms after which a sleeper looks
- * again, and spinning. FAULT plants one mistake, which must be found: see `run`. */
+ * A step of the model is one access to a shared word, (a) .. (d) of gate.c among them, which are seq_cst there; `until` goes before
+ * (a), the member words are ordered by the fences beside it, and a late 0 in `asleep` does no harm. Left out is what would hide a
+ * mistake: the nap of 100 ms after which a sleeper looks again, and spinning; and the abort word, which a sleeper looks at where
+ * it looks at the member words. FAULT plants one mistake, which must be found: see `run`. */
 #ifndef N
 #define N 3
 #endif
@@ -181,8 +182,7 @@ active proctype supervisor() {
 #endif
             fi;
             life[victim]++; /* SIGKILL */
-            queued[victim] = 0;
-            until[victim] = 0
+            queued[victim] = 0
         };
 #ifdef RESPAWN
         asleep[victim] = 0; /* a new life is awake */

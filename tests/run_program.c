@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define DEADLINE_SECONDS 120 /* for anything: sanitizers on a busy machine take their time */
+#define DEADLINE_SECONDS 300 /* for anything: sanitizers on a busy machine take their time */
 #define MAX_PROGRAMS     64  /* of one test */
 
 extern char **environ;

@@ -144,13 +144,32 @@ static void a_limit_of_time_ends_a_run_and_not_the_next_one(void **state) {
     }
 }
 
+/* Ten steps are an epoch, and no epoch is better than the first: the second one is cut off before patience has an end. */
+static void an_epoch_that_was_cut_off_reaches_no_goal(void **state) {
+    (void)state;
+    struct shmtrain_store *store = make("threads", "2", "100", 640);
+    WELL(store, shmtrain_store_set(store, "steps", "14"));
+    WELL(store, shmtrain_store_set(store, "patience", "1"));
+    WELL(store, shmtrain_store_run(store, count, NULL));
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    assert_true(r->n_epochs == 2 && r->epoch[1].partial);
+    assert_string_equal(r->stopped_by, "steps");
+    shmtrain_store_destroy(store);
+}
+
+static void stop_it(void *arg, const struct shmtrain_report *r, const struct shmtrain_epoch *epoch) {
+    (void)r;
+    (void)epoch;
+    shmtrain_store_stop(arg);
+}
+
 static void who_is_asked_to_stop_says_so(void **state) {
     (void)state;
     struct shmtrain_store *store = make("threads", "2", "1000000", 6400);
-    shmtrain_store_stop(store);
-    WELL(store, shmtrain_store_set(store, "steps", "14"));
-    WELL(store, shmtrain_store_run(store, count, NULL)); /* a stop is for the run that goes on, or nobody's */
-    assert_string_equal(shmtrain_store_report(store)->stopped_by, "steps");
+    const struct shmtrain_listener listener = {.arg = store, .epoch = stop_it};
+    shmtrain_store_listen(store, &listener);
+    WELL(store, shmtrain_store_run(store, count, NULL));
+    assert_string_equal(shmtrain_store_report(store)->stopped_by, "request");
     shmtrain_store_destroy(store);
 }
 
@@ -166,6 +185,7 @@ int main(void) {
         TEST(who_reaches_it_in_the_last_epoch_was_not_stopped),
         TEST(worker_functions_are_judged_by_the_losses_that_they_report),
         TEST(a_limit_of_time_ends_a_run_and_not_the_next_one),
+        TEST(an_epoch_that_was_cut_off_reaches_no_goal),
         TEST(who_is_asked_to_stop_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

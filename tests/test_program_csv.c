@@ -485,6 +485,71 @@ static void a_cache_of_another_table_is_refused(void **state) {
         "--label a: w3.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");
 }
 
+/* What comes through a pipe is read too late for the validation data to be read alike, whether that is kept or not. */
+static void a_kept_table_is_not_taken_for_one_that_was_read_alike(void **state) {
+    (void)state;
+    write_text("p.csv", "y,a,b\nno,1,2\nyes,3,4\nno,1,3\n");
+    write_text("q.csv", "y,b,a\nyes,1,2\nno,3,4\n");
+    for (int i = 0; i < 2; i++) {
+        const char *const script[] = {"bash", "-c",
+                                      "cat p.csv | \"$TEST_BUILDDIR\"/shmtrain -q -w 1 -e 1 --input-format csv --cache "
+                                      "--valid q.csv -",
+                                      NULL};
+        struct program *p = program_run(NULL, script);
+        assert_says(p, 2, "q.csv is read before it is known how standard input is: save that to a file first");
+    }
+}
+
+/* The plan of the training data outlives its source, which is opened again. */
+static void a_damaged_cache_of_a_table_is_made_again_beside_a_pipe(void **state) {
+    (void)state;
+    write_text("d.csv", "y,a,b\nno,1,2\nyes,3,4\nno,1,3\n");
+    program_assert_status(RUN(TRAIN, "--cache", "d.csv"), 0);
+    FILE *f = fopen("d.csv.shmcache", "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 4100, SEEK_SET), 0); /* of the rows */
+    fputc(0x5a, f);
+    fclose(f);
+    const char *const script[] = {"bash", "-c",
+                                  "\"$TEST_BUILDDIR\"/shmtrain -q -w 1 -e 1 --input-format csv --cache --valid <(cat d.csv) "
+                                  "d.csv",
+                                  NULL};
+    struct program *p = program_run(NULL, script);
+    assert_says(p, 0, "d.csv.shmcache was made again, for it was damaged, from d.csv");
+}
+
+static void without_labels_none_is_no_name_of_a_column(void **state) {
+    (void)state;
+    write_text("n.csv", "0,none\n1,some\n0,none\n1,some\n");
+    program_assert_status(RUN(TRAIN, "--header", "no", "-o", "n", "n.csv"), 0);
+    write_text("m.csv", "none\nsome\nnone\n");
+    char *predicted = SAID("predict", "--label", "none", "n", "m.csv");
+    uint32_t lines = 0;
+    for (const char *at = predicted; *at; at++) lines += *at == '\n';
+    assert_int_equal(lines, 3);
+    free(predicted);
+}
+
+static void a_cache_is_not_converted_as_if_it_were_read_otherwise(void **state) {
+    (void)state;
+    write_text("c.csv", "y,a,b\n0,1,2\n1,3,4\n");
+    program_assert_status(RUN("data", "convert", "c.csv", "-o", "c.cache"), 0);
+    assert_says(
+        RUN("data", "convert", "--label", "a", "c.cache", "-o", "c2.cache"), 2,
+        "--label a: c.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");
+    assert_int_equal(access("c2.cache", F_OK), -1);
+}
+
+static void predict_makes_no_cache_of_a_table_without_labels(void **state) {
+    (void)state;
+    write_text("l.svm", "1 1:1 2:2\n-1 1:3 2:1\n");
+    write_text("u.csv", "1,2\n3,1\n");
+    program_assert_status(RUN("-q", "-w", "1", "-e", "1", "-o", "l", "l.svm"), 0);
+    struct program *p = RUN("predict", "--label", "none", "--cache", "l", "u.csv");
+    assert_says(p, 0, "--cache has no effect on u.csv: a cache has labels, and none are looked for here\n");
+    assert_int_equal(access("u.csv.shmcache", F_OK), -1);
+}
+
 static void the_plan_in_a_model_is_not_trusted(void **state) {
     (void)state;
     FILE *f = fopen("model", "rb");
@@ -531,6 +596,11 @@ int main(void) {
         PROGRAM_TEST(a_table_is_kept_with_its_names_in_a_cache),
         PROGRAM_TEST(a_cache_is_made_again_when_options_read_the_table_otherwise),
         PROGRAM_TEST(a_cache_of_another_table_is_refused),
+        PROGRAM_TEST(a_kept_table_is_not_taken_for_one_that_was_read_alike),
+        PROGRAM_TEST(a_damaged_cache_of_a_table_is_made_again_beside_a_pipe),
+        PROGRAM_TEST(without_labels_none_is_no_name_of_a_column),
+        PROGRAM_TEST(a_cache_is_not_converted_as_if_it_were_read_otherwise),
+        PROGRAM_TEST(predict_makes_no_cache_of_a_table_without_labels),
         PROGRAM_TEST(the_plan_in_a_model_is_not_trusted),
     };
     return cmocka_run_group_tests(tests, make_all, program_remove_folder);

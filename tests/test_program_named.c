@@ -203,8 +203,8 @@ static void nothing_stays_of_a_run_that_does_not_begin(void **state) {
 static void sync_gives_the_same_bits_with_and_without_guests(void **state) {
     char alone[17];
     (void)state;
-    HASH(alone, "--mode", "sync", "-w", "2", "-e", "150", LITTLE_DATA);
-    struct program *run = START("--json", "-q", "--mode", "sync", "-w", "1", "-e", "150", "--name", g_name, LITTLE_DATA);
+    HASH(alone, "--mode", "sync", "-w", "2", "-e", "100", LITTLE_DATA);
+    struct program *run = START("--json", "-q", "--mode", "sync", "-w", "1", "-e", "100", "--name", g_name, LITTLE_DATA);
     struct program *guest = NULL;
     do guest = RUN("join", "-w", "2", "-t", "2", g_name); /* until its data is loaded */
     while (guest->status == 2 && !strstr(guest->text[ERR], "is over"));

@@ -27,7 +27,8 @@ struct shmtrain_output;
 SHMTRAIN_API int shmtrain_output_check(const char *path, const char *what, char *message, uint64_t bytes);
 
 /* Opens it, into *out, to be ended by shmtrain_output_close or _discard. A pipe that nobody reads blocks, as writing to it does.
- * Any thread. Errors: as shmtrain_output_check. */
+ * A relative path is one of the folder that is the current one when the output is closed. Any thread. Errors: as
+ * shmtrain_output_check. */
 SHMTRAIN_API int shmtrain_output_open(const char *path, const char *what, struct shmtrain_output **out, char *message,
                                       uint64_t bytes);
 
@@ -43,8 +44,9 @@ SHMTRAIN_API int shmtrain_output_close(struct shmtrain_output *output, int faile
 /* Gives it up, and frees it: what was there before is untouched. NULL does nothing. */
 SHMTRAIN_API void shmtrain_output_discard(struct shmtrain_output *output);
 
-/* For a handler of signals that ends the program at once: removes all unfinished files of this process that have a name, those of
- * the library (models, caches, traces), too. Async-signal-safe. */
+/* For a handler of signals that ends the program at once: removes unfinished files of this process that have a name, those of
+ * the library (models, caches, traces), too; up to 16 are known at a time, and one that another thread is making at this very
+ * moment may stay. Async-signal-safe. */
 SHMTRAIN_API void shmtrain_output_discard_all(void);
 
 /* The descriptor that `path` names by /dev/stdout, /dev/fd/N or /proc/self/fd/N, also through links, open or not; -1: none. Any

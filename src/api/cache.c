@@ -43,14 +43,16 @@ static enum kept look(const struct shmtrain_store *store, const struct shmt_load
 
 /* Several files at once have no origin that we know again, nor has what comes through a pipe, and generated data needs none.
  * Of a table that is read as another one was, a cache would say that other one's plan, and not how the two went together. */
-static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_load *load, const char *name, const char *table) {
+static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_load *load, const char *name, unsigned how,
+                        const char *table) {
     if (strcmp(name, "-") == 0 || strchr(name, '\n') || shmt_source_is_once(load->source)) return false;
     if (!load->has_ids || (load->table && table) || store->config.skip_bad_lines) return false;
+    if (load->table && (how & SHMT_SOURCE_UNLABELLED)) return false; /* a cache has labels */
     return !shmt_source_is_generator(load->source) && !shmt_cache_of(load->source);
 }
 
 /* Said of what somebody may have expected a cache of. */
-static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *load, const char *table) {
+static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *load, unsigned how, const char *table) {
     if (shmt_cache_of(load->source)) return;
     if (load->table && table)
         shmt_log(&store->log,
@@ -58,6 +60,8 @@ static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *
                  load->name);
     else if (store->config.skip_bad_lines && load->has_ids && !shmt_source_is_generator(load->source))
         shmt_log(&store->log, "--cache has no effect with --skip-bad-lines: a cache would not tell what was left out");
+    else if (load->table && (how & SHMT_SOURCE_UNLABELLED))
+        shmt_log(&store->log, "--cache has no effect on %s: a cache has labels, and none are looked for here", load->name);
     else if (shmt_source_flows(load->source))
         shmt_log(&store->log, "--cache has no effect on %s: a cache stands beside one file; shmtrain data convert makes one",
                  load->name);
@@ -126,8 +130,8 @@ int shmt_cache_load_open(struct shmt_load *load, struct shmtrain_store *store, c
                          unsigned how, const char *table, uint32_t n_readers, bool dense) {
     int rc = shmt_load_open(load, store, name, how, table, n_readers, dense);
     if (rc < 0 || !store->config.cache) return rc;
-    if (!can_be_kept(store, load, name, table)) {
-        note_not_kept(store, load, table);
+    if (!can_be_kept(store, load, name, how, table)) {
+        note_not_kept(store, load, how, table);
         return rc;
     }
     char *path = path_of(store, name);

@@ -7,6 +7,7 @@
 #include "api/load_place.h"
 #include "api/output.h"
 #include "api/places.h"
+#include "api/table.h"
 #include "base/replace.h"
 #include "base/show.h"
 #include "data/cache.h"
@@ -28,6 +29,7 @@ int shmt_convert_load(struct shmtrain_store *store, const struct shmt_crew *crew
     const struct shmt_placement anywhere = {.policy = SHMT_PLACE_OFF};
     const struct shmt_readers all = {.placement = &anywhere};
     int rc = shmt_load_open(out, store, name, 0, NULL, n_readers, false);
+    if (rc == 0) rc = shmt_table_check_cache(store, out, NULL, true);
     if (rc == 0) rc = check_memory(store, shmt_source_guess_bytes(out->source, false), name);
     if (rc == 0) rc = shmt_load_count(out, store, NULL);
     if (rc < 0) return rc;

@@ -44,7 +44,7 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(epochs), 1, 1000000, NULL},
     {{"steps", 0, "N", "all", ENV("STEPS"), WORK, "end after N steps (sync: batches, else items)"},
      COUNT, AT(steps), 1, 1e18, "all"},
-    {{"time-limit", 0, "X", "none", ENV("TIME_LIMIT"), WORK, "end after X seconds, loading included"},
+    {{"time-limit", 0, "X", "none", ENV("TIME_LIMIT"), WORK, "end training X seconds after the start (of loading)"},
      REAL, AT(time_limit), 1e-3, 1e9, "none"},
     {{"target-loss", 0, "X", "none", ENV("TARGET_LOSS"), WORK, "end when the validation (else training) loss is X"},
      REAL, AT(target_loss), 0, 1e300, "none"},

@@ -56,7 +56,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     return 0;
 }
 
-/* Before anything is read: a file that cannot fit is refused at once. */
+/* Before anything is read: a file that cannot fit is refused at once, as far as its size tells. */
 int shmt_train_check_guess(struct shmt_training *s) {
     struct shmt_budget budget;
     if (s->train.dense && s->store->config.hash_bits > 0) return 0; /* sources do not know how many columns there will be */
@@ -89,7 +89,7 @@ static void note_kinds(const struct shmt_training *s, uint32_t base) {
 static int check_tables(struct shmt_training *s) {
     const char *train = s->train.table, *valid = s->valid.table;
     if (!s->has_valid || !train || !valid || strcmp(train, valid) == 0) return 0;
-    if (shmt_cache_of(s->valid.source)) return shmt_table_check_cache(s->store, &s->valid, train, true);
+    if (shmt_cache_of(s->valid.source) && !s->valid.kept) return shmt_table_check_cache(s->store, &s->valid, train, true);
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE,
                      "%s is read before it is known how %s is: save that to a file first, or take a share, as in --valid 0.1",
                      s->valid.name, s->train.name);

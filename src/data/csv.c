@@ -21,6 +21,7 @@
 struct csv {
     struct shmt_source_wish wish; /* until the plan is made; what it points to is the caller's, who keeps it that long */
     struct shmt_csv_wish csv;
+    char *given; /* csv.plan; NULL: none */
     struct shmt_csv_plan plan;
     char first[SHMT_NAME_SHOWN]; /* the file that the plan was made of */
     const char *remark;          /* of how it differs from that table; NULL: nothing */
@@ -314,6 +315,7 @@ static void free_csv(void *arg) {
     struct csv *csv = arg;
     shmt_csv_plan_fini(&csv->plan);
     free(csv->note);
+    free(csv->given);
     free(csv);
 }
 
@@ -324,6 +326,10 @@ int shmt_csv_open(const struct shmt_source_wish *wish, struct shmt_source **out,
     if (!csv) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
     csv->wish = *wish;
     if (wish->csv) csv->csv = *wish->csv;
+    if (csv->csv.plan && !(csv->csv.plan = csv->given = strdup(csv->csv.plan))) { /* pipes are looked at much later */
+        free(csv);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the plan of a table");
+    }
     const int rc = shmt_text_open(wish, &CSV, csv, out, e);
     if (rc == 0) csv->wish.stop.asked = NULL; /* of the caller of open, and of no reader's thread */
     return rc;

@@ -80,6 +80,7 @@ static bool has_name_of_model(const struct match *m) {
 /* Somebody names a column by what stands in the first line. */
 static bool has_name_of_label(const struct match *m) {
     const char *label = m->s->wish->label;
+    if (label && !m->labelled && strcmp(label, "none") == 0) return false;
     return label && label[strspn(label, "0123456789")] != '\0' && find_name(m, label, true) != SHMT_CSV_NONE;
 }
 
@@ -88,7 +89,7 @@ static bool has_name_of_label(const struct match *m) {
 static bool find_place_of_label(const struct match *m, uint32_t *out) {
     const uint32_t n = m->s->n_fields;
     *out = SHMT_CSV_NONE;
-    if (n + 1 == m->model->n_columns) return !m->labelled && m->model->label != SHMT_CSV_NONE;
+    if (n + 1 == m->model->n_columns) return !m->labelled && m->model->label != SHMT_CSV_NONE && m->label == SHMT_CSV_NONE;
     if (m->model->label != SHMT_CSV_NONE) *out = m->label != SHMT_CSV_NONE ? m->label : m->model->label;
     return n == m->model->n_columns;
 }

@@ -86,6 +86,7 @@ static int judge(shmtrain_session *s, const struct shmt_job *job, void *board, s
 
 /* Nobody begins another epoch then: the chief says so to all in `turn`, which follows. */
 static void end_if_reached(const struct shmt_job *job, struct shmt_board *board, uint32_t n) {
+    if (shmt_board_epochs(board, &job->board)[n - 1].partial) return; /* it has ended for another reason */
     const enum shmt_end end = shmt_goal_reached(&job->goal, shmt_board_epochs(board, &job->board), n);
     if (end == SHMT_END_NOT || n == job->spec->epochs) return;
     store_relaxed(&board->ended_by, end); /* published with the record */

@@ -15,7 +15,7 @@
 
 /* ---- what both formats do ---- */
 
-/* As short as it can be written without becoming another float; whole ones as labels are written, 1000000 and not 1e+06. */
+/* As short as it can be written without becoming another number; whole ones as labels are written, 1000000 and not 1e+06. */
 static const char *number_text(float x, char out[32]) {
     if (x == truncf(x) && fabsf(x) < 1e9f) {
         snprintf(out, 32, "%ld", (long)x);
