@@ -308,7 +308,7 @@ static int set_row(struct shmt_config *config, const struct shmt_option_row *row
     return refuse(row, given_as, value, e);
 }
 
-_Static_assert(N_ROWS <= 64, "shmt_config.given has a bit for each");
+_Static_assert(N_ROWS <= SHMT_MOST_OPTIONS, "shmt_config.given has a place for each");
 
 /* Back to "automatic", or off, is as if it had not been set. */
 static void mark_given(struct shmt_config *config, size_t i, const char *value) {
@@ -316,8 +316,7 @@ static void mark_given(struct shmt_config *config, size_t i, const char *value) 
     const bool is_word =
         (row->choices && row->kind != CHOICE && strcmp(value, row->choices) == 0) || strcmp(value, "auto") == 0;
     const bool is_off = row->kind == SWITCH && strcmp(value, "0") == 0 && strcmp(row->option.standard, "0") == 0;
-    const uint64_t bit = UINT64_C(1) << i;
-    config->given = is_word || is_off || value[0] == '\0' ? config->given & ~bit : config->given | bit;
+    config->given[i] = !is_word && !is_off && value[0] != '\0';
 }
 
 static int give_row(struct shmt_config *config, size_t i, const char *given_as, const char *value, struct shmt_error *e) {
@@ -328,7 +327,7 @@ static int give_row(struct shmt_config *config, size_t i, const char *given_as, 
 
 bool shmt_config_is_given(const struct shmt_config *config, const char *name) {
     for (size_t i = 0; i < N_ROWS; i++)
-        if (strcmp(ROWS[i].option.name, name) == 0) return (config->given >> i & 1) != 0;
+        if (strcmp(ROWS[i].option.name, name) == 0) return config->given[i];
     return false;
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 
+enum { SHMT_MOST_OPTIONS = 128 }; /* rows of the table */
+
 /* As set; "automatic" values (0, NaN or "") are resolved when a run begins. */
 struct shmt_config {
     uint64_t workers; /* 0: the cores that one may use */
@@ -37,7 +39,7 @@ struct shmt_config {
     char *cpu;                                                     /* "auto", or a path that there is */
     char *slow, *metrics, *trace;                                  /* "": nobody, nowhere */
     char *input_format, *label, *delimiter, *header, *categorical; /* of tables as text */
-    uint64_t given; /* bit i: row i of the table was set, to something that is not "automatic" or off */
+    bool given[SHMT_MOST_OPTIONS];                                 /* [i]: row i was set, to what is not "automatic" or off */
     char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;
 };
 
