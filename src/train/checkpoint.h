@@ -1,0 +1,105 @@
+/* Checkpoints: a run at one moment, in a file from which it can go on.
+ *
+ * A checkpoint is a model file (model_file.h) with more in it, so whatever reads models reads checkpoints, too: the tables and
+ * the notes are those that a model saved at that moment would have. docs/reliability.md lists what is added. Names of added
+ * tensors have a '/', which names of tables cannot have.
+ *
+ * Nothing here knows a store or a segment. Who writes one (api/checkpoint.c) fills a struct shmt_checkpoint with pointers to
+ * memory of its own, which may be shared memory that nobody changes meanwhile; nothing is copied but a row buffer. Who reads one
+ * gets the same struct, with what is small in it, and reads tables and planes into memory of its own, one by one. Nothing in a
+ * file is believed: what cannot be is one sentence that names the file and the place in it. */
+#ifndef SHMT_TRAIN_CHECKPOINT_H
+#define SHMT_TRAIN_CHECKPOINT_H
+
+#include <shmtrain/report.h>
+#include <stdbool.h>
+
+#include "ps/spec.h"
+#include "train/model_file.h"
+
+#define SHMT_CHECKPOINT_FORMAT 1          /* of what is added to a model */
+#define SHMT_PIECE_OPEN        UINT32_MAX /* in `done`: the piece is still to be done */
+
+/* Where a run stands: at the beginning of an epoch, or in the middle of one, with nothing in flight. */
+struct shmt_position {
+    uint32_t epoch;        /* from 0: the epoch that goes on, or is to begin; spec.epochs: the run was done */
+    uint64_t step;         /* steps of it that are done: in sync the first so many batches, else so many items anywhere in it */
+    uint64_t updates;      /* of the run, applied to the parameters (aggregate) */
+    uint64_t steps_before; /* as in the spec */
+    uint64_t n_pieces;     /* of its ledger (shmt_spec_pieces); 0: nothing of it is done, and there is no ledger */
+    const uint32_t *done;  /* (n_pieces) examples that each was done with, 0 if it was skipped; or SHMT_PIECE_OPEN */
+    const double *loss;    /* (n_pieces) their losses, summed over these examples; 0 where it is open */
+    uint32_t n_clocks;     /* seats that the run had; for display, because any number of them may go on */
+    const uint64_t *clock; /* (n_clocks) what each had completed */
+    uint32_t n_records;    /* the epochs before, <= epoch */
+    const struct shmtrain_epoch *record; /* (n_records) */
+    double epoch_seconds;                /* of training, in this epoch so far, without evaluation */
+    double seconds;                      /* since the run began, with those of runs that it went on from */
+};
+
+/* A table as it stands in memory. */
+struct shmt_checkpoint_table {
+    struct shmt_table_spec table;
+    const float *value;                  /* (rows, width); NULL in what was read */
+    const float *state[SHMT_MAX_PLANES]; /* (n_planes) of (rows, width); likewise */
+    const uint32_t *place;               /* (rows) the file's row r is row place[r] of memory; NULL: row r */
+};
+
+/* What the data was like, as far as it tells one data set from another. */
+struct shmt_data_print {
+    uint64_t examples, features, nonzeros;
+    uint64_t xxh64; /* of labels, weights and lengths of rows, in order */
+};
+
+struct shmt_checkpoint {
+    struct shmt_position at;
+    /* The run: what must be the same for one that goes on. Of the spec: n_seats, n_workers, epochs, n_examples, policy, batch,
+     * n_chunks, item, order, rate, rule. */
+    struct shmt_spec spec;
+    char mode[64];        /* the policy's name (shmt_mode_name) */
+    char model[40];       /* "": own worker functions */
+    uint32_t group, bias; /* as in struct shmtrain_settings */
+    struct shmt_data_print data;
+    uint32_t ended_by; /* enum shmt_end: what had ended the run when this was written; SHMT_END_NOT: it went on */
+    uint32_t n_tables, n_planes;
+    struct shmt_checkpoint_table table[SHMT_MAX_TABLES];
+    const uint64_t *id; /* (n_ids) of features, where models of such data list them (SHMT_MODEL_IDS) */
+    uint64_t n_ids;
+    const struct shmt_note *note; /* (n_notes) those of the model; unset in what was read */
+    uint32_t n_notes;
+};
+
+/* ---- writing ---- */
+
+/* Makes sure that `folder` is one that checkpoints can be written to; makes it where its own folder is there. Errors: _SYSTEM
+ * (what is in the way, and what to name instead). */
+int shmt_checkpoint_folder(const char *folder, struct shmt_error *e);
+
+/* Writes it as `folder`/checkpoint-STEP.safetensors, STEP being the step of the run in 12 digits: under another name, synced,
+ * renamed, folder synced. Then the oldest whole ones but `keep` (>= 1) of them are removed. On an error all that was there is
+ * there. `path_out` (PATH_MAX): its name, also on errors. Errors: _SYSTEM, _MEMORY. */
+int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
+                          struct shmt_error *e);
+
+/* ---- reading ---- */
+
+struct shmt_checkpoint_in;
+
+/* Opens a checkpoint and checks all of it: each length and offset, each number's range, and the checksum over the whole file.
+ * Errors: _DATA (damaged, or no checkpoint), _SYSTEM, _MEMORY. */
+int shmt_checkpoint_open(const char *path, struct shmt_checkpoint_in **out, struct shmt_error *e);
+void shmt_checkpoint_close(struct shmt_checkpoint_in *in); /* NULL is fine */
+
+/* What is in it; valid until close. */
+const struct shmt_checkpoint *shmt_checkpoint_of(const struct shmt_checkpoint_in *in);
+
+/* Table t (plane -1) or a plane of its state: (rows, width) into out. Errors: _SYSTEM, _DATA. */
+int shmt_checkpoint_read(const struct shmt_checkpoint_in *in, uint32_t t, int plane, float *out, struct shmt_error *e);
+
+/* Opens the newest good checkpoint of a folder, by the steps in their names. `skipped` is told of each one that is not good, in a
+ * sentence; NULL: nobody. 1: opened; 0: there is none, neither good nor bad (or no folder). Errors: _DATA (there are only bad
+ * ones), _SYSTEM, _MEMORY. `path_out` (PATH_MAX): which one it is. */
+int shmt_checkpoint_newest(const char *folder, void (*skipped)(void *arg, const char *why), void *arg,
+                           struct shmt_checkpoint_in **out, char *path_out, struct shmt_error *e);
+
+#endif
