@@ -3,6 +3,7 @@
  * have held during the fork, as those of strsignal's translations. */
 #include "runtime/team_priv.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -11,20 +12,40 @@ static uint32_t number_of(const struct shmt_team *team, uint32_t rank) {
     return team->spec.number ? team->spec.number[rank] : rank;
 }
 
+void shmt_team_tell_death(const struct shmt_team_death *death, char *out, size_t room) {
+    const int status = death->wait_status;
+    if (WIFSIGNALED(status))
+        snprintf(out, room, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) == 0)
+        snprintf(out, room, "left by exit(0)");
+    else
+        snprintf(out, room, "ended with exit status %d", WEXITSTATUS(status));
+}
+
+static const char *comment_on(const struct shmt_team_end *end) {
+    if (end->short_of_memory) return ", perhaps for lack of memory: the kernel ended a process for that meanwhile";
+    return WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0 ? ", without finishing" : "";
+}
+
+/* Why nobody has taken its place. */
+static void tell_lives(const struct shmt_team *team, uint32_t life, char *out, size_t room) {
+    const int code = team->ledger->respawn_errno;
+    out[0] = '\0';
+    if (code != 0)
+        snprintf(out, room, "; it could not be started again: %s", strerror(code));
+    else if (life > 0)
+        snprintf(out, room, "; it had been started again %u time%s before", life, life == 1 ? "" : "s");
+}
+
 static int describe_death(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {
     const struct shmt_team_end *end = &team->ledger->end[rank];
-    if (WIFSIGNALED(end->wait_status)) {
-        const int number = WTERMSIG(end->wait_status);
-        return shmt_fail(
-            e, SHMTRAIN_E_DIED, "worker %u (process %d) was killed by signal %d (%s) while %s%s", number_of(team, rank),
-            end->last_pid, number, strsignal(number), team->what,
-            end->short_of_memory ? ", perhaps for lack of memory: the kernel ended a process for that meanwhile" : "");
-    }
-    if (WEXITSTATUS(end->wait_status) == 0)
-        return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) left by exit(0) while %s, without finishing",
-                         number_of(team, rank), end->last_pid, team->what);
-    return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) ended with exit status %d while %s", number_of(team, rank),
-                     end->last_pid, WEXITSTATUS(end->wait_status), team->what);
+    const struct shmt_team_death death = {.wait_status = end->wait_status};
+    char how[160], lives[160], place[80] = "";
+    shmt_team_tell_death(&death, how, sizeof how);
+    tell_lives(team, load_relaxed(&end->life), lives, sizeof lives); /* relaxed: nobody is left to change it */
+    if (team->spec.last_words) team->spec.last_words(team->spec.arg, rank, place, sizeof place);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) %s while %s%s%s%s%s", number_of(team, rank), end->last_pid,
+                     how, team->what, place[0] ? " " : "", place, comment_on(end), lives);
 }
 
 static int describe_failure(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {

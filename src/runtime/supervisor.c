@@ -1,4 +1,4 @@
-/* The supervisor's process: forks the workers, notices their ends, and ends. Entered by processes.c in the forked child, never
+/* The supervisor's process: forks the workers, notices their ends, starts those again that may be, and ends. Entered by processes.c in the forked child, never
  * left but by _exit. What runs here may follow a fork in a program with threads, so the supervisor itself calls nothing that
  * allocates or locks, and has one thread for ever, whatever the application does.
  *
@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -32,19 +33,29 @@ struct supervision {
     bool blind;          /* some death shows in no descriptor */
     bool killing;        /* everybody has been sent SIGKILL */
     uint64_t kill_at_ns; /* after a failure; 0: not set */
-    uint64_t oom_kills;  /* at the start */
+    uint64_t oom_kills;  /* when it was looked at last */
+    pid_t pid;           /* mine */
+    struct rlimit files; /* as the caller had it, for who is forked later */
 };
 
 static struct shmt_team_end *end_of(struct supervision *s, uint32_t rank) { return &s->team->ledger->end[rank]; }
 
+/* What is the supervisor's alone: sockets, and the others' pidfds, which there are when somebody is started again. */
+static void shed(struct supervision *s) {
+    close(s->birth->control);
+    if (s->birth->caller_fd >= 0) close(s->birth->caller_fd);
+    for (uint32_t i = WORKERS; i < s->n_polled; i++)
+        if (s->polled[i].fd >= 0) close(s->polled[i].fd);
+    if (s->n_polled > 0) setrlimit(RLIMIT_NOFILE, &s->files);
+}
+
 /* The worker's process. */
-static _Noreturn void work(struct supervision *s, uint32_t rank, pid_t supervisor) {
+static _Noreturn void work(struct supervision *s, uint32_t rank) {
     struct shmt_team *team = s->team;
     struct shmt_team_end *end = end_of(s, rank);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != supervisor) _exit(EXIT_FAILURE); /* it had died before it could be said what to do then */
-    close(s->birth->control);
-    if (s->birth->caller_fd >= 0) close(s->birth->caller_fd);
+    if (getppid() != s->pid) _exit(EXIT_FAILURE); /* it had died before it could be said what to do then */
+    shed(s);
     shmt_settle_name("w", rank);
     shmt_faults_answer(end);
     const int status = team->spec.body(team->spec.arg, rank, team, &end->error);
@@ -65,48 +76,55 @@ static void tell_caller(struct supervision *s, char word) {
     if (send(s->birth->control, &word, 1, MSG_NOSIGNAL) < 0) return; /* the caller is dead: the loop notices */
 }
 
+/* 0, or errno. */
+static int fork_worker(struct supervision *s, uint32_t rank) {
+    const pid_t pid = fork();
+    if (pid == 0) work(s, rank);
+    if (pid < 0) return errno;
+    end_of(s, rank)->last_pid = pid;
+    store_relaxed(&end_of(s, rank)->pid, pid); /* for displays; nothing hangs on it */
+    s->n_running++;
+    return 0;
+}
+
 static void fork_workers(struct supervision *s) {
     struct shmt_team_ledger *ledger = s->team->ledger;
-    const pid_t me = getpid();
     for (uint32_t rank = 0; rank < s->team->spec.n; rank++) {
-        const pid_t pid = fork();
-        if (pid == 0) work(s, rank, me);
-        if (pid < 0) {
-            ledger->fork_errno = errno;
-            ledger->fork_rank = rank;
-            kill_all(s);
-            while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
-            tell_caller(s, SHMT_TEAM_FAILED);
-            _exit(EXIT_FAILURE);
-        }
-        ledger->end[rank].last_pid = pid;
-        store_relaxed(&ledger->end[rank].pid, pid); /* for displays; nothing hangs on it */
-        s->n_running++;
+        ledger->fork_errno = fork_worker(s, rank);
+        if (ledger->fork_errno == 0) continue;
+        ledger->fork_rank = rank;
+        kill_all(s);
+        while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
+        tell_caller(s, SHMT_TEAM_FAILED);
+        _exit(EXIT_FAILURE);
     }
 }
 
-/* Only after all forks, so that no worker inherits them. A worker that has ended already is not collected yet and has its
- * pidfd. */
+/* A worker that has ended already is not collected yet and has its pidfd. */
+static void open_pidfd(struct supervision *s, uint32_t rank) {
+    int fd = -1;
+#ifdef SYS_pidfd_open
+    fd = (int)syscall(SYS_pidfd_open, end_of(s, rank)->last_pid, 0);
+#endif
+    s->polled[WORKERS + rank] = (struct pollfd){.fd = fd, .events = POLLIN};
+    if (fd >= 0 && s->n_polled < WORKERS + rank + 1) s->n_polled = WORKERS + rank + 1;
+    s->blind |= fd < 0;
+}
+
+/* Only after all forks, so that no worker inherits them. */
 static void open_pidfds(struct supervision *s) {
-    struct rlimit files;
-    /* 1,024 are usual, and too few for as many workers. The change is ours alone: the workers are there already. */
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-        files.rlim_cur = files.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &files);
+    /* 1,024 are usual, and too few for as many workers. The change is ours alone: the workers are there already, and who is
+     * started again takes it back. */
+    if (getrlimit(RLIMIT_NOFILE, &s->files) == 0 && s->files.rlim_cur < s->files.rlim_max) {
+        struct rlimit most = s->files;
+        most.rlim_cur = most.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &most);
     }
     s->polled[CONTROL] = (struct pollfd){.fd = s->birth->control, .events = POLLIN};
     s->polled[CALLER] = (struct pollfd){.fd = s->birth->caller_fd, .events = POLLIN};
     s->n_polled = WORKERS;
     s->blind = s->birth->caller_fd < 0;
-    for (uint32_t rank = 0; rank < s->team->spec.n; rank++) {
-        int fd = -1;
-#ifdef SYS_pidfd_open
-        fd = (int)syscall(SYS_pidfd_open, end_of(s, rank)->last_pid, 0);
-#endif
-        s->polled[WORKERS + rank] = (struct pollfd){.fd = fd, .events = POLLIN};
-        if (fd >= 0) s->n_polled = WORKERS + rank + 1;
-        s->blind |= fd < 0;
-    }
+    for (uint32_t rank = 0; rank < s->team->spec.n; rank++) open_pidfd(s, rank);
 }
 
 static void wait_for_news(struct supervision *s) {
@@ -152,8 +170,55 @@ static bool is_failure(const struct shmt_team_end *end) {
     return !end->killed;
 }
 
+/* ---- deaths after which the team goes on ---- */
+
+/* Its next life, from this process's memory, in which nobody has worked yet. False: the system lets us start nobody. */
+static bool start_again(struct supervision *s, uint32_t rank) {
+    struct shmt_team_end *end = end_of(s, rank);
+    memset(&end->error, 0, sizeof end->error);               /* of a body that was writing it */
+    store_relaxed(&end->life, load_relaxed(&end->life) + 1); /* my own word; the fork publishes it */
+    s->team->ledger->respawn_errno = fork_worker(s, rank);
+    if (s->team->ledger->respawn_errno != 0) return false;
+    open_pidfd(s, rank);
+    return true;
+}
+
+static void record(struct supervision *s, uint32_t rank, enum shmt_team_burial burial) {
+    struct shmt_team_ledger *ledger = s->team->ledger;
+    const struct shmt_team_end *end = end_of(s, rank);
+    const uint64_t at = load_relaxed(&ledger->n_deaths); /* my own word, here and below */
+    ledger->death[at % SHMT_TEAM_DEATHS] = (struct shmt_team_death){.rank = rank,
+                                                                    .life = load_relaxed(&end->life),
+                                                                    .pid = end->last_pid,
+                                                                    .wait_status = end->wait_status,
+                                                                    .short_of_memory = end->short_of_memory,
+                                                                    .burial = (uint8_t)burial};
+    store_release(&ledger->n_deaths, at + 1); /* pairs with the acquire in shmt_team_death_at: the record is whole */
+    shmt_team_notify(s->team);
+}
+
+/* One that has died, while nothing has failed and nobody was told to end. True: the team goes on. */
+static bool survives(struct supervision *s, uint32_t rank) {
+    const struct shmt_team_spec *spec = &s->team->spec;
+    struct shmt_team_end *end = end_of(s, rank);
+    const uint32_t life = load_relaxed(&end->life); /* my own word */
+    if (load_acquire(&end->returned)) return false; /* an error is no death; pairs with the release in `work` */
+    if (!spec->bury || s->killing || load_relaxed(&s->team->ledger->first)) return false; /* my own word */
+    if (spec->abort && load_relaxed(spec->abort) != 0) return false;                      /* the others are leaving */
+    const enum shmt_team_burial burial = spec->bury(spec->arg, rank, life);
+    if (burial == SHMT_TEAM_FAILS) return false;
+    if (burial == SHMT_TEAM_COMES_BACK && life >= spec->most_respawns) return false;
+    record(s, rank, burial);
+    return burial == SHMT_TEAM_GOES_ON || start_again(s, rank);
+}
+
+static void fail(struct supervision *s, uint32_t rank) {
+    store_release(&s->team->ledger->first, rank + 1); /* pairs with the acquire in ends.c */
+    set_abort(s, rank + 1);
+    s->kill_at_ns = shmt_now_ns() + (uint64_t)s->team->spec.grace_ms * 1000000;
+}
+
 static void note_end(struct supervision *s, uint32_t rank, int status) {
-    struct shmt_team *team = s->team;
     struct shmt_team_end *end = end_of(s, rank);
     const bool by_kill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     end->wait_status = status;
@@ -161,10 +226,8 @@ static void note_end(struct supervision *s, uint32_t rank, int status) {
     end->short_of_memory = by_kill && !s->killing && shmt_oom_kills() > s->oom_kills;
     store_relaxed(&end->pid, 0); /* for displays, and for kill_all, which is ours */
     s->n_running--;
-    if (!is_failure(end) || load_relaxed(&team->ledger->first)) return; /* `first` is our own word */
-    store_release(&team->ledger->first, rank + 1);                      /* pairs with the acquire in ends.c */
-    set_abort(s, rank + 1);
-    s->kill_at_ns = shmt_now_ns() + (uint64_t)team->spec.grace_ms * 1000000;
+    if (!is_failure(end) || survives(s, rank)) return;
+    if (load_relaxed(&s->team->ledger->first) == 0) fail(s, rank); /* my own word */
 }
 
 static void collect(struct supervision *s) {
@@ -180,7 +243,7 @@ static void collect(struct supervision *s) {
 }
 
 _Noreturn void shmt_team_supervise(struct shmt_team *team, const struct shmt_team_birth *birth) {
-    struct supervision s = {.team = team, .birth = birth, .polled = birth->polled};
+    struct supervision s = {.team = team, .birth = birth, .polled = birth->polled, .pid = getpid()};
     shmt_settle_signals(&birth->masked);
     shmt_settle_name("sup", -1);
     fork_workers(&s);

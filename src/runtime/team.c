@@ -110,6 +110,19 @@ pid_t shmt_team_pid(const struct shmt_team *team, uint32_t rank) {
     return rank < team->spec.n ? (pid_t)load_relaxed(&team->ledger->end[rank].pid) : 0;
 }
 
+uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank) {
+    return load_relaxed(&team->ledger->end[rank].life); /* in the worker: published by the fork; else a number to show */
+}
+
+bool shmt_team_death_at(const struct shmt_team *team, uint64_t at, struct shmt_team_death *out, uint64_t *n_out) {
+    const struct shmt_team_ledger *ledger = team->ledger;
+    const uint64_t n = load_acquire(&ledger->n_deaths); /* pairs with the release in `record` */
+    if (n_out) *n_out = n;
+    if (at >= n || n - at >= SHMT_TEAM_DEATHS) return false; /* the oldest one may be being written over */
+    *out = ledger->death[at % SHMT_TEAM_DEATHS];
+    return true;
+}
+
 int shmt_team_run(const struct shmt_team_spec *spec, struct shmt_error *e) {
     struct shmt_team *team;
     const int rc = shmt_team_start(spec, &team, e);

@@ -2,8 +2,10 @@
  *
  * Processes: the caller forks one small single-threaded supervisor; the supervisor forks the workers, notices each one's end,
  * and when one fails (its body returns an error, it exits by itself, or a signal kills it) sets the abort word, gives the
- * others a moment to leave, kills what is left, and ends. It ends with everything when the caller's process dies, and workers
- * end when the supervisor does, however it ends. Threads: started and joined by the caller's process.
+ * others a moment to leave, kills what is left, and ends. One that has died (without an error of its body) may be started
+ * again instead, from the same memory as the first time, or be left out, as the caller's `bury` says. The supervisor ends with
+ * everything when the caller's process dies, and workers end when the supervisor does, however it ends. Threads: started and
+ * joined by the caller's process; none is started again.
  *
  * SIGINT and SIGTERM are ignored in supervisor and workers: the application decides, the stop words end workers. The same
  * holds for SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 where the application handles or blocks them; handlers of the application
@@ -18,6 +20,8 @@
 #ifndef SHMT_RUNTIME_TEAM_H
 #define SHMT_RUNTIME_TEAM_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -35,6 +39,21 @@ struct shmt_team;
 /* The worker function: 0, or a status whose sentence stands in *e, which the team hands to the caller's process. */
 typedef int shmt_team_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e);
 
+/* A worker's process that died. */
+struct shmt_team_death {
+    uint32_t rank, life; /* which of its lives: 0 is the first */
+    int32_t pid, wait_status;
+    uint8_t short_of_memory; /* the kernel ended processes for lack of memory meanwhile */
+    uint8_t burial;          /* enum shmt_team_burial: what has become of it */
+};
+
+/* What is to become of a worker whose process has died. */
+enum shmt_team_burial {
+    SHMT_TEAM_FAILS,     /* the team ends, as without a `bury` */
+    SHMT_TEAM_GOES_ON,   /* without it, as if it had come to its end */
+    SHMT_TEAM_COMES_BACK /* it is started again */
+};
+
 struct shmt_team_spec {
     enum shmt_team_kind kind;
     uint32_t n; /* workers, 1 .. SHMT_TEAM_MAX */
@@ -45,7 +64,16 @@ struct shmt_team_spec {
     void (*roused)(
         void *arg);    /* after *abort is set, to wake sleepers: in the supervisor, or in the failing thread; may be NULL */
     uint32_t grace_ms; /* after a failure, until the others are killed (processes) */
-    const char *what;  /* "training", "reading data": for messages; at most 63 characters of it are kept */
+
+    /* Processes: a worker has died in life `life`, while the team was not ending; its process is gone. Called in the supervisor,
+     * which has one thread and memory as of its start, before anybody hears of it; allocates and locks nothing. NULL: _FAILS */
+    enum shmt_team_burial (*bury)(void *arg, uint32_t rank, uint32_t life);
+    uint32_t most_respawns; /* of each worker; who dies once more fails, whatever `bury` says */
+
+    /* Says in the caller's process, for the sentence about a worker that fails by dying, what it was at: "at item 7 of epoch 2".
+     * May be NULL, and leave `out` empty. */
+    void (*last_words)(void *arg, uint32_t rank, char *out, size_t room);
+    const char *what; /* "training", "reading data": for messages; at most 63 characters of it are kept */
     const uint32_t
         *number; /* (n) what the workers are called in messages; NULL: their ranks. Kept by the caller until the end */
 };
@@ -65,6 +93,16 @@ void shmt_team_notify(struct shmt_team *team);
 /* Never blocks: empties the descriptor. Returns 1 when all workers (and the supervisor) have ended, 0 while some run. */
 int shmt_team_step(struct shmt_team *team);
 
+/* How many times the body of a worker was begun before its life now; in the worker, and from the caller's process. */
+uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank);
+
+/* The deaths after which the team went on, in order: number `at`, from 0. False: there were not so many (yet), or it is so long ago
+ * that its record is gone (*n_out, which may be NULL, says how many there were). From the caller's process; never blocks. */
+bool shmt_team_death_at(const struct shmt_team *team, uint64_t at, struct shmt_team_death *out, uint64_t *n_out);
+
+/* "was killed by signal 9 (Killed)" and the like, into out. */
+void shmt_team_tell_death(const struct shmt_team_death *death, char *out, size_t room);
+
 /* Kills all workers at once (processes; SIGKILL through the supervisor). Threads cannot be killed: the abort word is set
  * and they are roused. Never blocks. finish then returns _STOPPED, unless a worker had failed before or all had come to
  * their end. */
@@ -76,8 +114,8 @@ void shmt_team_kill(struct shmt_team *team);
  * another word, are no failures; when nobody failed but some returned _STOPPED, so does finish. */
 int shmt_team_finish(struct shmt_team *team, struct shmt_error *e);
 
-/* Process id of a worker, or of the supervisor (SHMT_TEAM_SUPERVISOR); 0 when there is none (any more). For tests and
- * displays. */
+/* Process id of a worker (of its life now), or of the supervisor (SHMT_TEAM_SUPERVISOR); 0 when there is none (any more). For
+ * tests and displays. */
 pid_t shmt_team_pid(const struct shmt_team *team, uint32_t rank);
 
 /* start, poll and step, finish: for work without reports. */

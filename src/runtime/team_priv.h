@@ -10,9 +10,11 @@
 #include "base/line.h"
 #include "runtime/team.h"
 
-/* How one worker ended. Written at its beginning and its end only, so that its two writers need no lines of their own. */
+/* How one worker ended, in its last life. Written at its beginning and its end only, so that its two writers need no lines of
+ * their own. */
 struct shmt_team_end {
     alignas(SHMT_LINE) _Atomic int32_t pid; /* supervisor: 0 before the fork and after the end */
+    _Atomic uint32_t life;                  /* supervisor, before the fork: how often it was started before */
     int32_t last_pid;                       /* supervisor: stays, for the sentence */
     int32_t wait_status;                    /* supervisor: of waitpid */
     uint8_t killed;                         /* supervisor: it died of the SIGKILL that was meant for it */
@@ -22,13 +24,18 @@ struct shmt_team_end {
     struct shmt_error error;                /* worker: its sentence, valid when `returned` is set */
 };
 
+#define SHMT_TEAM_DEATHS 64 /* records of deaths that are kept */
+
 /* In a mapping that caller, supervisor and workers share. Zero-filled at first. */
 struct shmt_team_ledger {
     alignas(SHMT_LINE) _Atomic uint32_t over; /* supervisor, last thread: all have ended. Released, pairs with step's acquire */
     _Atomic uint32_t first;                   /* supervisor, failing thread under the lock: rank + 1 of the first failure */
     int32_t fork_errno;                       /* supervisor, before it says that the start failed */
     uint32_t fork_rank;
-    struct shmt_team_end end[]; /* (n) */
+    int32_t respawn_errno;     /* supervisor: why the first one that failed was not started again; 0: not that */
+    _Atomic uint64_t n_deaths; /* supervisor: released when the record is whole */
+    struct shmt_team_death death[SHMT_TEAM_DEATHS]; /* supervisor: number i in place i mod SHMT_TEAM_DEATHS */
+    struct shmt_team_end end[];                     /* (n) */
 };
 
 struct shmt_team {
