@@ -119,7 +119,7 @@ static void what_is_refused_is_not_given(void **state) {
     struct shmt_error e = {0};
     (void)state;
     assert_int_equal(shmt_config_init(&config, &e), 0);
-    assert_int_equal(config.given, 0);
+    for (size_t i = 0; i < SHMT_MOST_OPTIONS; i++) assert_false(config.given[i]);
     assert_int_equal(shmt_config_set(&config, "beta", "beta", "-1", &e), SHMTRAIN_E_USAGE);
     assert_false(shmt_config_is_given(&config, "beta"));
     assert_int_equal(shmt_config_set(&config, "beta", "beta", "1", &e), 0);
