@@ -166,6 +166,10 @@ static void guests_one_worker_and_other_models_have_one_copy(void **state) {
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_string_equal(why, "one copy: workers may come and go by name");
     wish = ordinary();
+    wish.may_lose = true;
+    assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
+    assert_string_equal(why, "one copy: the others go on without a worker that dies");
+    wish = ordinary();
     wish.n_workers = 1;
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_string_equal(why, "");

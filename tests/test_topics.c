@@ -39,8 +39,9 @@ static void texts_fit_a_screen(void **state) {
 
 static void a_topic_is_found_by_its_name(void **state) {
     (void)state;
-    const char *const names[] = {"modes",  "axes",    "costs",    "optimizers", "files",       "models", "numa",  "named",
-                                 "output", "formats", "progress", "trace",      "environment", "exit",   "cache", "objective"};
+    const char *const names[] = {"modes",       "axes",  "costs",  "optimizers", "files",    "models",
+                                 "numa",        "named", "output", "formats",    "progress", "trace",
+                                 "environment", "exit",  "cache",  "objective",  "deaths"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_non_null(topic_named(names[i]));
         assert_string_equal(topic_named(names[i])->name, names[i]);

@@ -107,6 +107,10 @@ bool shmt_copies_choose(const struct shmt_copies_wish *w, uint32_t *hot_out, cha
         snprintf(why, bytes, "one copy: workers may come and go by name");
         return false;
     }
+    if (w->may_lose) {
+        snprintf(why, bytes, "one copy: the others go on without a worker that dies");
+        return false;
+    }
     const bool copies = choose(w, hot_out, why, bytes);
     if (copies) say_threads(w, why, bytes);
     return copies;

@@ -16,6 +16,7 @@ struct shmt_copies_wish {
     bool is_linear;       /* a model of sparse rows, whose one table has a float for each feature, and a bias */
     bool by_frequency;    /* its rows will stand by how often their features occur */
     bool has_guests;      /* workers may come and go */
+    bool may_lose;        /* the others go on without one that dies, so nobody may have changes to himself */
     uint32_t n_workers;   /* of the run's own, */
     uint32_t n_threads;   /* of so many threads each, which share what the worker has */
     uint32_t planes;      /* state words of each parameter */

@@ -15,8 +15,9 @@ static const struct effect {
     const char *option;
     uint32_t rules, schedules;
     enum part part;
-    bool of_rows;  /* not for dense models */
-    bool of_names; /* only for a store with a name */
+    bool of_rows;          /* not for dense models */
+    bool of_names;         /* only for a store with a name */
+    const char *of_deaths; /* only with one of these values of --on-death; NULL: with any */
 } EFFECTS[] = {
     {.option = "momentum", .rules = BIT(SHMT_RULE_MOMENTUM) | BIT(SHMT_RULE_ADAM)},
     {.option = "beta2", .rules = BIT(SHMT_RULE_ADAM)},
@@ -34,6 +35,8 @@ static const struct effect {
     {.option = "group", .part = LIVE, .of_rows = true},
     {.option = "columns", .of_rows = true},
     {.option = "guests", .of_names = true},
+    {.option = "max-respawns", .of_deaths = "respawn"},
+    {.option = "in-flight", .part = LIVE, .of_deaths = "respawn|continue"},
 };
 
 static bool suits(uint32_t set, uint32_t value) { return set == 0 || (set & BIT(value)) != 0; }
@@ -87,6 +90,8 @@ static bool find_reason(const struct effect *effect, const struct shmtrain_store
         snprintf(out, bytes, "with --model %.60s", model->name);
     else if (effect->of_names && store->config.name[0] == '\0')
         snprintf(out, bytes, "without --name");
+    else if (effect->of_deaths && !strstr(effect->of_deaths, store->config.on_death))
+        snprintf(out, bytes, "with --on-death %s", store->config.on_death);
     else
         return false;
     return true;

@@ -27,6 +27,7 @@
 #define ENV(name) "SHMTRAIN_" name
 
 #define WORK  "How much work, by whom"
+#define FAIL  "When workers die"
 #define HOW   "Consistency"
 #define SEE   "What it costs"
 #define WHAT  "What is learned"
@@ -50,6 +51,12 @@ static const struct shmt_option_row ROWS[] = {
      REAL, AT(target_loss), 0, 1e300, "none"},
     {{"patience", 0, "N", "none", ENV("PATIENCE"), WORK, "end when N epochs in a row bring no lower loss"},
      COUNT, AT(patience), 1, 1000000, "none"},
+    {{"on-death", 0, "HOW", "respawn", ENV("ON_DEATH"), FAIL, "respawn the worker, continue without it, or abort"},
+     CHOICE, AT(on_death), 0, 0, "respawn|continue|abort"},
+    {{"max-respawns", 0, "N", "3", ENV("MAX_RESPAWNS"), FAIL, "of each worker; its next death ends the run"},
+     COUNT, AT(max_respawns), 0, 1000000, NULL},
+    {{"in-flight", 0, "HOW", "redo", ENV("IN_FLIGHT"), FAIL, "live modes: redo or skip what a dead worker had in hand"},
+     CHOICE, AT(in_flight), 0, 0, "redo|skip"},
     {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, hogwild, sync, ssp:S, backup:K, local:H or node:H"},
      TEXT, AT(mode), 0, 0, NULL},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy, atomic, locked or aggregate; default: the mode's"},

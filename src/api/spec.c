@@ -124,6 +124,7 @@ static int choose_copies(struct shmtrain_store *store, const struct shmtrain_mod
     const struct shmt_copies_wish wish = {.is_linear = is_linear(store, model),
                                           .by_frequency = store->rows_by_frequency,
                                           .has_guests = crew->n_guests > 0,
+                                          .may_lose = strcmp(c->on_death, "continue") == 0,
                                           .n_workers = crew->n_workers,
                                           .n_threads = crew->n_threads,
                                           .planes = shmt_rule_planes(&rule, true),
@@ -148,6 +149,7 @@ static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
     if (rc == 0) rc = shmt_policy_settle(out, crew->n_workers, &store->error);
     if (rc == 0) settle_one_node(store, crew->machine.placement.n_nodes, out);
+    if (rc == 0) rc = shmt_deaths_settle(store, crew, out, &store->deaths);
     store->quorum_of_all = rc == 0 && quorum && out->quorum == SHMT_QUORUM_ALL;
     return rc;
 }

@@ -9,6 +9,7 @@
 #include "api/copies.h"
 #include "api/costs.h"
 #include "api/crew.h"
+#include "api/deaths.h"
 #include "api/lease.h"
 #include "api/metrics.h"
 #include "api/options.h"
@@ -77,6 +78,7 @@ struct shmtrain_store {
     bool quorum_of_all;              /* a quorum was asked for, and is of all workers: none */
     bool rows_by_frequency;          /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
     double example_nonzeros;         /* of that run, on average; 0: unknown */
+    struct shmt_deaths deaths;       /* what becomes of it when a worker dies */
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_job job;

@@ -1,4 +1,5 @@
-/* The texts of shmtrain help TOPIC: see topics.h. Who changes what an option does looks here, too. */
+/* The texts of shmtrain help TOPIC: see topics.h. Those about what is learned, and from what, stand here; those about runs in
+ * topics_runs.c. Who changes what an option does looks here, too. */
 #include "cli/topics.h"
 
 #include <shmtrain/store.h>
@@ -8,7 +9,7 @@
 #define MODES "@modes\n" /* in a text: the list of modes, as the library has it */
 
 /* clang-format off */
-static const struct topic TOPICS[] = {
+static const struct topic LEARNING[] = {
 {"modes", "async, sync, and what lies between them",
 "What becomes of updates that many workers make at once\n"
 "\n"
@@ -257,205 +258,23 @@ MODES
 "  shmtrain eval digits t10k-images-idx3-ubyte.gz\n"
 "  shmtrain predict digits t10k-images-idx3-ubyte.gz --probabilities\n"},
 
-{"numa", "which worker, data and parameters go where",
-"On machines with several NUMA nodes, memory is nearer to some cores than to\n"
-"others. shmtrain topo shows where everything would go, without training:\n"
-"  shmtrain topo -w 8 a9a\n"
-"  HWLOC_SYNTHETIC=\"numa:4 core:16 pu:2\" shmtrain topo -w 8     another machine\n"
-"\n"
-"--bind core   each thread on a core of its own, workers in turn over the nodes;\n"
-"              with more threads than cores, as node; on a single node as none\n"
-"       node   each worker on the cores of its node\n"
-"       none   wherever the system puts them\n"
-"--numa interleave   parameters over all nodes that have workers, page by page\n"
-"       bind   each shard on a node (--shards, --placement)\n"
-"       auto   interleave; where only one node has workers, bind\n"
-"       off    wherever the system puts them\n"
-"With auto and bind, what one worker alone uses, and the training data that the\n"
-"workers of a node read first, are on that node.\n"
-"--hugepages auto   reserved 2 MiB pages where there are enough, else those that\n"
-"              the system makes of ordinary ones (transparent huge pages);\n"
-"              of the latter it mostly has some for data, few for parameters\n"
-"       2M     the same for small stores, too, and a line where there are too few\n"
-"       off    ordinary pages\n"
-"\n"
-"Affinity masks, cpusets and CPU quotas are kept to. What the system refuses (in\n"
-"containers, or when a node is full) is said in a line, and training goes on.\n"
-"shmtrain doctor looks for all that will slow or stop a run.\n"},
-
-{"named", "runs that others join or watch, by a name",
-"A run with a name can be joined and watched by other processes of the same user:\n"
-"  shmtrain --name digits --guests 4 -w 8 a9a     in one terminal\n"
-"  shmtrain watch digits                          in another: look on\n"
-"  shmtrain join digits -w 2                      or help, as 2 workers more\n"
-"  shmtrain ls                                    what there is\n"
-"  shmtrain rm digits                             remove it\n"
-"\n"
-"The store is a file in /dev/shm that only its user can open. It stays when the\n"
-"run is over, with its parameters, until it is removed; a further run needs\n"
-"another name, or shmtrain rm first. Whether somebody has it open is told by a\n"
-"lock, so a store whose program was killed is known: ls says that it died. rm\n"
-"removes one that is in use only with --force.\n"
-"\n"
-"--guests is the number of places that are kept free for workers that join. They\n"
-"begin with the next epoch, and leave at the end of one (Ctrl-C). The result of\n"
-"a sync run has the same bits with and without them. Who watches is not noticed.\n"
-"A guest that dies ends the run, for what it had in hand is missing; only async\n"
-"and ssp, with one copy of the parameters, go on without it.\n"
-"Ctrl-Z in a join stops its workers only, and the whole run waits until fg.\n"
-"A name has letters, digits, '.', '_' and '-', at most 63 of them, and does not\n"
-"begin with '.' or '-'.\n"},
-
-{"output", "what is printed, and what is saved",
-"stdout has what is about to run, a table with a line for each epoch, and what\n"
-"came out of it; stderr has errors and notes. -q leaves only those. --json prints\n"
-"one object with all figures on stdout at the end, and the lines go to stderr.\n"
-"\n"
-"  train loss   mean over the epoch's examples, each before its own update\n"
-"  valid loss, accuracy, AUC   of the parameters at the end of the epoch\n"
-"  examples/s, seconds         of training, without evaluation\n"
-"  parameters   XXH64 of the final parameters: the same for the same bits\n"
-"\n"
-"-o FILE saves the model (shmtrain help formats): beside FILE, and moved there\n"
-"when it is complete, as predictions are. FILE is looked at before training. With\n"
-"/dev/stdout (-o, --trace, --metrics, --html) lines for people go to stderr.\n"
-"\n"
-"  shmtrain eval MODEL DATA      loss, precision, calibration, ...; or --json\n"
-"  shmtrain predict MODEL DATA   a label for each example, one in each line, on\n"
-"                                stdout or to -o FILE; with --probabilities or\n"
-"                                --scores the model's outputs, too; DATA - is\n"
-"                                standard input, packed or not, line by line\n"
-"  shmtrain model convert MODEL -o FILE --format NAME   in another format\n"
-"What cannot be written to FILE after training, for lack of room on its disk, is\n"
-"saved below $TMPDIR or /tmp, and a line says where.\n"
-"Squared loss is half the squared error, (p-y)^2/2. Of generated data the least\n"
-"log loss is known; it is shown where the model has this loss, and learned from\n"
-"the same data.\n"},
-
-{"formats", "models and figures for other programs",
-"Models and figures for other programs\n"
-"\n"
-"-o FILE --format safetensors   a header of JSON with the model's name, labels,\n"
-"                               table shapes, then 32-bit floats (the default)\n"
-"                 liblinear     text that liblinear-predict takes and says the\n"
-"                               same with; no probabilities of softmax with more\n"
-"                               than two labels. Labels must be whole numbers,\n"
-"                               and features count from 1: other data is refused\n"
-"                               before training\n"
-"                 csv           feature,weight, for several classes also class;\n"
-"                               the bias is the feature \"bias\"\n"
-"eval and predict take safetensors and LIBLINEAR's models (all solvers but the\n"
-"one-class SVM): the content tells.\n"
-"\n"
-"eval --json, for classifiers (what makes no sense is null):\n"
-"  precision, recall, f1   of the larger label; of several classes their means\n"
-"  per_class               of each: label, examples, predicted (as it), and these\n"
-"  confusion               rows: true class; columns: predicted class\n"
-"  brier                   mean squared distance of probabilities from the truth\n"
-"  calibration             for each tenth: from, to, examples, predicted\n"
-"                          (mean probability), observed (how often it came true)\n"
-"  calibration_error       mean |predicted - observed| over all examples\n"},
-
-{"progress", "what is seen while a run goes on",
-"--progress bar     live lines below those of the epochs that are done\n"
-"           plain   a line for each epoch, and one a minute during long epochs\n"
-"           none    only what is about to run, and what came out\n"
-"           auto    bar on a terminal, else plain (the default)\n"
-"\n"
-"  epoch  3/10  47 %  === === =-. ... ... ... ... ... ... ...    1 min 20 s left\n"
-"  1.23 M examples/s   loss 0.31250   by epoch -0.01250\n"
-"  4 workers   # computing 87 %   _ waiting 11 %   . evaluating  2 %\n"
-"  0 ##############__  310 k   1 ##############__  308 k\n"
-"\n"
-"The bar is the whole run, with a segment for each epoch where there is room. The\n"
-"loss is the mean of this epoch so far; behind it stand those of the epochs that\n"
-"are done as blocks, low ones for low losses, and the last change. A worker's bar\n"
-"is its time: computing, waiting for others, evaluating. Time without a processor\n"
-"counts as what it interrupts. Where workers are too many they are summed up, and\n"
-"each is a block: the higher, the more it computes. Blocks need a UTF-8 locale.\n"
-"\n"
-"Only a terminal gets escape sequences; TERM=dumb is none, and NO_COLOR=1 leaves\n"
-"out the colours. Ctrl-Z stops a run with all its workers, fg goes on. The others\n"
-"wait for a worker that is stopped alone.\n"},
-
-{"trace", "what each worker did when, as a picture",
-"--trace FILE, to be opened in ui.perfetto.dev or chrome://tracing\n"
-"\n"
-"  load        reading data\n"
-"  pull        reading weights; linear models: dot products\n"
-"  compute     the rest of a work item, with time lost by --slow\n"
-"  push        aggregate: adding to a gradient of one's own\n"
-"  push+update else: changing the parameters, or one's copy of them\n"
-"  aggregate   adding gradients of others\n"
-"  update      changing the parameters, each worker its part\n"
-"  wait        for the worker that it names\n"
-"  merge       replicas with their master copy\n"
-"  evaluate    between two epochs, with the waits for it\n"
-"\n"
-"A worker is a process, its threads (-t) are threads. Pulls, computing and pushes\n"
-"that take turns within an item are added up where they are many, and shown one\n"
-"after the other. The last 65,536 events of each thread are kept. The file is\n"
-"written when the run ends, by Ctrl-C or a worker's death, too; a worker that\n"
-"died was at what is called unfinished. Linear models take about a quarter more\n"
-"instructions with a trace.\n"},
-
-{"environment", "variables that are looked at",
-"SHMTRAIN_WORKERS, SHMTRAIN_MODE, ...\n"
-"    Each option that sets up a run has a variable: --decay-by is\n"
-"    SHMTRAIN_DECAY_BY. The command line counts more.\n"
-"SHMTRAIN_CPU\n"
-"    portable, avx2, avx512 or neon: forces the loops for such processors, for\n"
-"    comparing them; auto takes the fastest that this one can run. Results do not\n"
-"    depend on it. One that is not there is refused.\n"
-"SHMTRAIN_PROGRESS\n"
-"    bar, plain, none or auto: see shmtrain help progress.\n"
-"SHMTRAIN_BLAS\n"
-"    The file of the BLAS library for softmax.\n"
-"OMP_NUM_THREADS\n"
-"    Lowers -t, but never raises it.\n"
-"NO_COLOR, TERM\n"
-"    NO_COLOR=1: no colours. TERM=dumb: no live lines.\n"
-"LC_ALL, LC_CTYPE, LANG\n"
-"    Whether live lines have characters beyond ASCII. Numbers are written with\n"
-"    points in every locale.\n"
-"HWLOC_SYNTHETIC, HWLOC_XMLFILE\n"
-"    Another machine, for shmtrain topo: plans are made for it. Nothing runs on\n"
-"    it: all that trains or predicts is refused while one of them is set.\n"
-},
-
-{"exit", "exit statuses, signals",
-"0    done\n"
-"1    failed: data that is bad, a file that cannot be written, too little memory,\n"
-"     a worker that died; of doctor: something would stop a run\n"
-"2    wrong usage: an option, a name, or options that do not go together\n"
-"130  ended by SIGINT (Ctrl-C), 143 by SIGTERM, 129 by SIGHUP (a closed terminal)\n"
-"\n"
-"Whatever fails is said in one line on stderr, which begins with \"shmtrain: \".\n"
-"\n"
-"The first of these signals ends a run at its next consistent point: sync after\n"
-"the batch that is going on, async after each worker's item. What -o asked for is\n"
-"saved, and the summary is printed. A further SIGINT or SIGTERM ends the program\n"
-"at once, and a line says which file is not saved; one that comes within half a\n"
-"second is taken for the first (timeout sends two).\n"
-"\n"
-"A worker that is killed or crashes ends the run, which says who it was and of\n"
-"what it died. When the program is killed, its workers end, too, and no memory is\n"
-"left behind unless the store has a name.\n"},
 };
 /* clang-format on */
 
-#define N_TOPICS (sizeof TOPICS / sizeof *TOPICS)
+#define N_LEARNING (sizeof LEARNING / sizeof *LEARNING)
 
-const struct topic *topic_at(size_t i) { return i < N_TOPICS ? &TOPICS[i] : NULL; }
+const struct topic *topic_at(size_t i) { return i < N_LEARNING ? &LEARNING[i] : topic_of_runs_at(i - N_LEARNING); }
 
 const struct topic *topic_named(const char *name) {
-    for (size_t i = 0; i < N_TOPICS; i++)
-        if (strcmp(TOPICS[i].name, name) == 0) return &TOPICS[i];
+    const struct topic *t;
+    for (size_t i = 0; (t = topic_at(i)); i++)
+        if (strcmp(t->name, name) == 0) return t;
     return NULL;
 }
 
 void topics_print_list(void) {
-    for (size_t i = 0; i < N_TOPICS; i++) printf("  %-22s %s\n", TOPICS[i].name, TOPICS[i].about);
+    const struct topic *t;
+    for (size_t i = 0; (t = topic_at(i)); i++) printf("  %-22s %s\n", t->name, t->about);
 }
 
 /* Words, in lines from column INDENT on. */

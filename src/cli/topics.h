@@ -13,6 +13,7 @@ struct topic {
 };
 
 const struct topic *topic_at(size_t i);                 /* from 0; NULL behind the last */
+const struct topic *topic_of_runs_at(size_t i);         /* likewise, of those in topics_runs.c */
 const struct topic *topic_named(const char *name);      /* NULL: there is none */
 void topics_print_list(void);                           /* all of them, on stdout: name and about */
 void topic_print(const struct topic *topic, FILE *out); /* its text, with the modes that the library has */
