@@ -128,7 +128,8 @@ static size_t contents(const char *path, unsigned char *out, size_t most) {
 /* ---- a model ---- */
 
 static const float WEIGHT[3] = {1, -2, 0.5f}, FACTORS[4] = {3, 4, 5, 6};
-static const struct shmt_tensor TENSORS[] = {{"weight", 3, 1, WEIGHT, NULL}, {"factors", 2, 2, FACTORS, NULL}};
+static const struct shmt_tensor TENSORS[] = {{.name = "weight", .rows = 3, .width = 1, .data = WEIGHT},
+                                             {.name = "factors", .rows = 2, .width = 2, .data = FACTORS}};
 static const struct shmt_note NOTES[] = {{"shmtrain.model", "logistic"}, {"quoted", "\"caf\xc3\xa9\""}};
 
 static int save(const char *path, struct shmt_error *e) { return shmt_model_file_write(path, TENSORS, 2, NOTES, 2, e); }
@@ -172,7 +173,7 @@ static void tensors_fill_the_data_without_gaps(void **state) {
         uint64_t header_bytes, at = 0;
         for (uint32_t i = 0; i < n_tensors; i++) {
             snprintf(name[i], sizeof name[i], "t%.*u", (int)(1 + 3 * i), i); /* headers of all lengths modulo 8 */
-            tensor[i] = (struct shmt_tensor){name[i], 1 + 37 * i, 1 + i % 3, value, NULL};
+            tensor[i] = (struct shmt_tensor){.name = name[i], .rows = 1 + 37 * i, .width = 1 + i % 3, .data = value};
         }
         assert_int_equal(shmt_model_file_write("model", tensor, n_tensors, NULL, 0, NULL), 0);
         const size_t size = contents("model", bytes, sizeof bytes);

@@ -67,7 +67,8 @@ static void what_is_written_comes_back(void **state) {
     (void)state;
     const float w[6] = {1, -2, 3.5f, 0, 1e-30f, 7}, b[2] = {9, 10};
     float got[6];
-    const struct shmt_tensor tensor[] = {{"weight", 2, 3, w, NULL}, {"bias", 2, 1, b, NULL}};
+    const struct shmt_tensor tensor[] = {{.name = "weight", .rows = 2, .width = 3, .data = w},
+                                         {.name = "bias", .rows = 2, .width = 1, .data = b}};
     const struct shmt_note note[] = {{"shmtrain.model", "softmax"}, {"other", "a \"quoted\" \xc3\xa4"}};
     struct shmt_model_in *in;
     struct shmt_error e = {0};

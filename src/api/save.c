@@ -73,7 +73,7 @@ static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor,
         if (!value[t]) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to save table \"%s\"", table->name);
         const int rc = shmtrain_store_read(store, (int)t, 0, table->rows, value[t]);
         if (rc < 0) return rc;
-        tensor[t] = (struct shmt_tensor){.name = table->name, .rows = table->rows, .width = table->width, .value = value[t]};
+        tensor[t] = (struct shmt_tensor){.name = table->name, .rows = table->rows, .width = table->width, .data = value[t]};
     }
     return 0;
 }
@@ -82,7 +82,8 @@ static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor,
 static uint32_t add_ids(const struct shmtrain_store *store, struct shmt_tensor *tensor) {
     const struct shmt_trained *t = &store->trained;
     if (!t->model || t->features.kind != SHMT_IDS_LISTED) return store->n_tables;
-    tensor[store->n_tables] = (struct shmt_tensor){.name = SHMT_MODEL_IDS, .rows = t->ids.n, .width = 1, .id = t->ids.id};
+    tensor[store->n_tables] =
+        (struct shmt_tensor){.name = SHMT_MODEL_IDS, .rows = t->ids.n, .width = 1, .data = t->ids.id, .dtype = SHMT_U64};
     return store->n_tables + 1;
 }
 
@@ -152,9 +153,9 @@ static struct shmt_linear describe(const struct shmt_trained *t) {
  * for each class. */
 static struct shmt_linear describe_whole(const struct shmt_trained *t, const struct shmt_tensor *tensor) {
     struct shmt_linear m = describe(t);
-    m.weight = tensor[0].value;
+    m.weight = tensor[0].data;
     m.by_output = tensor[0].width;
-    if (t->bias) m.bias = m.is_softmax ? tensor[1].value : tensor[0].value + t->n_features;
+    if (t->bias) m.bias = m.is_softmax ? (const float *)tensor[1].data : m.weight + t->n_features;
     return m;
 }
 

@@ -3,36 +3,61 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include "base/checked.h"
 #include "base/pipe.h"
 #include "base/replace.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are written as the memory is");
 
-static uint64_t bytes_of(const struct shmt_tensor *tensor) {
-    return tensor->rows * tensor->width * (tensor->id ? sizeof *tensor->id : sizeof *tensor->value);
-}
+#define ZEROS "0000000000000000"
+_Static_assert(sizeof ZEROS - 1 == SHMT_SEAL_CHARS, "a seal that is not known yet");
+
+static const struct {
+    const char *name;
+    uint64_t bytes;
+} DTYPES[SHMT_N_DTYPES] = {[SHMT_F32] = {"F32", 4}, [SHMT_F64] = {"F64", 8}, [SHMT_U32] = {"U32", 4}, [SHMT_U64] = {"U64", 8}};
+
+const char *shmt_dtype_name(enum shmt_dtype dtype) { return DTYPES[dtype].name; }
+uint64_t shmt_dtype_bytes(enum shmt_dtype dtype) { return DTYPES[dtype].bytes; }
+
+static uint64_t row_bytes(const struct shmt_tensor *tensor) { return tensor->width * DTYPES[tensor->dtype].bytes; }
 
 static json_t *tensor_entry(const struct shmt_tensor *tensor, uint64_t *offset) {
-    const uint64_t bytes = bytes_of(tensor);
+    const uint64_t bytes = tensor->rows * row_bytes(tensor);
     json_t *shape = tensor->width == 1 ? json_pack("[I]", (json_int_t)tensor->rows)
                                        : json_pack("[I,I]", (json_int_t)tensor->rows, (json_int_t)tensor->width);
-    json_t *entry = json_pack("{s:s,s:o,s:[I,I]}", "dtype", tensor->id ? "U64" : "F32", "shape", shape, "data_offsets",
+    json_t *entry = json_pack("{s:s,s:o,s:[I,I]}", "dtype", DTYPES[tensor->dtype].name, "shape", shape, "data_offsets",
                               (json_int_t)*offset, (json_int_t)(*offset + bytes));
     *offset += bytes;
     return entry;
 }
 
-/* The header's text, padded; to be freed. */
-static char *make_header(const struct shmt_tensor *tensor, uint32_t n_tensors, const struct shmt_note *note, uint32_t n_notes) {
+/* ---- a file on its way ---- */
+
+struct writing {
+    const struct shmt_tensor *tensor;
+    const struct shmt_note *note;
+    uint32_t n_tensors, n_notes;
+    bool sealed;
+    int fd;
+    XXH64_state_t *hash; /* NULL: no seal */
+    char *header;        /* its text, padded; to be freed */
+};
+
+static char *make_header(const struct writing *w) {
     uint64_t offset = 0;
     json_t *root = json_object(), *metadata = json_object();
-    for (uint32_t i = 0; i < n_notes; i++) json_object_set_new(metadata, note[i].key, json_string(note[i].value));
+    for (uint32_t i = 0; i < w->n_notes; i++) json_object_set_new(metadata, w->note[i].key, json_string(w->note[i].value));
+    if (w->sealed) json_object_set_new(metadata, SHMT_MODEL_SEAL, json_string(ZEROS));
     json_object_set_new(root, "__metadata__", metadata);
-    for (uint32_t i = 0; i < n_tensors; i++) json_object_set_new(root, tensor[i].name, tensor_entry(&tensor[i], &offset));
+    for (uint32_t i = 0; i < w->n_tensors; i++)
+        json_object_set_new(root, w->tensor[i].name, tensor_entry(&w->tensor[i], &offset));
     char *text = json_dumps(root, JSON_COMPACT);
     json_decref(root);
     if (!text) return NULL;
@@ -47,10 +72,11 @@ static char *make_header(const struct shmt_tensor *tensor, uint32_t n_tensors, c
     return header;
 }
 
-static int write_all(int fd, const void *from, uint64_t bytes) {
+static int write_all(struct writing *w, const void *from, uint64_t bytes) {
     const unsigned char *at = from;
+    if (w->hash) XXH64_update(w->hash, from, bytes);
     while (bytes > 0) {
-        const ssize_t n = write(fd, at, bytes < (1u << 30) ? bytes : 1u << 30);
+        const ssize_t n = write(w->fd, at, bytes < (1u << 30) ? bytes : 1u << 30);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return -1;
         at += n;
@@ -59,27 +85,88 @@ static int write_all(int fd, const void *from, uint64_t bytes) {
     return 0;
 }
 
-static int write_contents(int fd, const char *header, const struct shmt_tensor *tensor, uint32_t n_tensors) {
-    const uint64_t n = strlen(header); /* 8 bytes, little-endian, as the format has it */
-    if (write_all(fd, &n, sizeof n) < 0 || write_all(fd, header, n) < 0) return -1;
-    for (uint32_t i = 0; i < n_tensors; i++)
-        if (write_all(fd, tensor[i].id ? (const void *)tensor[i].id : tensor[i].value, bytes_of(&tensor[i])) < 0) return -1;
+/* Rows that stand elsewhere than in the file are brought together some at a time. Places may come from shared memory. */
+static int write_placed(struct writing *w, const struct shmt_tensor *tensor) {
+    const uint64_t each = row_bytes(tensor), at_once = shmt_max_u64(1, (1 << 16) / shmt_max_u64(1, each));
+    const unsigned char *data = tensor->data;
+    unsigned char *rows = malloc(at_once * each + 1);
+    int rc = rows ? 0 : -1;
+    for (uint64_t row = 0; row < tensor->rows && rc == 0; row += at_once) {
+        const uint64_t n = shmt_min_u64(at_once, tensor->rows - row);
+        for (uint64_t i = 0; i < n; i++) {
+            const uint64_t place = tensor->place[row + i];
+            if (place < tensor->rows)
+                memcpy(rows + i * each, data + place * each, each);
+            else
+                rc = -1;
+        }
+        if (rc < 0)
+            errno = EBADMSG; /* somebody has damaged the store */
+        else
+            rc = write_all(w, rows, n * each);
+    }
+    const int why = errno;
+    free(rows);
+    errno = why;
+    return rc;
+}
+
+static int write_tensor(struct writing *w, const struct shmt_tensor *tensor) {
+    return tensor->place ? write_placed(w, tensor) : write_all(w, tensor->data, tensor->rows * row_bytes(tensor));
+}
+
+/* Into the place that the header keeps for it. Within a value of another note these bytes cannot stand: quotes are escaped. */
+static int put_seal(const struct writing *w) {
+    static const char KEY[] = "\"" SHMT_MODEL_SEAL "\":\"";
+    char digits[SHMT_SEAL_CHARS + 1];
+    const off_t off = (off_t)(sizeof(uint64_t) + (size_t)(strstr(w->header, KEY) - w->header) + sizeof KEY - 1);
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH64_digest(w->hash));
+    for (size_t done = 0; done < SHMT_SEAL_CHARS;) {
+        const ssize_t n = pwrite(w->fd, digits + done, SHMT_SEAL_CHARS - done, off + (off_t)done);
+        if (n < 0 && errno != EINTR) return -1;
+        if (n > 0) done += (size_t)n;
+    }
     return 0;
+}
+
+static int write_contents(struct writing *w) {
+    const uint64_t n = strlen(w->header); /* 8 bytes, little-endian, as the format has it */
+    if (write_all(w, &n, sizeof n) < 0) return -1;
+    if (w->hash) XXH64_reset(w->hash, 0); /* begins behind them */
+    if (write_all(w, w->header, n) < 0) return -1;
+    for (uint32_t i = 0; i < w->n_tensors; i++)
+        if (write_tensor(w, &w->tensor[i]) < 0) return -1;
+    return w->hash ? put_seal(w) : 0;
+}
+
+static int write_file(struct writing *w, const char *path, const char *what, struct shmt_error *e) {
+    struct shmt_replacement file;
+    w->header = make_header(w);
+    w->hash = w->sealed ? XXH64_createState() : NULL;
+    if (w->hash) XXH64_reset(w->hash, 0);
+    int rc = w->header && (w->hash || !w->sealed) ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write %s", what);
+    if (rc == 0) rc = shmt_replace_open(&file, path, what, e);
+    if (rc == 0) {
+        struct shmt_quiet_pipe quiet;
+        w->fd = file.fd;
+        shmt_quiet_pipe_begin(&quiet);
+        const int written = write_contents(w);
+        shmt_quiet_pipe_end(&quiet);
+        rc = shmt_replace_close(&file, written, e);
+    }
+    XXH64_freeState(w->hash);
+    free(w->header);
+    return rc;
 }
 
 int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, uint32_t n_tensors, const struct shmt_note *note,
                           uint32_t n_notes, struct shmt_error *e) {
-    struct shmt_replacement file;
-    char *header = make_header(tensor, n_tensors, note, n_notes);
-    if (!header) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the model");
-    int rc = shmt_replace_open(&file, path, "the model", e);
-    if (rc == 0) {
-        struct shmt_quiet_pipe quiet;
-        shmt_quiet_pipe_begin(&quiet);
-        const int written = write_contents(file.fd, header, tensor, n_tensors);
-        shmt_quiet_pipe_end(&quiet);
-        rc = shmt_replace_close(&file, written, e);
-    }
-    free(header);
-    return rc;
+    struct writing w = {.tensor = tensor, .note = note, .n_tensors = n_tensors, .n_notes = n_notes};
+    return write_file(&w, path, "the model", e);
+}
+
+int shmt_model_file_seal(const char *path, const char *what, const struct shmt_tensor *tensor, uint32_t n_tensors,
+                         const struct shmt_note *note, uint32_t n_notes, struct shmt_error *e) {
+    struct writing w = {.tensor = tensor, .note = note, .n_tensors = n_tensors, .n_notes = n_notes, .sealed = true};
+    return write_file(&w, path, what, e);
 }

@@ -11,14 +11,22 @@
 
 #include "base/error.h"
 
+enum shmt_dtype { SHMT_F32, SHMT_F64, SHMT_U32, SHMT_U64, SHMT_N_DTYPES };
+
+const char *shmt_dtype_name(enum shmt_dtype dtype); /* "F32", as the format has it */
+uint64_t shmt_dtype_bytes(enum shmt_dtype dtype);
+
 struct shmt_tensor {
     const char *name;
-    uint64_t rows, width; /* f32, or u64 */
-    const float *value;   /* (rows, width) */
-    const uint64_t *id;   /* (rows, width) where it is not NULL, and value is */
+    uint64_t rows, width;
+    const void *data; /* (rows, width) */
+    enum shmt_dtype dtype;
+    const uint32_t *place; /* (rows) row r of the file is row place[r] of data; NULL: row r */
 };
 
-#define SHMT_MODEL_IDS "feature_id" /* the tensor of u64 in which models keep the ids of their features */
+#define SHMT_MODEL_IDS  "feature_id"     /* the tensor of u64 in which models keep the ids of their features */
+#define SHMT_MODEL_SEAL "shmtrain.xxh64" /* the note of sealed files (model_file.c) */
+#define SHMT_SEAL_CHARS 16               /* of its value: hexadecimal digits */
 
 struct shmt_note {
     const char *key, *value;
@@ -28,5 +36,10 @@ struct shmt_note {
  * was and the temporary file is gone. Errors: _SYSTEM (no folder, no permission, disk full), _MEMORY. */
 int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, uint32_t n_tensors, const struct shmt_note *note,
                           uint32_t n_notes, struct shmt_error *e);
+
+/* The same for a file that is `what` in sentences ("the checkpoint"), with a seal: one note more, XXH64 (seed 0) of all from
+ * byte 8 on, in which the note's digits count as zeros. It is found while the file is written, and put in last. */
+int shmt_model_file_seal(const char *path, const char *what, const struct shmt_tensor *tensor, uint32_t n_tensors,
+                         const struct shmt_note *note, uint32_t n_notes, struct shmt_error *e);
 
 #endif

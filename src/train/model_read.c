@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/checked.h"
 #include "base/show.h"
@@ -31,9 +32,9 @@ struct shmt_model_in {
     uint64_t bytes, data_off; /* of the file; where the header ends */
     json_t *root;             /* owns all names and notes */
     const json_t *notes;      /* NULL: none */
-    uint32_t n;
+    uint64_t seal_off;        /* of its digits; 0: it has none */
+    uint32_t n, n_all;        /* tables; tensors, of which these are the first */
     struct entry entry[SHMT_MODEL_MOST_TENSORS];
-    struct entry ids;  /* of features; bytes 0: there are none */
     bool is_liblinear; /* then root and the one entry say what ours would say, and the weights are text */
     struct shmt_liblinear liblinear;
 };
@@ -76,6 +77,14 @@ static int open_file(struct shmt_model_in *in, const char *path, struct shmt_err
 
 /* ---- the header ---- */
 
+/* Where the digits of the seal are, as we write it; in the values of other notes its quotes are escaped. */
+static uint64_t find_seal(const char *text, uint64_t n) {
+    static const char KEY[] = "\"" SHMT_MODEL_SEAL "\":\"";
+    const char *at = memmem(text, n, KEY, sizeof KEY - 1);
+    const uint64_t off = at ? (uint64_t)(at - text) + sizeof KEY - 1 : n;
+    return off + SHMT_SEAL_CHARS < n && text[off + SHMT_SEAL_CHARS] == '"' ? 8 + off : 0;
+}
+
 static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct shmt_error *e) {
     json_error_t error;
     const int rc = read_at(in, text, n, 8, e);
@@ -86,6 +95,7 @@ static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct
     if (!in->root)
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte %llu: no model file, or a damaged one: the header is no JSON; " SAVED,
                          in->name, 8 + (unsigned long long)(error.position > 0 ? error.position : 0));
+    in->seal_off = find_seal(text, n);
     return 0;
 }
 
@@ -144,41 +154,58 @@ static int take_shape(const struct shmt_model_in *in, const char *key, const jso
     return 0;
 }
 
-static int take_offsets(const struct shmt_model_in *in, const char *key, const json_t *offsets, uint64_t each,
-                        struct entry *entry, struct shmt_error *e) {
-    const uint64_t most = in->bytes - in->data_off;
+static int take_offsets(const struct shmt_model_in *in, const char *key, const json_t *offsets, struct entry *entry,
+                        struct shmt_error *e) {
+    const uint64_t most = in->bytes - in->data_off, each = shmt_dtype_bytes(entry->tensor.dtype);
     uint64_t bytes;
+    char why[120];
     if (!json_is_array(offsets) || json_array_size(offsets) != 2 ||
         !take_number(json_array_get(offsets, 0), most, &entry->begin) ||
         !take_number(json_array_get(offsets, 1), most, &entry->end) || entry->begin > entry->end) {
-        char why[120];
         snprintf(why, sizeof why, "expected two \"data_offsets\" within the file's %llu bytes of data (is it cut short?)",
                  (unsigned long long)most);
         return refuse(in, key, why, e);
     }
-    if (!shmt_mul_u64(entry->tensor.rows, entry->tensor.width, &bytes) || !shmt_mul_u64(bytes, each, &bytes) ||
-        bytes != entry->end - entry->begin)
-        return refuse(in, key,
-                      each == sizeof(float) ? "the \"data_offsets\" do not fit the \"shape\" of 32-bit floats"
-                                            : "the \"data_offsets\" do not fit the \"shape\" of 64-bit ids",
-                      e);
-    return 0;
+    if (shmt_mul_u64(entry->tensor.rows, entry->tensor.width, &bytes) && shmt_mul_u64(bytes, each, &bytes) &&
+        bytes == entry->end - entry->begin)
+        return 0;
+    snprintf(why, sizeof why, "the \"data_offsets\" do not fit the \"shape\" of %llu-bit %s", (unsigned long long)each * 8,
+             strcmp(key, SHMT_MODEL_IDS) == 0  ? "ids"
+             : entry->tensor.dtype <= SHMT_F64 ? "floats"
+                                               : "numbers");
+    return refuse(in, key, why, e);
+}
+
+static bool find_dtype(const char *name, enum shmt_dtype *out) {
+    for (int d = 0; d < SHMT_N_DTYPES; d++) {
+        *out = (enum shmt_dtype)d;
+        if (strcmp(shmt_dtype_name(*out), name) == 0) return true;
+    }
+    return false;
+}
+
+/* Tables are of floats, and have no '/' in their names. What else there may be: the ids of features, and in checkpoints all
+ * that has one. */
+static bool is_table(const struct shmt_tensor *tensor) { return tensor->dtype == SHMT_F32 && !strchr(tensor->name, '/'); }
+
+static bool is_welcome(const struct shmt_model_in *in, const struct shmt_tensor *tensor) {
+    if (strcmp(tensor->name, SHMT_MODEL_IDS) == 0 && tensor->dtype == SHMT_U64) return true;
+    return shmt_model_note(in, SHMT_MODEL_CHECKPOINT) && strchr(tensor->name, '/');
 }
 
 static int take_tensor(struct shmt_model_in *in, const char *key, const json_t *value, struct shmt_error *e) {
     const char *type = json_string_value(json_object_get(value, "dtype"));
-    if (in->n == SHMT_MODEL_MOST_TENSORS) return refuse(in, key, "this is one tensor too many: no model of shmtrain", e);
+    struct entry entry = {.tensor = {.name = key}};
+    if (in->n_all == SHMT_MODEL_MOST_TENSORS) return refuse(in, key, "this is one tensor too many: no model of shmtrain", e);
     if (!type) return refuse(in, key, "expected a tensor with \"dtype\", \"shape\" and \"data_offsets\"", e);
-    const bool are_ids = strcmp(key, SHMT_MODEL_IDS) == 0 && strcmp(type, "U64") == 0;
-    if (!are_ids && strcmp(type, "F32") != 0) return refuse(in, key, "the \"dtype\" is not F32: no model of shmtrain", e);
-    struct entry *entry = are_ids ? &in->ids : &in->entry[in->n];
-    *entry = (struct entry){.tensor = {.name = key}};
-    int rc = take_shape(in, key, json_object_get(value, "shape"), entry, e);
-    if (rc == 0 && are_ids && entry->tensor.width != 1) return refuse(in, key, "expected a \"shape\" of one size", e);
-    if (rc == 0)
-        rc =
-            take_offsets(in, key, json_object_get(value, "data_offsets"), are_ids ? sizeof(uint64_t) : sizeof(float), entry, e);
-    if (rc == 0 && !are_ids) in->n++;
+    const bool known = find_dtype(type, &entry.tensor.dtype), added = known && is_welcome(in, &entry.tensor);
+    if (!known || (!added && entry.tensor.dtype != SHMT_F32))
+        return refuse(in, key, "the \"dtype\" is not F32: no model of shmtrain", e);
+    int rc = take_shape(in, key, json_object_get(value, "shape"), &entry, e);
+    if (rc == 0 && added && strcmp(key, SHMT_MODEL_IDS) == 0 && entry.tensor.width != 1)
+        return refuse(in, key, "expected a \"shape\" of one size", e);
+    if (rc == 0) rc = take_offsets(in, key, json_object_get(value, "data_offsets"), &entry, e);
+    if (rc == 0) in->entry[in->n_all++] = entry;
     return rc;
 }
 
@@ -186,10 +213,10 @@ static bool overlap(const struct entry *a, const struct entry *b) { return a->be
 
 /* Tensors that overlap, or bytes that belong to none, are signs of damage. */
 static int check_cover(const struct shmt_model_in *in, struct shmt_error *e) {
-    uint64_t sum = in->ids.end - in->ids.begin, data = in->bytes - in->data_off;
-    for (uint32_t i = 0; i < in->n; i++) {
+    uint64_t sum = 0, data = in->bytes - in->data_off;
+    for (uint32_t i = 0; i < in->n_all; i++) {
         const struct entry *a = &in->entry[i];
-        bool apart = !overlap(a, &in->ids);
+        bool apart = true;
         if (!shmt_add_u64(sum, a->end - a->begin, &sum)) sum = UINT64_MAX;
         for (uint32_t k = 0; k < i; k++) apart &= !overlap(a, &in->entry[k]);
         if (!apart) return refuse(in, a->tensor.name, "overlaps another tensor", e);
@@ -199,13 +226,27 @@ static int check_cover(const struct shmt_model_in *in, struct shmt_error *e) {
                      (unsigned long long)data, (unsigned long long)sum);
 }
 
+/* Tables in front, each kind in the file's order. */
+static void put_tables_first(struct shmt_model_in *in) {
+    struct entry sorted[SHMT_MODEL_MOST_TENSORS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < in->n_all; i++)
+        if (is_table(&in->entry[i].tensor) || !is_welcome(in, &in->entry[i].tensor)) sorted[n++] = in->entry[i];
+    in->n = n;
+    for (uint32_t i = 0; i < in->n_all; i++)
+        if (!is_table(&in->entry[i].tensor) && is_welcome(in, &in->entry[i].tensor)) sorted[n++] = in->entry[i];
+    memcpy(in->entry, sorted, n * sizeof *sorted);
+}
+
 static int take_entries(struct shmt_model_in *in, struct shmt_error *e) {
     const char *key;
-    json_t *value;
+    json_t *value, *notes = json_object_get(in->root, "__metadata__");
+    int rc = notes ? take_notes(in, notes, e) : 0;
+    if (rc < 0) return rc;
     json_object_foreach(in->root, key, value) {
-        const int rc = strcmp(key, "__metadata__") == 0 ? take_notes(in, value, e) : take_tensor(in, key, value, e);
-        if (rc < 0) return rc;
+        if (value != notes && (rc = take_tensor(in, key, value, e)) < 0) return rc;
     }
+    put_tables_first(in);
     return check_cover(in, e);
 }
 
@@ -258,7 +299,7 @@ static int take_liblinear(struct shmt_model_in *in, struct shmt_error *e) {
     note_count(notes, "shmtrain.bias", l->has_bias);
     if (l->n_labels > 0 && note_classes(notes, l) < 0) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", in->name);
     in->entry[0] = (struct entry){.tensor = {.name = "weight", .rows = l->n_features + l->has_bias, .width = l->n_outputs}};
-    in->n = 1;
+    in->n = in->n_all = 1;
     in->is_liblinear = true;
     return 0;
 }
@@ -300,19 +341,68 @@ const char *shmt_model_note(const struct shmt_model_in *in, const char *key) {
 }
 
 uint32_t shmt_model_n_tensors(const struct shmt_model_in *in) { return in->n; }
+uint32_t shmt_model_n_all(const struct shmt_model_in *in) { return in->n_all; }
 const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint32_t i) { return &in->entry[i].tensor; }
+bool shmt_model_is_liblinear(const struct shmt_model_in *in) { return in->is_liblinear; }
 
-int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, float *out, struct shmt_error *e) {
+bool shmt_model_find(const struct shmt_model_in *in, const char *name, uint32_t *out) {
+    for (*out = 0; *out < in->n_all; ++*out)
+        if (strcmp(in->entry[*out].tensor.name, name) == 0) return true;
+    return false;
+}
+
+int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, void *out, struct shmt_error *e) {
     const struct entry *entry = &in->entry[i];
     if (in->is_liblinear) return shmt_liblinear_weights(&in->liblinear, in->fd, out, e);
     return read_at(in, out, entry->end - entry->begin, in->data_off + entry->begin, e);
 }
 
+int shmt_model_read_part(const struct shmt_model_in *in, uint32_t i, uint64_t from, uint64_t n, void *out,
+                         struct shmt_error *e) {
+    const struct entry *entry = &in->entry[i];
+    const uint64_t each = shmt_dtype_bytes(entry->tensor.dtype);
+    return read_at(in, out, n * each, in->data_off + entry->begin + from * each, e);
+}
+
+static bool find_ids(const struct shmt_model_in *in, uint32_t *out) {
+    return shmt_model_find(in, SHMT_MODEL_IDS, out) && in->entry[*out].tensor.dtype == SHMT_U64;
+}
+
 bool shmt_model_has_ids(const struct shmt_model_in *in, uint64_t *n_out) {
-    *n_out = in->ids.tensor.rows;
-    return in->ids.tensor.name != NULL;
+    uint32_t i;
+    const bool has = find_ids(in, &i);
+    *n_out = has ? in->entry[i].tensor.rows : 0;
+    return has;
 }
 
 int shmt_model_read_ids(const struct shmt_model_in *in, uint64_t *out, struct shmt_error *e) {
-    return read_at(in, out, in->ids.end - in->ids.begin, in->data_off + in->ids.begin, e);
+    uint32_t i;
+    if (!find_ids(in, &i)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s: there are no ids of features in it", in->name);
+    return shmt_model_read_tensor(in, i, out, e);
+}
+
+/* ---- the seal ---- */
+
+int shmt_model_check_seal(const struct shmt_model_in *in, struct shmt_error *e) {
+    enum { AT_ONCE = 1 << 18 };
+    const char *seal = shmt_model_note(in, SHMT_MODEL_SEAL);
+    char found[SHMT_SEAL_CHARS + 1];
+    if (!seal || in->seal_off == 0)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: key \"" SHMT_MODEL_SEAL "\": is missing in __metadata__", in->name);
+    XXH64_state_t *hash = XXH64_createState();
+    unsigned char *bytes = malloc(AT_ONCE);
+    int rc = hash && bytes ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to check %s", in->name);
+    if (hash) XXH64_reset(hash, 0);
+    for (uint64_t off = 8; off < in->bytes && rc == 0; off += AT_ONCE) {
+        const uint64_t n = shmt_min_u64(AT_ONCE, in->bytes - off);
+        rc = read_at(in, bytes, n, off, e);
+        for (uint64_t i = 0; i < SHMT_SEAL_CHARS && rc == 0; i++)
+            if (in->seal_off + i >= off && in->seal_off + i < off + n) bytes[in->seal_off + i - off] = '0';
+        if (rc == 0) XXH64_update(hash, bytes, n);
+    }
+    if (rc == 0) snprintf(found, sizeof found, "%016llx", (unsigned long long)XXH64_digest(hash));
+    XXH64_freeState(hash);
+    free(bytes);
+    if (rc < 0 || strcmp(found, seal) == 0) return rc;
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: its checksum does not fit what is in it", in->name);
 }

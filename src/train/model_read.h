@@ -12,6 +12,7 @@
 #include "train/model_file.h"
 
 #define SHMT_MODEL_MOST_TENSORS 64
+#define SHMT_MODEL_CHECKPOINT   "shmtrain.checkpoint" /* the note that makes a checkpoint of a model */
 
 struct shmt_model_in;
 
@@ -22,14 +23,28 @@ void shmt_model_close(struct shmt_model_in *in); /* NULL is fine */
 /* What the file notes under `key`; NULL: nothing. Valid until close. */
 const char *shmt_model_note(const struct shmt_model_in *in, const char *key);
 
-/* The tensors, in the order in which the header names them; their `value` is NULL. Valid until close. */
+/* The tables: tensors of F32, in the order in which the header names them; their `data` is NULL. Behind them stands what is no
+ * table: ids of features, and in checkpoints what these have beside. Valid until close. */
 uint32_t shmt_model_n_tensors(const struct shmt_model_in *in);
+uint32_t shmt_model_n_all(const struct shmt_model_in *in);
 const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint32_t i);
 
-/* Reads tensor i into out (rows, width). Errors: _SYSTEM, _DATA (the file is shorter than it was). */
-int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, float *out, struct shmt_error *e);
+/* The number of any tensor by its name; false: there is none. */
+bool shmt_model_find(const struct shmt_model_in *in, const char *name, uint32_t *out);
 
-/* The ids of features (SHMT_MODEL_IDS), which are none of the tensors above; false: there are none. Into out (n). */
+bool shmt_model_is_liblinear(const struct shmt_model_in *in);
+
+/* Reads tensor i into out (rows, width); or, but of LIBLINEAR's, its elements from .. from + n - 1, which it must have. Errors:
+ * _SYSTEM, _DATA (the file is shorter than it was). */
+int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, void *out, struct shmt_error *e);
+int shmt_model_read_part(const struct shmt_model_in *in, uint32_t i, uint64_t from, uint64_t n, void *out,
+                         struct shmt_error *e);
+
+/* Whether the file is as it was written, by its seal (shmt_model_file_seal): reads all of it. Errors: _DATA (it is not, or has no
+ * seal), _SYSTEM, _MEMORY. */
+int shmt_model_check_seal(const struct shmt_model_in *in, struct shmt_error *e);
+
+/* The ids of features (SHMT_MODEL_IDS), as many as there are features; false: there are none. Into out (n). */
 bool shmt_model_has_ids(const struct shmt_model_in *in, uint64_t *n_out);
 int shmt_model_read_ids(const struct shmt_model_in *in, uint64_t *out, struct shmt_error *e);
 
