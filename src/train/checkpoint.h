@@ -5,9 +5,10 @@
  * tensors have a '/', which names of tables cannot have.
  *
  * Nothing here knows a store or a segment. Who writes one (api/checkpoint.c) fills a struct shmt_checkpoint with pointers to
- * memory of its own, which may be shared memory that nobody changes meanwhile; nothing is copied but a row buffer. Who reads one
- * gets the same struct, with what is small in it, and reads tables and planes into memory of its own, one by one. Nothing in a
- * file is believed: what cannot be is one sentence that names the file and the place in it. */
+ * memory of its own, which may be shared memory that nobody changes meanwhile; nothing is copied but a row buffer. Who reads
+ * one gets the same struct, with what is small in it, and reads tables and planes into memory of its own, one by one. Nothing
+ * in a file is believed: what cannot be is one sentence that names the file and the place in it.
+ */
 #ifndef SHMT_TRAIN_CHECKPOINT_H
 #define SHMT_TRAIN_CHECKPOINT_H
 
@@ -31,7 +32,7 @@ struct shmt_position {
     const double *loss;    /* (n_pieces) their losses, summed over these examples; 0 where it is open */
     uint32_t n_clocks;     /* seats that the run had; for display, because any number of them may go on */
     const uint64_t *clock; /* (n_clocks) what each had completed */
-    uint32_t n_records;    /* the epochs before, <= epoch */
+    uint32_t n_records;    /* the epochs before: as many as `epoch` says */
     const struct shmtrain_epoch *record; /* (n_records) */
     double epoch_seconds;                /* of training, in this epoch so far, without evaluation */
     double seconds;                      /* since the run began, with those of runs that it went on from */
@@ -96,9 +97,9 @@ const struct shmt_checkpoint *shmt_checkpoint_of(const struct shmt_checkpoint_in
 /* Table t (plane -1) or a plane of its state: (rows, width) into out. Errors: _SYSTEM, _DATA. */
 int shmt_checkpoint_read(const struct shmt_checkpoint_in *in, uint32_t t, int plane, float *out, struct shmt_error *e);
 
-/* Opens the newest good checkpoint of a folder, by the steps in their names. `skipped` is told of each one that is not good, in a
- * sentence; NULL: nobody. 1: opened; 0: there is none, neither good nor bad (or no folder). Errors: _DATA (there are only bad
- * ones), _SYSTEM, _MEMORY. `path_out` (PATH_MAX): which one it is. */
+/* Opens the newest good checkpoint of a folder, by the steps in their names. `skipped` is told of each one that is not good,
+ * in a sentence; NULL: nobody. 1: opened; 0: there is none, neither good nor bad (or no folder). Errors: _DATA (there are only
+ * bad ones), _SYSTEM, _MEMORY. `path_out` (PATH_MAX): which one it is. */
 int shmt_checkpoint_newest(const char *folder, void (*skipped)(void *arg, const char *why), void *arg,
                            struct shmt_checkpoint_in **out, char *path_out, struct shmt_error *e);
 

@@ -1,0 +1,203 @@
+/* Writing checkpoints: folders of them, their files, and which are kept. See checkpoint.h. */
+#include "train/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/replace.h"
+#include "base/show.h"
+#include "train/checkpoint_priv.h"
+#include "train/model_read.h"
+
+#define PREFIX     "checkpoint-"
+#define SUFFIX     ".safetensors"
+#define DIGITS     12 /* of a step, at least */
+#define ALL_DIGITS 19
+
+/* ---- folders ---- */
+
+static int cannot(const char *folder, const char *remedy, struct shmt_error *e) {
+    const int code = errno;
+    char shown[SHMT_NAME_SHOWN];
+    shmt_show_name(folder, shown);
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: %s; %s", shown, strerror(code), remedy);
+}
+
+int shmt_checkpoint_path(const char *folder, uint64_t step, char *out, struct shmt_error *e) {
+    const size_t n = strlen(folder);
+    const char *slash = n > 0 && folder[n - 1] == '/' ? "" : "/";
+    const int used = snprintf(out, PATH_MAX, "%s%s" PREFIX "%0*llu" SUFFIX, folder, slash, DIGITS, (unsigned long long)step);
+    if (used > 0 && used < PATH_MAX) return 0;
+    errno = ENAMETOOLONG;
+    return cannot(folder, "name a folder with a shorter name", e);
+}
+
+int shmt_checkpoint_folder(const char *folder, struct shmt_error *e) {
+    char path[PATH_MAX], shown[SHMT_NAME_SHOWN];
+    struct shmt_error why = {0};
+    struct stat st;
+    shmt_show_name(folder, shown);
+    if (mkdir(folder, 0777) < 0 && errno != EEXIST)
+        return cannot(folder, errno == ENOENT ? "make the folder that it is to be in" : "name a folder that can be made", e);
+    if (stat(folder, &st) < 0) return cannot(folder, "name another folder", e);
+    if (!S_ISDIR(st.st_mode))
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: it is a file; name a folder", shown);
+    const int rc = shmt_checkpoint_path(folder, 0, path, e);
+    if (rc < 0) return rc;
+    if (access(folder, R_OK | W_OK | X_OK) < 0) return cannot(folder, "name a folder that you may read and write", e);
+    return shmt_replace_check(path, "a checkpoint", &why) < 0 ? shmt_fail(e, why.status, "%s", why.text) : 0;
+}
+
+/* The step of a name that is one of ours. */
+static bool parse_name(const char *name, uint64_t *step_out) {
+    const size_t prefix = sizeof PREFIX - 1;
+    if (strncmp(name, PREFIX, prefix) != 0) return false;
+    const size_t digits = strspn(name + prefix, "0123456789");
+    if (digits < DIGITS || digits > ALL_DIGITS || strcmp(name + prefix + digits, SUFFIX) != 0) return false;
+    if (digits > DIGITS && name[prefix] == '0') return false; /* another name of the same step */
+    *step_out = strtoull(name + prefix, NULL, 10);
+    return true;
+}
+
+static int later_first(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+static int read_names(DIR *dir, struct shmt_checkpoint_list *out, struct shmt_error *e) {
+    size_t room = 0;
+    const struct dirent *entry;
+    uint64_t step;
+    while ((entry = readdir(dir))) {
+        if (!parse_name(entry->d_name, &step)) continue;
+        if (out->n == room) {
+            uint64_t *more = realloc(out->step, (room = 2 * room + 16) * sizeof *more);
+            if (!more) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the names of checkpoints");
+            out->step = more;
+        }
+        out->step[out->n++] = step;
+    }
+    if (out->n > 0) qsort(out->step, out->n, sizeof *out->step, later_first);
+    return 0;
+}
+
+int shmt_checkpoint_list(const char *folder, struct shmt_checkpoint_list *out, struct shmt_error *e) {
+    char shown[SHMT_NAME_SHOWN];
+    *out = (struct shmt_checkpoint_list){0};
+    DIR *dir = opendir(folder);
+    if (!dir && errno == ENOENT) return 0;
+    if (!dir) {
+        const int code = errno;
+        shmt_show_name(folder, shown);
+        errno = code;
+        return shmt_fail_errno(e, "cannot look for checkpoints in %s", shown);
+    }
+    const int rc = read_names(dir, out, e);
+    closedir(dir);
+    if (rc == 0) return 0;
+    free(out->step);
+    *out = (struct shmt_checkpoint_list){0};
+    return rc;
+}
+
+/* Whether a file is complete, by its header and its length: a look at each of them is cheap, and one that is damaged besides is
+ * found when it is needed. */
+static bool is_whole(const char *path) {
+    struct shmt_model_in *in = NULL;
+    const bool whole = shmt_model_open(path, &in, NULL) == 0 && shmt_model_note(in, SHMT_MODEL_CHECKPOINT);
+    shmt_model_close(in);
+    return whole;
+}
+
+/* What cannot be removed stays: the next time, perhaps. */
+static void remove_old(const char *folder, uint32_t keep) {
+    struct shmt_checkpoint_list list;
+    char path[PATH_MAX];
+    uint32_t whole = 0;
+    if (shmt_checkpoint_list(folder, &list, NULL) < 0) return;
+    for (size_t i = 0; i < list.n && list.n > keep; i++) {
+        if (shmt_checkpoint_path(folder, list.step[i], path, NULL) < 0 || !is_whole(path)) continue;
+        if (++whole > keep) (void)unlink(path);
+    }
+    free(list.step);
+}
+
+/* ---- the file ---- */
+
+/* What is made for one file. */
+struct draft {
+    struct shmt_tensor tensor[SHMT_CHECKPOINT_MOST_TENSORS];
+    uint32_t n_tensors;
+    char state_name[SHMT_MAX_TABLES][SHMT_MAX_PLANES][64];
+    struct shmt_note *note; /* (n_notes) the model's, and ours */
+    uint32_t n_notes;
+    char *text; /* of ours */
+    double *epochs;
+};
+
+static void add(struct draft *d, const char *name, enum shmt_dtype dtype, uint64_t rows, uint64_t width, const void *data) {
+    d->tensor[d->n_tensors++] = (struct shmt_tensor){.name = name, .rows = rows, .width = width, .data = data, .dtype = dtype};
+}
+
+static void add_table(struct draft *d, const struct shmt_checkpoint *c, uint32_t t, int plane) {
+    const struct shmt_checkpoint_table *table = &c->table[t];
+    const char *name = plane < 0 ? table->table.name : d->state_name[t][plane];
+    add(d, name, SHMT_F32, table->table.rows, table->table.width, plane < 0 ? table->value : table->state[plane]);
+    d->tensor[d->n_tensors - 1].place = table->place;
+}
+
+static void add_tensors(struct draft *d, const struct shmt_checkpoint *c) {
+    for (uint32_t t = 0; t < c->n_tables; t++) add_table(d, c, t, -1);
+    for (uint32_t t = 0; t < c->n_tables; t++)
+        for (uint32_t p = 0; p < c->n_planes; p++) {
+            snprintf(d->state_name[t][p], sizeof d->state_name[t][p], SHMT_CHECKPOINT_STATE, c->table[t].table.name, p);
+            add_table(d, c, t, (int)p);
+        }
+    if (c->n_ids > 0) add(d, SHMT_MODEL_IDS, SHMT_U64, c->n_ids, 1, c->id);
+    if (c->at.n_clocks > 0) add(d, SHMT_CHECKPOINT_CLOCKS, SHMT_U64, c->at.n_clocks, 1, c->at.clock);
+    if (c->at.n_records > 0) add(d, SHMT_CHECKPOINT_EPOCHS, SHMT_F64, c->at.n_records, SHMT_EPOCH_COLUMNS, d->epochs);
+    if (c->at.n_pieces == 0) return;
+    add(d, SHMT_CHECKPOINT_LOSS, SHMT_F64, c->at.n_pieces, 1, c->at.loss);
+    add(d, SHMT_CHECKPOINT_DONE, SHMT_U32, c->at.n_pieces, 1, c->at.done);
+}
+
+static int make_draft(struct draft *d, const struct shmt_checkpoint *c, struct shmt_error *e) {
+    d->note = calloc((size_t)c->n_notes + 1, sizeof *d->note);
+    d->text = shmt_checkpoint_make_note(c);
+    d->epochs = calloc((size_t)c->at.n_records + 1, SHMT_EPOCH_COLUMNS * sizeof *d->epochs);
+    if (!d->note || !d->text || !d->epochs) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write a checkpoint");
+    for (uint32_t i = 0; i < c->n_notes; i++) d->note[i] = c->note[i];
+    d->note[c->n_notes] = (struct shmt_note){SHMT_MODEL_CHECKPOINT, d->text};
+    d->n_notes = c->n_notes + 1;
+    for (uint32_t i = 0; i < c->at.n_records; i++)
+        shmt_checkpoint_put_epoch(&c->at.record[i], d->epochs + (size_t)i * SHMT_EPOCH_COLUMNS);
+    add_tensors(d, c);
+    return 0;
+}
+
+static uint64_t step_of_run(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
+
+int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
+                          struct shmt_error *e) {
+    struct draft *d = calloc(1, sizeof *d);
+    int rc = d ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write a checkpoint");
+    path_out[0] = '\0';
+    if (rc == 0) rc = shmt_checkpoint_path(folder, step_of_run(checkpoint), path_out, e);
+    if (rc == 0) rc = make_draft(d, checkpoint, e);
+    if (rc == 0) rc = shmt_model_file_seal(path_out, "the checkpoint", d->tensor, d->n_tensors, d->note, d->n_notes, e);
+    if (rc == 0) remove_old(folder, keep);
+    if (d) {
+        free(d->note);
+        free(d->text);
+        free(d->epochs);
+    }
+    free(d);
+    return rc;
+}

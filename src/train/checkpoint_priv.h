@@ -1,0 +1,40 @@
+/* What the files of checkpoints share: names in them, names of them, and the note that says what they are of. */
+#ifndef SHMT_TRAIN_CHECKPOINT_PRIV_H
+#define SHMT_TRAIN_CHECKPOINT_PRIV_H
+
+#include "train/checkpoint.h"
+
+/* Tensors beside the tables and the ids. */
+#define SHMT_CHECKPOINT_STATE  "%s/state.%u" /* table, plane */
+#define SHMT_CHECKPOINT_DONE   "ledger/done"
+#define SHMT_CHECKPOINT_LOSS   "ledger/loss"
+#define SHMT_CHECKPOINT_CLOCKS "run/clocks"
+#define SHMT_CHECKPOINT_EPOCHS "run/epochs"
+#define SHMT_EPOCH_COLUMNS     8
+
+/* Tables, their planes and these are no more tensors than a reader takes. */
+#define SHMT_CHECKPOINT_MOST_TENSORS (SHMT_MAX_TABLES * (1 + SHMT_MAX_PLANES) + 5)
+_Static_assert(SHMT_CHECKPOINT_MOST_TENSORS <= 64, "model_read.h: SHMT_MODEL_MOST_TENSORS");
+
+/* A record of an epoch as a row of numbers, and back; false: the numbers are none of a record. */
+void shmt_checkpoint_put_epoch(const struct shmtrain_epoch *epoch, double row[SHMT_EPOCH_COLUMNS]);
+bool shmt_checkpoint_take_epoch(const double row[SHMT_EPOCH_COLUMNS], struct shmtrain_epoch *out);
+
+/* The note: all numbers and words of a checkpoint, as JSON. To be freed; NULL: no memory. */
+char *shmt_checkpoint_make_note(const struct shmt_checkpoint *checkpoint);
+
+/* The same back, each in the range that it may have; `name` is the file's, in sentences. Errors: _DATA, _MEMORY. */
+int shmt_checkpoint_take_note(const char *name, const char *text, struct shmt_checkpoint *out, struct shmt_error *e);
+
+/* Checkpoints of a folder by their names: steps, the latest first. To be freed. No folder is an empty one. Errors: _SYSTEM,
+ * _MEMORY. */
+struct shmt_checkpoint_list {
+    uint64_t *step;
+    size_t n;
+};
+int shmt_checkpoint_list(const char *folder, struct shmt_checkpoint_list *out, struct shmt_error *e);
+
+/* The path of one of them; out (PATH_MAX). Errors: _SYSTEM: it is too long. */
+int shmt_checkpoint_path(const char *folder, uint64_t step, char *out, struct shmt_error *e);
+
+#endif

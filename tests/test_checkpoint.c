@@ -1,0 +1,531 @@
+/* Checkpoints as files: what is written comes back, old ones go, and what is damaged, foreign or hostile is a sentence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "folder_help.h"
+#include "train/checkpoint.h"
+#include "train/goal.h"
+#include "train/model_read.h"
+
+/* ---- a run in the middle of its third epoch ---- */
+
+#define ROWS     5
+#define N_PIECES 6
+
+static const float VALUE[ROWS] = {0.5f, -1, 2, 3e-30f, 4}, STATE0[ROWS] = {1, 2, 3, 4, 5}, STATE1[ROWS] = {6, 7, 8, 9, 10};
+static const float WIDE[6] = {1, 2, 3, 4, 5, 6}, WIDE0[6] = {7}, WIDE1[6] = {8};
+static const uint32_t DONE[N_PIECES] = {16, SHMT_PIECE_OPEN, 16, 0, SHMT_PIECE_OPEN, SHMT_PIECE_OPEN};
+static const double LOSS[N_PIECES] = {1.5, 0, 2.25, 0, 0, 0};
+static const uint64_t CLOCKS[2] = {13, 17}, IDS[4] = {3, 5, 1ull << 60, UINT64_MAX};
+static const struct shmtrain_epoch EPOCHS[2] = {{1, 0, 90, 0.25, 0.5, NAN, NAN, NAN}, {2, 0, 90, 0.5, 0.25, 0.375, 0.9, 0.95}};
+static const struct shmt_note NOTES[2] = {{"shmtrain.model", "logistic"}, {"shmtrain.features", "4"}};
+
+static struct shmt_checkpoint sample(void) {
+    struct shmt_checkpoint c = {
+        .at = {.epoch = 2,
+               .step = 3,
+               .updates = 11,
+               .steps_before = 7,
+               .n_pieces = N_PIECES,
+               .done = DONE,
+               .loss = LOSS,
+               .n_clocks = 2,
+               .clock = CLOCKS,
+               .n_records = 2,
+               .record = EPOCHS,
+               .epoch_seconds = 0.125,
+               .seconds = 2.5},
+        .spec = {.n_seats = 2,
+                 .n_workers = 2,
+                 .epochs = 4,
+                 .n_examples = 90,
+                 .batch = 64,
+                 .n_chunks = 4,
+                 .item = 16,
+                 .policy = {.staleness = SHMT_STALENESS_INF, .merge_every = 3},
+                 .order = {.seed = 9000000000000000001, .n_examples = 90, .shuffle = true},
+                 .rate = {.base = 0.1f, .kind = SHMT_RATE_COSINE, .power = 0.5f, .every = 3, .factor = 0.3, .epochs = 4},
+                 .rule = {.kind = SHMT_RULE_FTRL,
+                          .l1 = 1e-9f,
+                          .l2 = 0.7f,
+                          .momentum = 0.9f,
+                          .beta2 = 0.999f,
+                          .epsilon = 1e-8f,
+                          .beta = 1}},
+        .mode = "async",
+        .model = "logistic",
+        .group = 4,
+        .bias = 1,
+        .data = {.examples = 90, .features = 4, .nonzeros = 321, .xxh64 = 0xfedcba9876543210},
+        .ended_by = SHMT_END_STEPS,
+        .n_tables = 2,
+        .n_planes = 2,
+        .table = {{.table = {.name = "weight", .rows = ROWS, .width = 1}, .value = VALUE, .state = {STATE0, STATE1}},
+                  {.table = {.name = "more", .rows = 2, .width = 3}, .value = WIDE, .state = {WIDE0, WIDE1}}},
+        .id = IDS,
+        .n_ids = 4,
+        .note = NOTES,
+        .n_notes = 2};
+    return c;
+}
+
+static void write_sample(const struct shmt_checkpoint *c, uint32_t keep, char *path) {
+    struct shmt_error e = {0};
+    if (shmt_checkpoint_write(".", c, keep, path, &e) != 0) fail_msg("%s", e.text);
+}
+
+static struct shmt_checkpoint_in *open_good(const char *path) {
+    struct shmt_checkpoint_in *in = NULL;
+    struct shmt_error e = {0};
+    if (shmt_checkpoint_open(path, &in, &e) != 0) fail_msg("%s", e.text);
+    return in;
+}
+
+static void assert_bad(const char *path, const char *words) {
+    struct shmt_checkpoint_in *in = NULL;
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_checkpoint_open(path, &in, &e), SHMTRAIN_E_DATA);
+    assert_null(in);
+    if (!strstr(e.text, words)) fail_msg("expected \"%s\" in: %s", words, e.text);
+    for (const char *at = e.text; *at; at++) assert_in_range((unsigned char)*at, ' ', '~');
+}
+
+static void what_is_written_comes_back(void **state) {
+    (void)state;
+    const struct shmt_checkpoint c = sample();
+    char path[PATH_MAX];
+    float got[6];
+    struct shmt_error e = {0};
+    write_sample(&c, 3, path);
+    assert_string_equal(path, "./checkpoint-000000000015.safetensors"); /* epochs of 6 items, and 3 */
+    struct shmt_checkpoint_in *in = open_good(path);
+    const struct shmt_checkpoint *b = shmt_checkpoint_of(in);
+    assert_int_equal(b->at.epoch, 2);
+    assert_int_equal(b->at.step, 3);
+    assert_int_equal(b->at.updates, 11);
+    assert_int_equal(b->at.steps_before, 7);
+    assert_true(b->at.epoch_seconds == 0.125 && b->at.seconds == 2.5);
+    assert_int_equal(b->at.n_pieces, N_PIECES);
+    assert_memory_equal(b->at.done, DONE, sizeof DONE);
+    assert_memory_equal(b->at.loss, LOSS, sizeof LOSS);
+    assert_int_equal(b->at.n_clocks, 2);
+    assert_memory_equal(b->at.clock, CLOCKS, sizeof CLOCKS);
+    assert_int_equal(b->at.n_records, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(b->at.record[i].epoch, i + 1);
+        assert_int_equal(b->at.record[i].examples, 90);
+        assert_true(b->at.record[i].seconds == EPOCHS[i].seconds && b->at.record[i].train_loss == EPOCHS[i].train_loss);
+    }
+    assert_true(isnan(b->at.record[0].valid_loss) && b->at.record[1].valid_auc == 0.95);
+    assert_int_equal(b->spec.order.seed, 9000000000000000001);
+    assert_true(b->spec.order.shuffle);
+    assert_true(shmt_policy_equal(&b->spec.policy, &c.spec.policy));
+    assert_memory_equal(&b->spec.rule, &c.spec.rule, sizeof c.spec.rule);
+    assert_true(b->spec.rate.base == 0.1f && b->spec.rate.kind == SHMT_RATE_COSINE && b->spec.rate.factor == 0.3);
+    assert_int_equal(b->spec.n_examples, 90);
+    assert_int_equal(b->spec.item, 16);
+    assert_string_equal(b->mode, "async");
+    assert_string_equal(b->model, "logistic");
+    assert_int_equal(b->group, 4);
+    assert_int_equal(b->ended_by, SHMT_END_STEPS);
+    assert_memory_equal(&b->data, &c.data, sizeof c.data);
+    assert_int_equal(b->n_ids, 4);
+    assert_memory_equal(b->id, IDS, sizeof IDS);
+    assert_int_equal(b->n_tables, 2);
+    assert_int_equal(b->n_planes, 2);
+    assert_string_equal(b->table[1].table.name, "more");
+    assert_int_equal(b->table[1].table.width, 3);
+    assert_int_equal(shmt_checkpoint_read(in, 0, -1, got, &e), 0);
+    assert_memory_equal(got, VALUE, sizeof VALUE);
+    assert_int_equal(shmt_checkpoint_read(in, 0, 1, got, &e), 0);
+    assert_memory_equal(got, STATE1, sizeof STATE1);
+    assert_int_equal(shmt_checkpoint_read(in, 1, -1, got, &e), 0);
+    assert_memory_equal(got, WIDE, sizeof WIDE);
+    assert_int_equal(shmt_checkpoint_read(in, 1, 0, got, &e), 0);
+    assert_memory_equal(got, WIDE0, sizeof WIDE0);
+    shmt_checkpoint_close(in);
+}
+
+static void a_checkpoint_is_a_model_too(void **state) {
+    (void)state;
+    const struct shmt_checkpoint c = sample();
+    char path[PATH_MAX];
+    struct shmt_model_in *in;
+    struct shmt_error e = {0};
+    uint64_t n_ids, id[4];
+    uint32_t i;
+    write_sample(&c, 3, path);
+    assert_int_equal(shmt_model_open(path, &in, &e), 0);
+    assert_int_equal(shmt_model_n_tensors(in), 2);
+    assert_string_equal(shmt_model_tensor(in, 0)->name, "weight");
+    assert_string_equal(shmt_model_tensor(in, 1)->name, "more");
+    assert_string_equal(shmt_model_note(in, "shmtrain.model"), "logistic");
+    assert_true(shmt_model_has_ids(in, &n_ids));
+    assert_int_equal(shmt_model_read_ids(in, id, &e), 0);
+    assert_memory_equal(id, IDS, sizeof IDS);
+    assert_int_equal(shmt_model_n_all(in), 11); /* two tables, two planes of each, ids, clocks, epochs, done, loss */
+    assert_true(shmt_model_find(in, "weight/state.1", &i));
+    assert_int_equal(shmt_model_tensor(in, i)->rows, ROWS);
+    assert_false(shmt_model_find(in, "weight/state.2", &i));
+    shmt_model_close(in);
+}
+
+static void rows_may_stand_in_another_order_in_memory(void **state) {
+    (void)state;
+    static const uint32_t PLACE[ROWS] = {4, 2, 0, 1, 3};
+    uint32_t broken[ROWS] = {0, 1, 2, 3, ROWS};
+    struct shmt_checkpoint c = sample();
+    char path[PATH_MAX];
+    float got[ROWS];
+    struct shmt_error e = {0};
+    c.table[0].place = PLACE;
+    write_sample(&c, 3, path);
+    struct shmt_checkpoint_in *in = open_good(path);
+    assert_int_equal(shmt_checkpoint_read(in, 0, -1, got, &e), 0);
+    for (int i = 0; i < ROWS; i++) assert_true(got[i] == VALUE[PLACE[i]]);
+    assert_int_equal(shmt_checkpoint_read(in, 0, 0, got, &e), 0);
+    for (int i = 0; i < ROWS; i++) assert_true(got[i] == STATE0[PLACE[i]]);
+    shmt_checkpoint_close(in);
+    c.table[0].place = broken; /* of a store that somebody has damaged: nothing beyond the table is read */
+    assert_int_equal(shmt_checkpoint_write(".", &c, 3, path, &e), SHMTRAIN_E_SYSTEM);
+    shmt_checkpoint_close(open_good(path)); /* the one before */
+}
+
+static void the_beginning_of_an_epoch_has_no_ledger(void **state) {
+    (void)state;
+    struct shmt_checkpoint c = sample();
+    char path[PATH_MAX];
+    uint32_t i;
+    c.at.step = 0;
+    c.at.n_pieces = 0;
+    write_sample(&c, 3, path);
+    struct shmt_checkpoint_in *in = open_good(path);
+    assert_int_equal(shmt_checkpoint_of(in)->at.n_pieces, 0);
+    assert_null(shmt_checkpoint_of(in)->at.done);
+    shmt_checkpoint_close(in);
+    struct shmt_model_in *file;
+    assert_int_equal(shmt_model_open(path, &file, NULL), 0);
+    assert_false(shmt_model_find(file, "ledger/done", &i));
+    shmt_model_close(file);
+}
+
+/* ---- folders ---- */
+
+/* Epochs of 6 steps: written at the beginning of epoch `epoch`. */
+static void write_at(uint32_t epoch, uint32_t keep, char *path) {
+    static const struct shmtrain_epoch RECORDS[5] = {{.epoch = 1}, {.epoch = 2}, {.epoch = 3}, {.epoch = 4}, {.epoch = 5}};
+    struct shmt_checkpoint c = sample();
+    c.spec.epochs = 5;
+    c.at.epoch = epoch;
+    c.at.step = 0;
+    c.at.n_pieces = 0;
+    c.at.n_records = epoch;
+    c.at.record = RECORDS;
+    write_sample(&c, keep, path);
+}
+
+static bool is_there(const char *name) { return access(name, F_OK) == 0; }
+
+#define STEP_00 "checkpoint-000000000000.safetensors"
+#define STEP_06 "checkpoint-000000000006.safetensors"
+#define STEP_12 "checkpoint-000000000012.safetensors"
+#define STEP_18 "checkpoint-000000000018.safetensors"
+#define STEP_24 "checkpoint-000000000024.safetensors"
+
+static void the_oldest_whole_ones_go(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    write_text("checkpoint-1.safetensors", "not ours");
+    write_text("checkpoint-000000000001.safetensors.bak", "not ours");
+    write_text("model.safetensors", "not ours");
+    for (uint32_t epoch = 0; epoch < 3; epoch++) write_at(epoch, 2, path);
+    assert_false(is_there(STEP_00));
+    assert_true(is_there(STEP_06) && is_there(STEP_12));
+    assert_int_equal(truncate(STEP_12, 3000), 0); /* cut short: it neither counts nor goes */
+    write_at(3, 2, path);
+    assert_true(is_there(STEP_06) && is_there(STEP_12) && is_there(STEP_18));
+    write_at(4, 2, path);
+    assert_false(is_there(STEP_06));
+    assert_true(is_there(STEP_12) && is_there(STEP_18) && is_there(STEP_24));
+    assert_true(is_there("checkpoint-1.safetensors") && is_there("model.safetensors"));
+    assert_true(is_there("checkpoint-000000000001.safetensors.bak"));
+}
+
+struct heard {
+    unsigned n;
+    char text[4][512];
+};
+
+static void hear(void *arg, const char *why) {
+    struct heard *heard = arg;
+    assert_true(heard->n < 4);
+    snprintf(heard->text[heard->n++], sizeof heard->text[0], "%s", why);
+}
+
+static void the_newest_good_one_is_found(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    struct shmt_checkpoint_in *in = NULL;
+    struct shmt_error e = {0};
+    struct heard heard = {0};
+    assert_int_equal(shmt_checkpoint_newest(".", hear, &heard, &in, path, &e), 0);
+    assert_int_equal(shmt_checkpoint_newest("./none", hear, &heard, &in, path, &e), 0);
+    for (uint32_t epoch = 0; epoch < 4; epoch++) write_at(epoch, 9, path);
+    assert_int_equal(shmt_checkpoint_newest(".", hear, &heard, &in, path, &e), 1);
+    assert_string_equal(path, "./" STEP_18);
+    assert_int_equal(heard.n, 0);
+    shmt_checkpoint_close(in);
+    assert_int_equal(truncate(STEP_18, 100), 0);
+    write_text(STEP_12, "-1 1:0.5 3:1\n");
+    assert_int_equal(shmt_checkpoint_newest(".", hear, &heard, &in, path, &e), 1);
+    assert_string_equal(path, "./" STEP_06);
+    assert_int_equal(shmt_checkpoint_of(in)->at.epoch, 1);
+    assert_int_equal(heard.n, 2);
+    assert_non_null(strstr(heard.text[0], STEP_18));
+    assert_non_null(strstr(heard.text[1], STEP_12));
+    shmt_checkpoint_close(in);
+    assert_int_equal(truncate(STEP_06, 0), 0);
+    assert_int_equal(truncate(STEP_00, 8), 0);
+    assert_int_equal(shmt_checkpoint_newest(".", NULL, NULL, &in, path, &e), SHMTRAIN_E_DATA);
+    assert_non_null(strstr(e.text, "no checkpoint in . is good (of 4)"));
+}
+
+static void a_folder_is_made_or_refused(void **state) {
+    (void)state;
+    struct shmt_error e = {0};
+    struct stat st;
+    assert_int_equal(shmt_checkpoint_folder("new", &e), 0);
+    assert_int_equal(stat("new", &st), 0);
+    assert_true(S_ISDIR(st.st_mode));
+    assert_int_equal(shmt_checkpoint_folder("new/", &e), 0);
+    assert_int_equal(rmdir("new"), 0); /* nothing was left in it */
+    assert_int_equal(shmt_checkpoint_folder("none/new", &e), SHMTRAIN_E_SYSTEM);
+    assert_string_equal(e.text,
+                        "cannot write checkpoints to none/new: No such file or directory; make the folder that it is to be in");
+    e = (struct shmt_error){0};
+    write_text("file", "");
+    assert_int_equal(shmt_checkpoint_folder("file", &e), SHMTRAIN_E_SYSTEM);
+    assert_string_equal(e.text, "cannot write checkpoints to file: it is a file; name a folder");
+    e = (struct shmt_error){0};
+    assert_int_equal(shmt_checkpoint_folder("/proc/self", &e), SHMTRAIN_E_SYSTEM); /* nobody can make files there */
+    e = (struct shmt_error){0};
+    assert_int_equal(shmt_checkpoint_folder("", &e), SHMTRAIN_E_SYSTEM);
+    if (geteuid() == 0) return; /* who may write everywhere */
+    assert_int_equal(mkdir("read-only", 0500), 0);
+    e = (struct shmt_error){0};
+    assert_int_equal(shmt_checkpoint_folder("read-only", &e), SHMTRAIN_E_SYSTEM);
+    assert_non_null(strstr(e.text, "name a folder that you may read and write"));
+}
+
+static void a_full_disk_leaves_the_older_ones(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    struct shmt_checkpoint c = sample();
+    struct shmt_error e = {0};
+    struct rlimit before, tight;
+    write_at(0, 1, path);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tight = before;
+    tight.rlim_cur = 1000;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    const int rc = shmt_checkpoint_write(".", &c, 1, path, &e);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(rc, SHMTRAIN_E_SYSTEM);
+    assert_non_null(strstr(e.text, "cannot write the checkpoint to ./checkpoint-000000000015.safetensors (what was there"));
+    assert_non_null(strstr(e.text, "File too large"));
+    assert_false(is_there(path));
+    shmt_checkpoint_close(open_good(STEP_00));
+}
+
+/* ---- damage ---- */
+
+static unsigned char *read_file(const char *path, size_t *n_out) {
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    unsigned char *bytes = malloc(1 << 16);
+    assert_non_null(bytes);
+    *n_out = fread(bytes, 1, 1 << 16, f);
+    assert_true(*n_out > 0 && *n_out < 1 << 16);
+    assert_int_equal(fclose(f), 0);
+    return bytes;
+}
+
+static void any_bit_that_turns_is_seen(void **state) {
+    (void)state;
+    const struct shmt_checkpoint c = sample();
+    char path[PATH_MAX];
+    size_t n;
+    struct shmt_checkpoint_in *in;
+    write_sample(&c, 3, path);
+    unsigned char *bytes = read_file(path, &n);
+    for (size_t i = 0; i < n; i++) {
+        bytes[i] ^= (unsigned char)(1 << i % 8);
+        write_bytes("turned", bytes, n);
+        struct shmt_error e = {0};
+        in = NULL;
+        if (shmt_checkpoint_open("turned", &in, &e) != SHMTRAIN_E_DATA) fail_msg("bit %zu of byte %zu", i % 8, i);
+        assert_non_null(strstr(e.text, "turned"));
+        bytes[i] ^= (unsigned char)(1 << i % 8);
+    }
+    for (size_t i = 0; i < n; i += 37) {
+        write_bytes("short", bytes, i);
+        assert_bad("short", "short");
+    }
+    free(bytes);
+}
+
+static void models_and_other_files_are_told(void **state) {
+    (void)state;
+    static const float W[2] = {1, 2};
+    const struct shmt_tensor tensor = {.name = "weight", .rows = 2, .width = 1, .data = W};
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_model_file_write("model", &tensor, 1, NOTES, 2, &e), 0);
+    assert_bad("model", "model is a model, but no checkpoint of a run");
+    write_text("text", "solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 1\nbias -1\nw\n0.5\n");
+    assert_bad("text", "text is a model, but no checkpoint of a run");
+    write_text("text", "hello\n");
+    assert_bad("text", "text has 6 bytes: no model file");
+    const struct shmt_note bare = {SHMT_MODEL_CHECKPOINT, "{}"};
+    assert_int_equal(shmt_model_file_write("bare", &tensor, 1, &bare, 1, &e), 0);
+    assert_bad("bare", "key \"shmtrain.xxh64\": is missing");
+    assert_int_equal(shmt_model_file_seal("bare", "the model", &tensor, 1, &bare, 1, &e), 0);
+    assert_bad("bare", "\"format\": expected a number");
+}
+
+/* ---- files whose seal is right ---- */
+
+/* The sample with the note's `key` set to `value` (JSON; NULL: taken away). */
+static void write_with(const char *key, const char *value) {
+    const struct shmt_checkpoint c = sample();
+    char path[PATH_MAX];
+    struct shmt_model_in *in;
+    struct shmt_error e = {0};
+    write_sample(&c, 3, path);
+    assert_int_equal(shmt_model_open(path, &in, &e), 0);
+    json_t *note = json_loads(shmt_model_note(in, SHMT_MODEL_CHECKPOINT), 0, NULL);
+    assert_non_null(note);
+    if (value)
+        assert_int_equal(json_object_set_new(note, key, json_loads(value, JSON_DECODE_ANY, NULL)), 0);
+    else
+        assert_int_equal(json_object_del(note, key), 0);
+    char *text = json_dumps(note, 0);
+    json_decref(note);
+    struct shmt_tensor tensor[16];
+    void *data[16];
+    const uint32_t n = shmt_model_n_all(in);
+    for (uint32_t i = 0; i < n; i++) {
+        tensor[i] = *shmt_model_tensor(in, i);
+        tensor[i].data = data[i] = calloc(tensor[i].rows * tensor[i].width + 1, 8);
+        assert_int_equal(shmt_model_read_tensor(in, i, data[i], &e), 0);
+    }
+    assert_int_equal(shmt_model_file_seal("made", "it", tensor, n, &(struct shmt_note){SHMT_MODEL_CHECKPOINT, text}, 1, &e), 0);
+    for (uint32_t i = 0; i < n; i++) free(data[i]);
+    free(text);
+    shmt_model_close(in);
+}
+
+static void each_number_of_the_note_is_checked(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *value, *words;
+    } CASES[] = {
+        {"format", "2", "\"format\": a later version of shmtrain has written it"},
+        {"format", "0", "\"format\": expected a number from 1 on"},
+        {"seed", NULL, "\"seed\": is missing"},
+        {"seed", "-1", "\"seed\": it cannot be that"},
+        {"seed", "\"1\"", "\"seed\": it cannot be that"},
+        {"seed", "1.5", "\"seed\": it cannot be that"},
+        {"epochs", "0", "\"epochs\""},
+        {"examples", "0", "\"examples\""},
+        {"examples", "4294967296", "\"examples\""},
+        {"batch", "0", "\"batch\""},
+        {"chunks", "1025", "\"chunks\""},
+        {"item", "0", "\"item\""},
+        {"item", "9223372036854775807", "\"item\""},
+        {"write", "\"never\"", "\"write\""},
+        {"optimizer", "7", "\"optimizer\""},
+        {"schedule", "\"\"", "\"schedule\""},
+        {"shuffle", "1", "\"shuffle\""},
+        {"rate", "1e200", "\"rate\""},
+        {"l2", "-1", "\"l2\""},
+        {"data_xxh64", "\"123\"", "\"data_xxh64\""},
+        {"data_xxh64", "\"000000000000000g\"", "\"data_xxh64\""},
+        {"mode", "\"0123456789012345678901234567890123456789012345678901234567890123\"", "\"mode\""},
+        {"mode", "null", "\"mode\""},
+        {"epoch", "5", "it has not a row for each epoch"},
+        {"epoch", "1", "key \"run/epochs\": there are more or fewer rows"},
+        {"step", "4", "key \"ledger/done\": it does not fit the step"},
+        {"step", "7", "its epoch and step are beyond the end of its run"},
+        {"item", "10", "it has not a number for each piece of an epoch"},
+        {"item", "1000", "key \"ledger/done\": there are more or fewer rows"},
+        {"optimizer", "\"adam\"", "key \"weight/state.2\": this tensor is missing"},
+        {"seats", "0", "\"seats\""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        write_with(CASES[i].key, CASES[i].value);
+        assert_bad("made", CASES[i].words);
+    }
+    write_with("unknown", "[1]"); /* of a later version that says more: no harm */
+    shmt_checkpoint_close(open_good("made"));
+    write_with("optimizer", "\"momentum\""); /* a plane more than it has */
+    shmt_checkpoint_close(open_good("made"));
+}
+
+static void a_ledger_of_batches_is_done_from_its_beginning(void **state) {
+    (void)state;
+    struct shmt_checkpoint c = sample();
+    char path[PATH_MAX];
+    uint32_t done[8] = {16, 16, 16, 16, SHMT_PIECE_OPEN, SHMT_PIECE_OPEN, SHMT_PIECE_OPEN, SHMT_PIECE_OPEN};
+    static const double NO_LOSS[8] = {0};
+    c.spec.policy = (struct shmt_policy){.write = SHMT_WRITE_AGGREGATE};
+    c.at.step = 1;
+    c.at.n_pieces = 8; /* two batches of four chunks */
+    c.at.done = done;
+    c.at.loss = NO_LOSS;
+    write_sample(&c, 3, path);
+    shmt_checkpoint_close(open_good(path));
+    done[1] = 0; /* a chunk of a short batch */
+    write_sample(&c, 3, path);
+    shmt_checkpoint_close(open_good(path));
+    done[1] = SHMT_PIECE_OPEN;
+    done[4] = 16;
+    write_sample(&c, 3, path);
+    assert_bad(path, "it does not fit the step");
+    done[1] = 17; /* more than a chunk has */
+    done[4] = SHMT_PIECE_OPEN;
+    write_sample(&c, 3, path);
+    assert_bad(path, "it does not fit the step");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_written_comes_back, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_checkpoint_is_a_model_too, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(rows_may_stand_in_another_order_in_memory, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_beginning_of_an_epoch_has_no_ledger, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_oldest_whole_ones_go, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(the_newest_good_one_is_found, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_folder_is_made_or_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_older_ones, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(any_bit_that_turns_is_seen, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(models_and_other_files_are_told, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(each_number_of_the_note_is_checked, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_ledger_of_batches_is_done_from_its_beginning, make_folder, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
