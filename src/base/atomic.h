@@ -46,4 +46,8 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
  * both sides of one are also accessed with seq_cst operations where that is meant. */
 #define fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
 
+/* Keeps the compiler from moving accesses across it; the processor is told nothing. Enough where the reader comes after the
+ * writer's death: all that a killed process had done by then, and nothing of what would have followed, is in memory. */
+#define fence_compiler() atomic_signal_fence(memory_order_seq_cst)
+
 #endif

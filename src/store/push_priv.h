@@ -95,6 +95,20 @@ SHMT_INLINE void shmt_push_swapped(struct shmt_words at, uint32_t id, shmt_lanes
     }
 }
 
+/* ---- under locks ---- */
+
+/* n floats of one unit, whose lock I hold, are changed by what stands between these two. A single word is whole without. */
+SHMT_INLINE void shmt_unit_open(const struct shmt_span *span, uint64_t at, uint64_t n, struct shmt_how how) {
+    const uint32_t planes = shmt_how_planes(how);
+    if (n == 1 && planes == 0) return;
+    shmt_undo_open(&span->undo, span->undo.first + at, n, span->sink + at, planes > 0 ? span->state + at : NULL, span->plane,
+                   planes);
+}
+SHMT_INLINE void shmt_unit_close(const struct shmt_span *span, uint64_t n, struct shmt_how how) {
+    if (n == 1 && shmt_how_planes(how) == 0) return;
+    shmt_undo_close(&span->undo, 0);
+}
+
 /* ---- one parameter, in every live mode ---- */
 
 /* id: of the table's unit `unit` (locked). */
@@ -105,9 +119,15 @@ SHMT_INLINE void shmt_push_one(const struct shmt_span *span, struct shmt_words a
         shmt_push_swapped(at, id, gs, shares, step, how);
         return;
     }
-    _Atomic uint32_t *held = how.write == SHMT_WRITE_LOCKED ? shmt_unit_acquire(&span->locks, unit) : NULL;
+    if (how.write == SHMT_WRITE_RACY) {
+        shmt_push_cells(at, &id, 1, gs, shares, step, how);
+        return;
+    }
+    _Atomic uint32_t *held = shmt_unit_acquire(&span->locks, unit);
+    shmt_unit_open(span, unit, 1, how);
     shmt_push_cells(at, &id, 1, gs, shares, step, how);
-    if (how.write == SHMT_WRITE_LOCKED) shmt_unit_release(held);
+    shmt_unit_close(span, 1, how);
+    shmt_unit_release(held);
 }
 
 /* ---- rows of live modes ---- */
@@ -208,7 +228,9 @@ SHMT_INLINE void shmt_push_locked(const struct shmt_span *span, uint64_t at, uin
     while (n > 0) {
         const uint64_t rest = each - at % each, part = n < rest ? n : rest;
         _Atomic uint32_t *held = shmt_unit_acquire(&span->locks, at / each);
+        shmt_unit_open(span, at, part, how);
         shmt_push_stretch(span, at, part, grad, step, how);
+        shmt_unit_close(span, part, how);
         shmt_unit_release(held);
         at += part;
         grad += part;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "store/undo.h"
 
 /* Row locks of one table: lock words of the shared memory. Unit u of the table (a row of a table of width 1, else a block of
  * SHMT_LOCK_FLOATS floats) is guarded by word (first + u) & mask. A word is 0 or `owner`: (life << 16 | rank + 1) of the
@@ -39,6 +40,7 @@ struct shmt_span {
     uint64_t plane;        /* floats from one state word of a parameter to the next */
     uint32_t *counted;     /* (rows * width) racy: updates of each float, counted in the same racy way; NULL: not asked */
     struct shmt_locks locks; /* write locked */
+    struct shmt_undo undo;   /* write locked; of words of the span as counted from undo.first */
     uint64_t rows;
     uint32_t width;
     uint32_t reserved;

@@ -58,17 +58,24 @@ static const float *sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32
     return scratch[0];
 }
 
+/* The block at .. end - 1 by the rule, so that a death in the middle of it can be taken back. */
+static void change_block(const struct shmt_shm_seat *p, const float *grad, const struct shmt_update *u, uint64_t at,
+                         uint64_t end) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_layout *l = &store->layout;
+    shmt_undo_open(&p->undo, at, end - at, store->weight + at, l->planes > 0 ? store->state + at : NULL, l->flat.n, l->planes);
+    shmt_flat_apply(&store->spec, &l->flat, store->weight, store->state, grad, at, end, u);
+    shmt_undo_close(&p->undo, shmt_undo_word(end, 0));
+}
+
 /* The block at .. end - 1; times NULL: nobody asks. */
 static void apply_block(const struct shmt_shm_seat *p, shmt_shm_sum *sum, const struct shmt_update *u, uint64_t at,
                         uint64_t end, struct shmt_shm_times *times) {
-    const struct shmt_store *store = p->store;
-    const struct shmt_spec *spec = &store->spec;
     float scratch[SHMT_MAX_STACK][SHMT_SHM_BLOCK];
     const uint64_t began_ns = times ? shmt_now_ns() : 0;
     const float *grad = sum(p, at, end - at, scratch);
     const uint64_t summed_ns = times ? shmt_now_ns() : 0;
-    if (grad || shmt_rule_moves_all(&spec->rule))
-        shmt_flat_apply(spec, &store->layout.flat, store->weight, store->state, grad, at, end, u);
+    if (grad || shmt_rule_moves_all(&p->store->spec.rule)) change_block(p, grad, u, at, end);
     if (!times) return;
     times->aggregate_ns += summed_ns - began_ns;
     times->update_ns += shmt_now_ns() - summed_ns;

@@ -80,6 +80,17 @@ static uint32_t n_slices(const struct shmt_spec *spec, uint64_t floats) {
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(most, floats / SLICE_FLOATS));
 }
 
+/* Floats whose old bytes a seat keeps at a time, with their state: the block of an apply phase, or a unit under its lock. */
+static uint64_t undo_floats(const struct shmt_spec *spec, uint32_t planes) {
+    const enum shmt_write write = spec->policy.write;
+    uint64_t floats = 0;
+    if (!spec->may_die) return 0;
+    if (write == SHMT_WRITE_AGGREGATE) floats = SHMT_SHM_BLOCK;
+    for (uint32_t t = 0; t < spec->n_tables && write == SHMT_WRITE_LOCKED; t++)
+        floats = shmt_max_u64(floats, spec->table[t].width == 1 ? 1 : SHMT_LOCK_FLOATS);
+    return floats * (UINT64_C(1) + planes);
+}
+
 /* a * b; 0, and the plan has failed, when that is beyond all arithmetic. */
 static uint64_t product(struct shmt_layout *plan, uint64_t a, uint64_t b) {
     uint64_t out = 0;
@@ -118,6 +129,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->seat_grad_bytes = pages(&plan, table_bytes, out->stack, page);
     out->seat_map_bytes = pages(&plan, out->map_bytes, out->stack, 4096);
     out->seat_trace_bytes = pages(&plan, shmt_ring_bytes(spec->trace_events), 1, 4096);
+    out->seat_undo_bytes = pages(&plan, undo_floats(spec, out->planes), sizeof(float), 4096);
     out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
     out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
@@ -134,6 +146,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->grad_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_grad_bytes, page);
     out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
     out->trace_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_trace_bytes, page);
+    out->undo_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_undo_bytes, 4096);
     out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, held_page);
     out->row_place_off = shmt_layout_add_at(&plan, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096);
     out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);

@@ -2,7 +2,7 @@
  *
  *     head | control | slots (n_seats) | offers (n_seats) | slices | ledger (pieces) | row locks | merge locks | parameters |
  *     state planes | l2 shares | curvatures | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) |
- *     replicas | places of rows | board
+ *     old bytes (n_seats) | replicas | places of rows | board
  *
  * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the
  * parameters; or, where spec.hot_floats says so, of what replicas hold of them (struct shmt_cover), as the curvatures are,
@@ -17,8 +17,8 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 7
-#define SHMT_UNDO_FLOATS        1024 /* the block that an apply phase changes at a time */
+#define SHMT_SHM_LAYOUT_VERSION 8
+#define SHMT_SHM_BLOCK          256 /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
 #define SHMT_MERGE_FLOATS 1024
@@ -34,6 +34,19 @@ struct shmt_shm_control {
                                                      closed the last one */
 };
 
+/* What a seat was about to do when it wrote this, for its next life; see lives.c. */
+struct shmt_shm_record {
+    uint64_t phase, clock; /* its own, as published by then */
+    uint64_t piece;        /* batches: the step of the epoch; rounds: the piece whose gradient is offered */
+    uint64_t done;         /* pieces of the epoch that it had done */
+    uint64_t first;        /* rounds: the number of the first update since all met */
+    uint32_t epoch;
+    uint8_t stage;  /* enum shmt_stage */
+    uint8_t flag;   /* quorum: the offer is a late one; replicas: another merge follows */
+    uint8_t turned; /* quorum: its bit of the lists before the offer */
+    uint8_t reserved;
+};
+
 /* One worker's words; its owner is the only writer. */
 struct shmt_shm_slot {
     struct shmt_gate gate;
@@ -44,8 +57,9 @@ struct shmt_shm_slot {
     _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch; chief: it was let go (guests.c) */
     _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
     alignas(SHMT_LINE) struct shmt_counters counters;
-    alignas(SHMT_LINE) _Atomic uint64_t undo_place; /* room for the old bytes of the block that is being changed */
-    alignas(SHMT_LINE) float undo[SHMT_UNDO_FLOATS];
+    alignas(SHMT_LINE) _Atomic uint64_t undo; /* owner; after its death, who buries it: see store/undo.h */
+    _Atomic uint64_t records;                 /* owner: how many it has written */
+    struct shmt_shm_record record[2];         /* number i, from 1, in place i mod 2 */
 };
 
 /* Quorum: what an update is made of, written by who closes it. */
@@ -68,6 +82,8 @@ struct shmt_shm_offer {
  * at the next one, 0: nobody. */
 struct shmt_shm_slice {
     alignas(SHMT_LINE) _Atomic uint64_t word;
+    _Atomic uint64_t from; /* who has it: the floats of it before this one have had the next update already, by one who died;
+                              at most the slice's first: none */
 };
 
 /* The ledger: who has which piece of the epoch, and what became of it. */
@@ -91,10 +107,11 @@ struct shmt_shm_layout {
     bool base;           /* whether each replica has a base copy (store/merge.h) */
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
     uint64_t head_off, control_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off, weight_off,
-        state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, replica_off, row_place_off,
-        board_off;
+        state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, undo_off, replica_off,
+        row_place_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
+    uint64_t seat_undo_bytes;                 /* one seat's old bytes, in whole pages; 0: nobody would take anything back */
     uint64_t seat_trace_bytes;                /* one seat's ring of events, in whole pages; 0: none */
     uint64_t replica_bytes;                   /* one replica: weights, state planes, and these of its base; in whole pages */
     uint64_t bytes;

@@ -57,9 +57,10 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
     store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
+    store->old = at(store, l->undo_off, spec->n_seats * l->seat_undo_bytes);
     if (!store->control || !store->slot || !store->offer || !store->slice || !store->ledger || !store->weight ||
         !store->l2_share || !store->curvature || !store->board || !store->head || !store->locks || !store->merge_locks ||
-        !store->replicas || !store->state || !store->counted || !store->rings || !store->row_place)
+        !store->replicas || !store->state || !store->counted || !store->rings || !store->old || !store->row_place)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
@@ -213,6 +214,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.counters = &p->slot->counters;
     p->engine = engine_of(&store->spec.policy);
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
+    p->undo = shmt_shm_undo(store, rank, 0);
     p->meeting = gates_of(store, rank, &store->slot[0].alive);
     p->clocks = gates_of(store, rank, &store->slot[0].working);
     p->meeting.tell = p->clocks.tell = shmt_shm_note_wait;
@@ -256,6 +258,7 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
                               .plane = store->layout.flat.n,
                               .counted = store->spec.count_lost ? store->counted + start : NULL,
                               .locks = shmt_shm_locks(p, shmt_replicas_of(&store->spec, p->seat.rank), (uint32_t)t),
+                              .undo = shmt_shm_undo(store, p->seat.rank, start),
                               .rows = table->rows,
                               .width = table->width};
     *live_out = !shmt_policy_is_batched(&store->spec.policy);

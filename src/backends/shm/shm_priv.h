@@ -27,6 +27,7 @@ struct shmt_store {
     unsigned char *head;
     unsigned char *board;
     unsigned char *rings; /* (n_seats, seat_trace_bytes) */
+    unsigned char *old;   /* (n_seats, seat_undo_bytes) */
 };
 
 /* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
@@ -85,6 +86,7 @@ struct shmt_shm_seat {
     uint64_t present[SHMT_MAX_SEATS / 64]; /* a bit for each seat: it takes part in this epoch */
     bool over;                             /* the run has come to its end */
     bool guest, given_back;
+    struct shmt_undo undo;     /* aggregate: of what I change in an apply phase */
     struct shmt_trace trace;   /* what seat.trace points to, where there is one */
     _Atomic uint64_t *wait_ns; /* the counter of the waits that come next */
     uint64_t waited_ns;        /* what stood there when the wait began that goes on */
@@ -181,12 +183,19 @@ void shmt_shm_come(struct shmt_shm_seat *p);          /* a guest has entered */
 void shmt_shm_give_back(struct shmt_shm_seat *p);     /* a guest leaves */
 void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that begins an epoch */
 
+/* deaths.c: what is done for a seat whose process has died, by whoever has collected it. Allocates nothing, and locks nothing. */
+
+/* Takes back what it was changing, and lets go of what it held. Its place is free for the next life then; without one
+ * (`comes_back` false) nobody waits for it any more. The caller rouses. */
+void shmt_shm_bury(struct shmt_store *store, uint32_t rank, bool comes_back);
+
+/* Where a seat keeps the old bytes of what it changes; `first`: of the span, in the flat array. */
+struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, uint64_t first);
+
 /* The row locks of table t, or of its replica; none but in write locked. seat.c */
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t);
 
 /* apply.c */
-
-#define SHMT_SHM_BLOCK 256 /* floats that are added at a time: 16 lines, so a block's touched bytes are two words */
 
 /* The sum of an update's gradients over the floats at .. at + n - 1, at most a block: it stands in a buffer, or was added up in
  * scratch[0], of which there are SHMT_MAX_STACK. NULL: it is zero. */

@@ -48,16 +48,33 @@ static struct walk walk_of(struct shmt_shm_seat *p, uint64_t most) {
     return (struct walk){.p = p, .most = most, .first = (uint32_t)first, .n = (uint32_t)n};
 }
 
-/* Update `updates_of(word)` of slice i, which I have taken. */
-static void apply_one(struct walk *walk, uint32_t i) {
+/* Tries to take slice i; the word that I have seen is there still, then. What I say of my progress is first that I have made
+ * none in it, should I die as soon as I have it. */
+static bool take(struct walk *walk, uint32_t i, uint64_t word) {
     struct shmt_shm_seat *p = walk->p;
     const struct shmt_store *store = p->store;
+    uint64_t from, to;
+    shmt_slice(store->layout.flat.n, i, store->layout.n_slices, &from, &to);
+    shmt_undo_close(&p->undo, shmt_undo_word(from, 0));
+    /* acquire: the weights, and that who was at them has read the gradients; pairs with the release in `apply_one` */
+    return lock_acquire(&store->slice[i].word, &word, word | (p->seat.rank + 1));
+}
+
+/* Update u of slice i, which I have taken; who died at it may have done a part. */
+static void apply_one(struct walk *walk, uint32_t i, uint64_t u) {
+    struct shmt_shm_seat *p = walk->p;
+    const struct shmt_store *store = p->store;
+    struct shmt_shm_slice *slice = &store->slice[i];
     uint64_t from, to;
     if (!walk->applied) shmt_shm_apply_begins(p, p->rounds->recipe.step);
     walk->applied = true;
     shmt_slice(store->layout.flat.n, i, store->layout.n_slices, &from, &to);
+    from = shmt_max_u64(from, shmt_min_u64(to, load_relaxed(&slice->from))); /* mine while I have the slice, here and below */
     shmt_shm_apply_range(p, sum_of_recipe, &p->rounds->recipe.how, from, to, p->seat.trace ? &walk->times : NULL);
+    shmt_undo_close(&p->undo, shmt_undo_word(to, 0));
+    if (load_relaxed(&slice->from) != 0) store_relaxed(&slice->from, 0);
     if (i == 0) bump_relaxed(&p->slot->counters.updates, 1);
+    store_release(&slice->word, (u + 1) << SHMT_RANK_BITS); /* pairs with the acquire in `take` and wherever it is looked at */
 }
 
 /* What update u is made of cannot be told any more: by who has seen that all slices have had it. Else somebody has written
@@ -74,16 +91,14 @@ static int check_had(struct shmt_shm_seat *p, uint32_t i, uint64_t u) {
  * is damaged. */
 static int bring(struct walk *walk, uint32_t i) {
     _Atomic uint64_t *lock = &walk->p->store->slice[i].word;
-    /* acquire: the weights, and that who was at them has read the gradients; pairs with the release below */
+    /* acquire: as in `take` */
     for (uint64_t word = load_acquire(lock); updates_of(word) < walk->to; word = load_acquire(lock)) {
         const uint64_t u = updates_of(word);
         if (holder_of(word) != 0) return 0;
         const bool found = shmt_shm_find_recipe(walk->p, u);
         const int rc = found ? 0 : check_had(walk->p, i, u);
         if (rc < 0) return rc;
-        if (!found || !lock_acquire(lock, &word, word | (walk->p->seat.rank + 1))) continue;
-        apply_one(walk, i);
-        store_release(lock, (u + 1) << SHMT_RANK_BITS);
+        if (found && take(walk, i, word)) apply_one(walk, i, u);
     }
     return 1;
 }

@@ -1,0 +1,79 @@
+/* Deaths: what the supervisor does for a seat between the death of its process and the next life, or before the others go on
+ * without it. The process is gone, so all that it has stored is there, and its words are ours to write; the others go on
+ * meanwhile, and wait for what it holds.
+ *
+ * What a seat may hold: row locks, merge locks, slices of an update, each named by its lock word. What it may have in hand:
+ * a block of an apply phase, or a unit under its lock, whose old bytes it has kept. What it was about to do next, its own
+ * next life finds out (lives.c). */
+#include <string.h>
+
+#include "backends/shm/replicas_priv.h"
+#include "backends/shm/rounds_priv.h"
+#include "base/checked.h"
+#include "ps/replicas.h"
+#include "store/lock.h"
+
+static float *old_of(const struct shmt_store *store, uint32_t rank) {
+    return (float *)(void *)(store->old + rank * store->layout.seat_undo_bytes);
+}
+
+struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, uint64_t first) {
+    if (store->layout.seat_undo_bytes == 0) return (struct shmt_undo){0};
+    return (struct shmt_undo){.word = &store->slot[rank].undo, .old = old_of(store, rank), .first = first};
+}
+
+/* What it was changing becomes what it was. */
+static void take_back(struct shmt_store *store, uint32_t rank) {
+    const struct shmt_shm_layout *l = &store->layout;
+    const uint64_t word = load_relaxed(&store->slot[rank].undo); /* relaxed: its writer is gone */
+    const uint64_t at = shmt_undo_at(word), n = shmt_undo_n(word);
+    if (l->seat_undo_bytes == 0 || !shmt_undo_says(word) || n == 0) return;
+    if (at > l->flat.n || n > l->flat.n - at || n * (UINT64_C(1) + l->planes) * sizeof(float) > l->seat_undo_bytes)
+        return; /* a damaged store: there is nothing to be believed */
+    const bool own = shmt_policy_has_replicas(&store->spec.policy);
+    const uint32_t replica = own ? shmt_replicas_of(&store->spec, rank) : 0;
+    for (uint32_t k = 0; k <= l->planes; k++) {
+        float *const words = own ? shmt_shm_replica(store, replica, k) : shmt_shm_master(store, k);
+        memcpy(words + at, old_of(store, rank) + k * n, n * sizeof(float));
+    }
+    /* Of an apply phase: it goes on here. relaxed: read by its next life, or by nobody */
+    store_relaxed(&store->slot[rank].undo, shmt_policy_is_live(&store->spec.policy) ? 0 : shmt_undo_word(at, 0));
+}
+
+/* Slices that it was at: whoever takes one next goes on where it stood. */
+static void leave_slices(struct shmt_store *store, uint32_t rank) {
+    const struct shmt_shm_layout *l = &store->layout;
+    const uint64_t word = load_relaxed(&store->slot[rank].undo); /* relaxed: as above */
+    const uint64_t done = shmt_undo_says(word) ? shmt_undo_at(word) : 0;
+    for (uint32_t i = 0; i < l->n_slices; i++) {
+        struct shmt_shm_slice *slice = &store->slice[i];
+        const uint64_t held = load_relaxed(&slice->word); /* nobody else writes what the dead one holds */
+        uint64_t from, to;
+        if ((held & ((1u << SHMT_RANK_BITS) - 1)) != rank + 1) continue;
+        shmt_slice(l->flat.n, i, l->n_slices, &from, &to);
+        if (done > load_relaxed(&slice->from) && done <= to) store_relaxed(&slice->from, done); /* published by the word */
+        /* release: what it has written, and what was taken back; pairs with the acquire of who takes it next */
+        store_release(&slice->word, held >> SHMT_RANK_BITS << SHMT_RANK_BITS);
+    }
+}
+
+static void leave_locks(struct shmt_store *store, uint32_t rank) {
+    const struct shmt_policy *policy = &store->spec.policy;
+    const uint32_t apart = SHMT_LINE / sizeof(uint32_t);
+    if (policy->write == SHMT_WRITE_LOCKED)
+        shmt_locks_free(&(const struct shmt_locks){.word = store->locks, .mask = store->layout.lock_mask}, rank);
+    if (shmt_policy_has_replicas(policy) && !shmt_policy_merges_together(policy))
+        shmt_locks_free(
+            &(const struct shmt_locks){.word = store->merge_locks, .mask = (store->layout.merge_mask + 1) * apart - 1}, rank);
+}
+
+void shmt_shm_bury(struct shmt_store *store, uint32_t rank, bool comes_back) {
+    struct shmt_shm_slot *slot = &store->slot[rank];
+    take_back(store, rank);
+    leave_slices(store, rank);
+    leave_locks(store, rank);
+    if (comes_back) return;
+    /* release: what it has pushed is as complete as it will ever be; pairs with the acquire of the gates' member words */
+    store_release(&slot->working, 0);
+    store_release(&slot->alive, 0);
+}
