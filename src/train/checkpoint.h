@@ -18,18 +18,16 @@
 #include "ps/spec.h"
 #include "train/model_file.h"
 
-#define SHMT_CHECKPOINT_FORMAT 1          /* of what is added to a model */
-#define SHMT_PIECE_OPEN        UINT32_MAX /* in `done`: the piece is still to be done */
+#define SHMT_CHECKPOINT_FORMAT 1 /* of what is added to a model */
 
 /* Where a run stands: at the beginning of an epoch, or in the middle of one, with nothing in flight. */
-struct shmt_position {
+struct shmt_moment {
     uint32_t epoch;        /* from 0: the epoch that goes on, or is to begin; spec.epochs: the run was done */
     uint64_t step;         /* steps of it that are done: in sync the first so many batches, else so many items anywhere in it */
-    uint64_t updates;      /* of the run, applied to the parameters (aggregate) */
-    uint64_t steps_before; /* as in the spec */
+    uint64_t steps_before; /* spec.steps_before of a run that goes on from here */
     uint64_t n_pieces;     /* of its ledger (shmt_spec_pieces); 0: nothing of it is done, and there is no ledger */
-    const uint32_t *done;  /* (n_pieces) examples that each was done with, 0 if it was skipped; or SHMT_PIECE_OPEN */
-    const double *loss;    /* (n_pieces) their losses, summed over these examples; 0 where it is open */
+    const uint32_t *done;  /* (n_pieces) examples that each was done with; 0: it is still to be done, or had none */
+    const double *loss;    /* (n_pieces) their losses, summed over these examples; 0 of those that are to be done */
     uint32_t n_clocks;     /* seats that the run had; for display, because any number of them may go on */
     const uint64_t *clock; /* (n_clocks) what each had completed */
     uint32_t n_records;    /* the epochs before: as many as `epoch` says */
@@ -53,7 +51,7 @@ struct shmt_data_print {
 };
 
 struct shmt_checkpoint {
-    struct shmt_position at;
+    struct shmt_moment at;
     /* The run: what must be the same for one that goes on. Of the spec: n_seats, n_workers, epochs, n_examples, policy, batch,
      * n_chunks, item, order, rate, rule. */
     struct shmt_spec spec;

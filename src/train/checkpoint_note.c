@@ -55,7 +55,6 @@ _Static_assert(sizeof(enum shmt_write) == 4 && sizeof(enum shmt_late) == 4 && si
 static const struct field FIELDS[] = {
     {"epoch", COUNT32, AT(at.epoch), 0, 1000000, NULL},
     {"step", COUNT64, AT(at.step), 0, LONG, NULL},
-    {"updates", COUNT64, AT(at.updates), 0, LONG, NULL},
     {"steps_before", COUNT64, AT(at.steps_before), 0, LONG, NULL},
     {"epoch_seconds", REAL64, AT(at.epoch_seconds), 0, FAR, NULL},
     {"seconds", REAL64, AT(at.seconds), 0, FAR, NULL},

@@ -101,7 +101,7 @@ static int take_clocks(struct shmt_checkpoint_in *in, struct shmt_error *e) {
 }
 
 static int take_records(struct shmt_checkpoint_in *in, struct shmt_error *e) {
-    struct shmt_position *at = &in->is.at;
+    struct shmt_moment *at = &in->is.at;
     double *row = NULL;
     uint64_t n = 0;
     int rc = read_rows(in, SHMT_CHECKPOINT_EPOCHS, SHMT_F64, SHMT_EPOCH_COLUMNS, at->epoch, &row, &n, e);
@@ -117,22 +117,21 @@ static int take_records(struct shmt_checkpoint_in *in, struct shmt_error *e) {
     return rc;
 }
 
-/* What the ledger says is what the step says: in sync the first so many batches are done, else so many items anywhere. */
-static bool ledger_fits(const struct shmt_spec *spec, const struct shmt_position *at) {
+/* What the ledger says is what the step says: in sync pieces of the first so many batches are done, else so many anywhere. */
+static bool ledger_fits(const struct shmt_spec *spec, const struct shmt_moment *at) {
     const bool batched = shmt_policy_is_batched(&spec->policy);
-    const uint64_t largest = shmt_spec_largest_piece(spec), first_open = at->step * spec->n_chunks;
+    const uint64_t largest = shmt_spec_largest_piece(spec), n_first = at->step * spec->n_chunks;
     uint64_t n_done = 0;
     for (uint64_t i = 0; i < at->n_pieces; i++) {
-        const bool done = at->done[i] != SHMT_PIECE_OPEN;
-        if ((done && at->done[i] > largest) || (batched && done != (i < first_open))) return false;
-        n_done += done;
+        if (at->done[i] > largest || (batched && at->done[i] > 0 && i >= n_first)) return false;
+        n_done += at->done[i] > 0;
     }
     return batched || n_done == at->step;
 }
 
 static int take_ledger(struct shmt_checkpoint_in *in, struct shmt_error *e) {
     const struct shmt_spec *spec = &in->is.spec;
-    struct shmt_position *at = &in->is.at;
+    struct shmt_moment *at = &in->is.at;
     const uint64_t pieces = shmt_spec_pieces(spec);
     uint64_t n_losses = 0;
     int rc = read_rows(in, SHMT_CHECKPOINT_DONE, SHMT_U32, 1, pieces, &in->done, &at->n_pieces, e);
