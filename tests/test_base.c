@@ -2,6 +2,7 @@
 #include "base/atomic.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/pipe.h"
@@ -459,6 +460,53 @@ static void a_pipe_whose_reader_has_left_fails_without_a_signal(void **state) {
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
 }
 
+static void times_are_read_as_people_type_them(void **state) {
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } GOOD[] = {{"30s", 30000000000},
+                {"30", 30000000000},
+                {"500ms", 500000000},
+                {"2m", 120000000000},
+                {"2min", 120000000000},
+                {"1.5h", 5400000000000},
+                {"0", 0},
+                {".5s", 500000000},
+                {"0.25ms", 250000}};
+    static const char *const BAD[] = {
+        "",     "s",  "-1s",  "+1s", " 1s", "1 s",   "1.2.3s", ".",
+        "1e3s", "5d", "1mss", "nan", "inf", "9000h", "0x10",   "99999999999999999999999999999999999999"};
+    (void)state;
+    for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++) {
+        uint64_t ns = 1;
+        assert_true(shmt_duration_parse(GOOD[i].text, &ns));
+        assert_int_equal(ns, GOOD[i].ns);
+    }
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        uint64_t ns = 7;
+        if (shmt_duration_parse(BAD[i], &ns)) fail_msg("\"%s\" is taken", BAD[i]);
+        assert_int_equal(ns, 7);
+    }
+}
+
+static void times_are_told_in_the_largest_unit_of_which_there_are_two(void **state) {
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } TEXTS[] = {{0, "0 ms"},
+                 {1999999999, "1999 ms"},
+                 {2000000000, "2 s"},
+                 {119999999999, "119 s"},
+                 {120000000000, "2 min"},
+                 {7199000000000, "119 min"},
+                 {7200000000000, "2 h"},
+                 {UINT64_MAX, "5124095 h"}};
+    char text[24];
+    (void)state;
+    for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++)
+        assert_string_equal(shmt_duration_text(TEXTS[i].ns, text), TEXTS[i].text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_its_name),
@@ -486,6 +534,8 @@ int main(void) {
         cmocka_unit_test(a_file_of_another_user_in_a_sticky_folder_is_refused_at_once),
         cmocka_unit_test(a_pipe_whose_reader_has_left_fails_without_a_signal),
         cmocka_unit_test(limits_are_named_with_their_remedy),
+        cmocka_unit_test(times_are_read_as_people_type_them),
+        cmocka_unit_test(times_are_told_in_the_largest_unit_of_which_there_are_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -246,6 +246,29 @@ static void workers_that_joined_are_counted(void **state) {
     free(d.text);
 }
 
+static void a_worker_that_stands_still_is_seen(void **state) {
+    (void)state;
+    struct draw_worker worker[2];
+    struct draw_state s = middle(2);
+    memcpy(worker, s.worker, sizeof worker);
+    worker[1].stalled = true;
+    s.worker = worker;
+    const struct drawn d = draw(&s, &ASCII_80);
+    assert_has(d.line[2], "2 workers   ! 1 standing still   # computing 75 %");
+    assert_has(d.line[3], "0 ###");
+    assert_has(d.line[3], "1 !!!!!!!!!!!!!!!!!!!!!!!!!!!!");
+    assert_int_equal(count(d.line[3], "!"), 29); /* all of its bar */
+    free(d.text);
+    s = middle(100); /* too many for bars */
+    struct draw_worker many[100];
+    memcpy(many, s.worker, sizeof many);
+    many[7].stalled = true;
+    s.worker = many;
+    const struct drawn crowd = draw(&s, &BLOCKS_80);
+    assert_int_equal(count(crowd.line[6], "!"), 1);
+    free(crowd.text);
+}
+
 static void merging_has_a_part_of_the_bar(void **state) {
     (void)state;
     struct draw_worker worker[1];
@@ -346,6 +369,7 @@ int main(void) {
         cmocka_unit_test(few_workers_stand_in_a_grid),
         cmocka_unit_test(too_many_workers_are_summed_up_and_shown_as_one_character_each),
         cmocka_unit_test(workers_that_joined_are_counted),
+        cmocka_unit_test(a_worker_that_stands_still_is_seen),
         cmocka_unit_test(merging_has_a_part_of_the_bar),
         cmocka_unit_test(delays_and_late_gradients_stand_where_there_is_room),
         cmocka_unit_test(short_numbers_have_six_columns),

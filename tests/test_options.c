@@ -87,7 +87,8 @@ static const char *good_text(const char *option, size_t i) {
     } CHECKED[] = {{"mode", {"ssp:4", "sync"}},
                    {"staleness", {"4", "inf"}},
                    {"slow", {"3:5x,0:+2ms", "random:0.1:10x"}},
-                   {"cpu", {"portable", "auto"}}};
+                   {"cpu", {"portable", "auto"}},
+                   {"stall-timeout", {"500ms", "none"}}};
     static const char *const ANY[] = {"a text", "another, with 1 and = in it"};
     for (size_t k = 0; k < sizeof CHECKED / sizeof *CHECKED; k++)
         if (strcmp(CHECKED[k].option, option) == 0) return i < 2 ? CHECKED[k].good[i] : NULL;

@@ -254,6 +254,27 @@ static void a_small_dev_shm_is_said_and_done_with(void **state) {
     assert_int_equal(umount("/dev/shm"), 0);
 }
 
+/* The program that has joined, with its workers, as Ctrl-Z stops it. Killing is not for us, whatever is asked for. */
+static void a_guest_that_is_stopped_is_told_of_and_not_killed(void **state) {
+    char words[96];
+    (void)state;
+    struct program *run = START("--mode", "hogwild", "-w", "2", "-e", "1000000", "--guests", "2", "--name", g_name,
+                                "--stall-timeout", "200ms", "--on-stall", "kill", DATA);
+    program_wait_for_epoch(run);
+    struct program *guest = START("join", "-w", "1", g_name);
+    wait_for_work(guest);
+    assert_int_equal(kill(-guest->pid, SIGSTOP), 0);
+    snprintf(words, sizeof words, "worker 2 (process %d, joined by name) stands still for ", guest->pid);
+    program_wait_for(run, ERR, words);
+    program_wait_for(run, ERR, "stopped by a signal (state T); 2 others wait: kill -CONT ");
+    assert_int_equal(kill(-guest->pid, SIGCONT), 0);
+    snprintf(words, sizeof words, "worker 2 (process %d, joined by name) goes on, after ", guest->pid);
+    program_wait_for(run, ERR, words);
+    end_run(run);
+    program_finish(guest);
+    program_assert_status(guest, 0);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_name, end_all)
     const struct CMUnitTest tests[] = {
@@ -262,6 +283,7 @@ int main(void) {
         TEST(a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life),
         TEST(a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence),
         TEST(a_killed_worker_of_a_guest_ends_that_guest_alone),
+        TEST(a_guest_that_is_stopped_is_told_of_and_not_killed),
         TEST(a_store_that_is_cut_off_ends_all_who_use_it_with_a_sentence),
         TEST(nothing_stays_of_a_run_that_does_not_begin),
         TEST(sync_gives_the_same_bits_with_and_without_guests),

@@ -87,6 +87,7 @@ static struct shmtrain_report ordinary(void) {
                                     .updates = 33585,
                                     .examples_per_second = 358240,
                                     .wait_fraction = 0.125,
+                                    .stalls = 2,
                                     .waits_mostly_for = 1,
                                     .delay = TWO_DELAYS,
                                     .worker = TWO_WORKERS,
@@ -131,7 +132,7 @@ static const char GOLDEN[] =
     "{\"worker\":1,\"joined\":true,\"examples\":11195,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.09375,"
     "\"wait_seconds\":0.0,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.125,"
     "\"load_seconds\":null,\"delay\":null,\"waited_for\":[]}],"
-    "\"lost_updates\":null,\"parameter_bytes\":496,\"parameters_xxh64\":\"0123456789abcdef\"}\n";
+    "\"stalls\":2,\"lost_updates\":null,\"parameter_bytes\":496,\"parameters_xxh64\":\"0123456789abcdef\"}\n";
 
 static void a_report_is_one_line_of_json_with_these_names(void **state) {
     const struct shmtrain_report r = ordinary();

@@ -99,6 +99,7 @@ struct shmtrain_report {
     double merge_fraction;      /* likewise, merging replicas */
     uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into a later one */
     uint64_t merges;            /* of replicas, by each worker, in all */
+    uint64_t stalls;            /* how often a worker stood still for longer than option stall-timeout; 0 in other programs */
     struct shmtrain_delay delay;
     const struct shmtrain_worker_report *worker; /* (n_workers) with those that joined by name */
     uint32_t n_workers;
@@ -130,6 +131,8 @@ struct shmtrain_worker_progress {
     double delay;                                           /* mean so far, in updates; NaN: not measured (yet) */
     uint32_t joined;                                        /* 1: it joined by name */
     uint32_t here;                                          /* 0: a place for a guest that nobody has taken, or one that left */
+    uint32_t stalled; /* 1: it stands still, as a note has said; always 0 in other programs */
+    uint32_t reserved;
 };
 
 /* A run that goes on, at one moment: see shmtrain_listener.progress and shmtrain_store_look. */

@@ -30,7 +30,7 @@ struct course {
 };
 
 static void look(struct shmtrain_store *store, struct shmt_team *team, const struct shmt_driver *driver, struct course *c) {
-    const int rc = driver->tick ? driver->tick(store) : 0;
+    const int rc = driver->tick ? driver->tick(store, team) : 0;
     if (rc < 0 && c->failed == 0) {
         c->failed = rc;
         c->kill_at_ns = shmt_now_ns() + (uint64_t)SHMT_GRACE_MS * 1000000;

@@ -17,6 +17,7 @@ static const struct effect {
     enum part part;
     bool of_rows;          /* not for dense models */
     bool of_names;         /* only for a store with a name */
+    bool of_stalls;        /* only where somebody looks for workers that stand still */
     const char *of_deaths; /* only with one of these values of --on-death; NULL: with any */
 } EFFECTS[] = {
     {.option = "momentum", .rules = BIT(SHMT_RULE_MOMENTUM) | BIT(SHMT_RULE_ADAM)},
@@ -35,6 +36,7 @@ static const struct effect {
     {.option = "group", .part = LIVE, .of_rows = true},
     {.option = "columns", .of_rows = true},
     {.option = "guests", .of_names = true},
+    {.option = "on-stall", .of_stalls = true},
     {.option = "max-respawns", .of_deaths = "respawn"},
     {.option = "in-flight", .part = LIVE, .of_deaths = "respawn|continue"},
 };
@@ -90,6 +92,8 @@ static bool find_reason(const struct effect *effect, const struct shmtrain_store
         snprintf(out, bytes, "with --model %.60s", model->name);
     else if (effect->of_names && store->config.name[0] == '\0')
         snprintf(out, bytes, "without --name");
+    else if (effect->of_stalls && shmt_stall_timeout_ns(&store->config) == 0)
+        snprintf(out, bytes, "with --stall-timeout %s", store->config.stall_timeout);
     else if (effect->of_deaths && !strstr(effect->of_deaths, store->config.on_death))
         snprintf(out, bytes, "with --on-death %s", store->config.on_death);
     else

@@ -203,7 +203,8 @@ static void give_up_run(struct shmtrain_store *store) {
     store->ops->rouse(store->job.store);
 }
 
-static int tick(struct shmtrain_store *store) {
+static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
+    (void)team;
     struct shmt_error ignored = {0}; /* it is asked for again in the end */
     shmt_report_progress(store);
     shmt_progress_tick(store);

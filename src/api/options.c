@@ -11,6 +11,7 @@
 
 #include "api/slow.h"
 #include "base/cpu.h"
+#include "base/duration.h"
 #include "base/plain.h"
 #include "data/columns.h"
 #include "consistency/chunks.h"
@@ -27,7 +28,7 @@
 #define ENV(name) "SHMTRAIN_" name
 
 #define WORK  "How much work, by whom"
-#define FAIL  "When workers die"
+#define FAIL  "When workers die or stand still"
 #define HOW   "Consistency"
 #define SEE   "What it costs"
 #define WHAT  "What is learned"
@@ -57,6 +58,10 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(max_respawns), 0, 1000000, NULL},
     {{"in-flight", 0, "HOW", "redo", ENV("IN_FLIGHT"), FAIL, "live modes: redo or skip what a dead worker had in hand"},
      CHOICE, AT(in_flight), 0, 0, "redo|skip"},
+    {{"stall-timeout", 0, "TIME", "30s", ENV("STALL_TIMEOUT"), FAIL, "report who stands still so long; 500ms, 2m, or none"},
+     TEXT, AT(stall_timeout), 0, 0, NULL},
+    {{"on-stall", 0, "HOW", "report", ENV("ON_STALL"), FAIL, "report it only, kill the worker, or abort the run"},
+     CHOICE, AT(on_stall), 0, 0, "report|kill|abort"},
     {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, hogwild, sync, ssp:S, backup:K, local:H or node:H"},
      TEXT, AT(mode), 0, 0, NULL},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy, atomic, locked or aggregate; default: the mode's"},
@@ -266,10 +271,21 @@ static int check_cpu(const char *given_as, const char *value, struct shmt_error 
     return shmt_cpu_parse(given_as, value, &cpu, e);
 }
 
+static int check_stall_timeout(const char *given_as, const char *value, struct shmt_error *e) {
+    uint64_t ns;
+    if (strcmp(value, "none") == 0 || shmt_duration_parse(value, &ns)) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected a time, as in 30s, 500ms or 2m, or none", given_as,
+                     value[0] ? value : "\"\"");
+}
+
 static const struct {
     const char *option;
     int (*check)(const char *given_as, const char *value, struct shmt_error *e);
-} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness}, {"slow", check_slow}, {"cpu", check_cpu}};
+} CHECKS[] = {{"mode", check_mode},
+              {"staleness", check_staleness},
+              {"slow", check_slow},
+              {"cpu", check_cpu},
+              {"stall-timeout", check_stall_timeout}};
 
 static int check_text(const char *option, const char *given_as, const char *value, struct shmt_error *e) {
     for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)

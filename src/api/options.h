@@ -21,9 +21,10 @@ struct shmt_config {
     uint64_t patience;              /* epochs; 0: any number */
     uint64_t max_respawns;          /* of each worker */
     char *on_death, *in_flight;
-    uint64_t chunks; /* 0: by the size of the batch */
-    double rate;     /* NaN: from the data and the mode */
-    double power;    /* NaN: by the mode */
+    char *stall_timeout, *on_stall; /* a time, or "none" */
+    uint64_t chunks;                /* 0: by the size of the batch */
+    double rate;                    /* NaN: from the data and the mode */
+    double power;                   /* NaN: by the mode */
     double l1, l2;
     double momentum, beta2, epsilon, beta; /* constants of the optimizers */
     double warmup, decay_every, decay_by;  /* epochs, epochs, factor: of the schedule */

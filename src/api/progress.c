@@ -129,6 +129,7 @@ static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch
     for (uint32_t k = 0; k < w->seats; k++) add_seat(store, i * w->seats + k, now_ns, &now);
     p->joined = i >= store->spec.n_workers;
     p->here = is_here(store, i * w->seats);
+    p->stalled = shmt_stalls_is(store, i);
     p->examples = now.examples;
     p->dropped = now.dropped;
     p->folded = now.folded;

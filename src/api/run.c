@@ -97,8 +97,9 @@ static void end_if_late(struct shmtrain_store *store) {
 }
 
 /* Deaths first: whoever listens to the epochs may take a long time. */
-static int tick(struct shmtrain_store *store) {
-    const int rc = shmt_lease_tick(store);
+static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
+    int rc = shmt_lease_tick(store);
+    if (rc == 0) rc = shmt_stalls_tick(store, team);
     end_if_late(store);
     shmt_report_progress(store);
     shmt_progress_tick(store);
@@ -114,10 +115,12 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
     shmt_report_begin(store, crew);
     shmt_lease_publish(store, crew->n_threads);
     shmt_trace_starts(store);
+    shmt_stalls_begin(store, crew);
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
     const struct shmt_workers workers = {
         .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};
     rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
+    rc = shmt_stalls_end(store, rc);
     shmt_trace_write(store); /* however they have ended */
     if (rc < 0) return rc;
     return shmt_report_finish(store);

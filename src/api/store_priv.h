@@ -14,6 +14,7 @@
 #include "api/metrics.h"
 #include "api/options.h"
 #include "api/progress.h"
+#include "api/stalls.h"
 #include "api/trace.h"
 #include "api/trained.h"
 #include "api/visit.h"
@@ -79,6 +80,7 @@ struct shmtrain_store {
     bool rows_by_frequency;          /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
     double example_nonzeros;         /* of that run, on average; 0: unknown */
     struct shmt_deaths deaths;       /* what becomes of it when a worker dies */
+    struct shmt_stalls stalls;       /* workers that stand still */
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_job job;
@@ -112,7 +114,7 @@ struct shmtrain_store {
 struct shmt_driver {
     /* Called whenever there may be news, ten times a second at least; may be NULL. A negative status: the run has failed for a
      * reason that the workers do not know. It has told them by their abort word, and those that do not leave are killed. */
-    int (*tick)(struct shmtrain_store *store);
+    int (*tick)(struct shmtrain_store *store, const struct shmt_team *team);
     void (*stop)(struct shmtrain_store *store); /* passes a stop on to the workers; NULL: a stop kills them */
 };
 

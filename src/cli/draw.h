@@ -19,7 +19,8 @@
 
 struct draw_worker {
     uint32_t rank;
-    bool joined; /* by name */
+    bool joined;  /* by name */
+    bool stalled; /* it stands still, whatever the rest says */
     double examples_per_second;
     double compute, wait, merge; /* shares of its time; with draw_state.evaluates, what is missing is evaluation */
 };

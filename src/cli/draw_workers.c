@@ -12,6 +12,7 @@
 #define GAP          3    /* columns between cells of the grid */
 #define STRIP_GROUP  8    /* characters of a strip that stand together */
 #define WORDY        72   /* columns from which on there is room for words */
+#define STALLED      "!"  /* stands for a worker that stands still */
 #define MOST_WORKERS 8192 /* and as many guests; of more, the first ones count */
 
 /* What stands for each kind of time: high for work, low for waiting, so that it is understood without colours, too. */
@@ -56,12 +57,13 @@ static void draw_costs(const struct draw_state *s, struct pen *pen) {
 
 static void draw_heading(const struct draw_state *s, const struct draw_screen *screen, struct pen *pen) {
     double compute = 0, wait = 0, merge = 0;
-    unsigned joined = 0;
+    unsigned joined = 0, stalled = 0;
     for (uint32_t i = 0; i < s->n_workers; i++) {
         compute += draw_clamped(s->worker[i].compute);
         wait += draw_clamped(s->worker[i].wait);
         merge += draw_clamped(s->worker[i].merge);
         joined += s->worker[i].joined;
+        stalled += s->worker[i].stalled;
     }
     const int computing = (int)lround(100 * compute / s->n_workers), waiting = (int)lround(100 * wait / s->n_workers);
     const int merging = (int)lround(100 * merge / s->n_workers), known = computing + waiting + merging;
@@ -70,6 +72,7 @@ static void draw_heading(const struct draw_state *s, const struct draw_screen *s
     pen_format(pen, PEN_BOLD, "%u", s->n_workers);
     pen_text(pen, PEN_DIM, s->n_workers == 1 ? " worker" : " workers");
     if (joined > 0) pen_format(pen, PEN_DIM, words ? " (%u joined)" : " (%u)", joined);
+    if (stalled > 0) pen_format(pen, PEN_RED, words ? "   " STALLED " %u standing still" : " " STALLED "%u", stalled);
     draw_share(pen, PEN_GREEN, glyphs(screen)->compute, words ? "computing" : "", computing);
     draw_share(pen, PEN_YELLOW, glyphs(screen)->wait, words ? "waiting" : "", waiting);
     if (s->merges) draw_share(pen, PEN_CYAN, glyphs(screen)->merge, words ? "merging" : "", merging);
@@ -114,7 +117,8 @@ static void draw_worker(const struct draw_worker *w, const struct grid *grid, co
     double sum = 0;
     unsigned drawn = 0; /* where the sums end, so that rounding never moves what comes later */
     pen_format(pen, PEN_DIM, "%*u ", (int)grid->digits, w->rank);
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+    if (w->stalled) pen_repeat(pen, PEN_RED, STALLED, grid->cells);
+    for (size_t i = 0; !w->stalled && i < sizeof part / sizeof *part; i++) {
         sum += draw_clamped(part[i].share);
         const unsigned end = (unsigned)lround(draw_clamped(sum) * grid->cells);
         pen_repeat(pen, part[i].colour, part[i].glyph, end - drawn);
@@ -211,7 +215,10 @@ static void draw_strips(const struct draw_state *s, const struct draw_screen *sc
             const double share = draw_clamped(s->worker[i].compute);
             const char tenths[2] = {(char)('0' + (int)(9 * share + 0.5)), '\0'};
             if (at % STRIP_GROUP == 0) pen_text(pen, PEN_PLAIN, " ");
-            pen_text(pen, share < 0.5 ? PEN_YELLOW : PEN_GREEN, screen->blocks ? draw_level(share) : tenths);
+            if (s->worker[i].stalled)
+                pen_text(pen, PEN_RED, STALLED);
+            else
+                pen_text(pen, share < 0.5 ? PEN_YELLOW : PEN_GREEN, screen->blocks ? draw_level(share) : tenths);
         }
         pen_end_line(pen);
     }

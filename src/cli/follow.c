@@ -58,6 +58,7 @@ static void follow_worker(struct follow *f, uint32_t rank, const struct shmtrain
     f->known[rank] = true;
     w->rank = rank;
     w->joined = now->joined;
+    w->stalled = now->stalled;
     if (weight == 0) return;
     approach(&w->examples_per_second, now->examples_per_second, weight);
     approach(&w->compute, now->compute_fraction, weight);

@@ -68,10 +68,13 @@ static const struct topic RUNS[] = {
 "                      that part of it may count twice\n"
 "            skip      or is left out, and counted as such\n"
 "\n"
-"With --spawn threads a crash is that of the whole program, whatever these say.\n"
-"Workers that have joined by name are not started again: shmtrain help named.\n"
-"A worker function of an application is called again, as if it had just begun;\n"
-"shmtrain_next hands out what is left.\n"},
+"Threads (--spawn threads) crash with the whole program. Workers that have joined\n"
+"by name are not started again. A worker function of an application is called\n"
+"once more, and shmtrain_next goes on.\n"
+"\n"
+"--stall-timeout 30s   a worker that is stopped, or at the same piece of work for\n"
+"                      so long, is reported, and once more when it goes on; none\n"
+"--on-stall kill       kills it then, and --on-death decides; abort ends the run\n"},
 
 {"output", "what is printed, and what is saved",
 "stdout has what is about to run, a table with a line for each epoch, and what\n"
@@ -140,6 +143,7 @@ static const struct topic RUNS[] = {
 "is its time: computing, waiting for others, evaluating. Time without a processor\n"
 "counts as what it interrupts. Where workers are too many they are summed up, and\n"
 "each is a block: the higher, the more it computes. Blocks need a UTF-8 locale.\n"
+"A worker that stands still (shmtrain help deaths) is all !!!!.\n"
 "\n"
 "Only a terminal gets escape sequences; TERM=dumb is none, and NO_COLOR=1 leaves\n"
 "out the colours. Ctrl-Z stops a run with all its workers, fg goes on. The others\n"

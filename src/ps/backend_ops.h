@@ -177,6 +177,9 @@ struct shmt_backend_ops {
     void *(*head)(struct shmt_store *store);  /* spec->head_bytes of shared zeros, before all else in the segment */
     void *(*board)(struct shmt_store *store); /* spec->board_bytes of shared zeros, aligned to a page */
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
+    /* For messages: the item (step) of this epoch that seat `rank` has claimed and not completed into *item_out: 1; 0: there is
+     * none. NULL: nobody knows. */
+    int (*in_hand)(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *item_out);
     const struct shmt_ring *(*ring)(struct shmt_store *store, uint32_t rank); /* its events (spec.trace_events); NULL: none */
     void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
     _Atomic uint32_t *(*stop_word)(struct shmt_store *store);  /* nonzero: that was asked for; to be read */

@@ -32,6 +32,7 @@ static json_t *worker_of(uint32_t i, const struct shmtrain_worker_progress *w) {
     json_object_set_new(o, "dropped", shmt_json_whole(w->dropped));
     json_object_set_new(o, "folded", shmt_json_whole(w->folded));
     json_object_set_new(o, "delay", shmt_json_number(w->delay));
+    json_object_set_new(o, "stalled", json_boolean(w->stalled));
     return o;
 }
 

@@ -70,3 +70,14 @@ uint64_t shmt_ledger_examples(const struct shmt_shm_piece *piece, uint32_t epoch
     const uint64_t done = load_acquire(&piece->done);
     return done >> 32 == (uint64_t)epoch + 1 ? done & UINT32_MAX : 0;
 }
+
+bool shmt_ledger_in_hand(const struct shmt_shm_piece *ledger, uint64_t n, uint32_t epoch, uint32_t self, uint64_t *piece_out) {
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t owner = load_relaxed(&ledger[i].owner); /* relaxed, both: for messages */
+        if (owner >> 32 != (uint64_t)epoch + 1 || (owner & 0xffff) != self + 1) continue;
+        if (load_relaxed(&ledger[i].done) >> 32 == (uint64_t)epoch + 1) continue;
+        *piece_out = i;
+        return true;
+    }
+    return false;
+}

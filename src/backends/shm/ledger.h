@@ -31,6 +31,9 @@ void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t exa
 /* Whether somebody has claimed it in this epoch; behind a meeting. */
 bool shmt_ledger_is_claimed(const struct shmt_shm_piece *piece, uint32_t epoch);
 
+/* The first piece that seat `self` has claimed in this epoch and not done, by anybody, at any time; for messages. */
+bool shmt_ledger_in_hand(const struct shmt_shm_piece *ledger, uint64_t n, uint32_t epoch, uint32_t self, uint64_t *piece_out);
+
 /* The examples of a piece that was done in this epoch, else 0. */
 uint64_t shmt_ledger_examples(const struct shmt_shm_piece *piece, uint32_t epoch);
 

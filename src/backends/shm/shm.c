@@ -395,6 +395,11 @@ static const struct shmt_counters *counters(struct shmt_store *store, uint32_t r
     return rank < store->spec.n_seats ? &store->slot[rank].counters : NULL;
 }
 
+static int in_hand(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *item_out) {
+    if (shmt_policy_is_batched(&store->spec.policy)) return 0; /* chunks are nobody's but who has to compute them */
+    return shmt_ledger_in_hand(store->ledger, shmt_spec_pieces(&store->spec), epoch, rank, item_out);
+}
+
 static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) {
     return store->spec.trace_events > 0 && rank < store->spec.n_seats ? ring_of(store, rank) : NULL;
 }
@@ -444,6 +449,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .head = head,
     .board = board,
     .counters = counters,
+    .in_hand = in_hand,
     .ring = ring,
     .stop = stop,
     .stop_word = stop_word,

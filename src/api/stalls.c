@@ -1,0 +1,283 @@
+/* Workers that stand still: see stalls.h. */
+#include "api/stalls.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/store_priv.h"
+#include "base/clock.h"
+#include "base/duration.h"
+#include "ps/meter.h"
+#include "runtime/state.h"
+
+#define LEAST_LOOK_NS 90000000 /* who drives looks up ten times a second */
+#define MOST_LOOK_NS  1000000000
+#define LOOKS         8 /* within the time that is allowed */
+
+uint64_t shmt_stall_timeout_ns(const struct shmt_config *config) {
+    uint64_t ns = 0;
+    return strcmp(config->stall_timeout, "none") != 0 && shmt_duration_parse(config->stall_timeout, &ns) ? ns : 0;
+}
+
+static void forget(struct shmt_stalls *s) {
+    free(s->worker);
+    free(s->seat);
+    *s = (struct shmt_stalls){0};
+}
+
+void shmt_stalls_begin(struct shmtrain_store *store, const struct shmt_crew *crew) {
+    const struct shmt_spec *spec = &store->spec;
+    struct shmt_stalls *s = &store->stalls;
+    forget(s);
+    s->timeout_ns = shmt_stall_timeout_ns(&store->config);
+    if (s->timeout_ns == 0) return;
+    if (crew->kind == SHMT_TEAM_THREADS && strcmp(store->config.on_stall, "kill") == 0)
+        shmt_log(&store->log, "workers are threads here, which cannot be killed: --on-stall kill has no effect");
+    s->seats = shmt_seats_of_worker(spec);
+    s->n_workers = spec->n_workers + spec->n_guests / s->seats;
+    s->worker = calloc(s->n_workers, sizeof *s->worker);
+    s->seat = calloc((size_t)s->n_workers * s->seats, sizeof *s->seat);
+    if (s->worker && s->seat) return;
+    forget(s);
+    shmt_log(&store->log, "no memory to look for workers that stand still: none will be reported");
+}
+
+bool shmt_stalls_is(const struct shmtrain_store *store, uint32_t worker) {
+    const struct shmt_stalls *s = &store->stalls;
+    return worker < s->n_workers && s->worker[worker].told_ns != 0;
+}
+
+/* ---- looking ---- */
+
+static const struct shmt_counters *counters_of(const struct shmtrain_store *store, uint32_t seat) {
+    return store->ops->counters(store->job.store, seat);
+}
+
+/* Relaxed, all: numbers that only grow, or turn about; an old one is seen anew at the next look. */
+static uint64_t digest(const struct shmt_counters *c) {
+    const uint64_t word[] = {load_relaxed(&c->examples),      load_relaxed(&c->updates),   load_relaxed(&c->wait_clock_ns),
+                             load_relaxed(&c->wait_epoch_ns), load_relaxed(&c->busy_ns),   load_relaxed(&c->evaluate_ns),
+                             load_relaxed(&c->merge_ns),      load_relaxed(&c->loss_bits), load_relaxed(&c->merges)};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++) sum = (sum ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return sum;
+}
+
+static bool grows(const _Atomic uint64_t *word) { return shmt_meter_grows(load_relaxed(word)); } /* relaxed: as above */
+
+/* Its time goes to work, which nobody else can do for it. Scoring is not told from the waits for it. */
+static bool is_at_work(const struct shmt_counters *c) { return grows(&c->busy_ns) || grows(&c->merge_ns); }
+
+static bool waits(const struct shmt_counters *c) {
+    return grows(&c->wait_clock_ns) || grows(&c->wait_epoch_ns) || grows(&c->evaluate_ns);
+}
+
+/* The worker's process: our own, or the guest's that has joined. 0: a thread, or nobody is there. */
+static pid_t process_of(const struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker) {
+    if (worker < store->spec.n_workers) return shmt_team_pid(team, worker);
+    const uint32_t pid = store->ops->occupied(store->job.store, worker * store->stalls.seats);
+    return pid > INT32_MAX ? 0 : (pid_t)pid;
+}
+
+/* Looks at the counters of a worker's threads. True: none of them says anything new. *still_ns_out: since when one that is at
+ * work has said nothing; 0: there is none. */
+static bool rests(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns, uint64_t *still_ns_out) {
+    struct shmt_stalls *s = &store->stalls;
+    bool all = true;
+    *still_ns_out = 0;
+    for (uint32_t k = worker * s->seats; k < (worker + 1) * s->seats; k++) {
+        const struct shmt_counters *c = counters_of(store, k);
+        struct shmt_stall_seat *seat = &s->seat[k];
+        if (!c) continue;
+        const uint64_t seen = digest(c);
+        if (seat->since_ns == 0 || seen != seat->seen) {
+            *seat = (struct shmt_stall_seat){.seen = seen, .since_ns = now_ns};
+            all = false;
+        } else if (is_at_work(c) && (*still_ns_out == 0 || seat->since_ns < *still_ns_out)) {
+            *still_ns_out = seat->since_ns;
+        }
+    }
+    return all;
+}
+
+/* ---- telling ---- */
+
+/* Of the other workers. */
+static uint32_t count_waiting(const struct shmtrain_store *store, uint32_t but) {
+    const struct shmt_stalls *s = &store->stalls;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_workers; i++) {
+        bool any = false;
+        for (uint32_t k = 0; k < s->seats && i != but && s->worker[i].told_ns == 0; k++) {
+            const struct shmt_counters *c = counters_of(store, i * s->seats + k);
+            any |= c && waits(c);
+        }
+        n += any;
+    }
+    return n;
+}
+
+static void say_who(const struct shmtrain_store *store, uint32_t worker, char *out, size_t bytes) {
+    const pid_t pid = store->stalls.worker[worker].pid;
+    if (pid == 0)
+        snprintf(out, bytes, "worker %u", worker);
+    else
+        snprintf(out, bytes, "worker %u (process %d%s)", worker, (int)pid,
+                 worker < store->spec.n_workers ? "" : ", joined by name");
+}
+
+/* What a thread of it has in hand, the first that has anything; else where it is. */
+static void say_where(const struct shmtrain_store *store, uint32_t worker, char *out, size_t bytes) {
+    const struct shmt_stalls *s = &store->stalls;
+    const struct shmt_board *board = store->ops->board(store->job.store);
+    const uint32_t epoch = (uint32_t)load_relaxed(&board->epochs_done); /* relaxed: for display */
+    bool works = false;
+    for (uint32_t k = worker * s->seats; k < (worker + 1) * s->seats; k++) {
+        uint64_t item;
+        const struct shmt_counters *c = counters_of(store, k);
+        if (!c || !is_at_work(c)) continue;
+        works = true;
+        if (!store->ops->in_hand || !store->ops->in_hand(store->job.store, k, epoch, &item)) continue;
+        snprintf(out, bytes, "in item %llu of epoch %u", (unsigned long long)item, epoch + 1);
+        return;
+    }
+    snprintf(out, bytes, works ? "at work in epoch %u" : "between two pieces of work, in epoch %u", epoch + 1);
+}
+
+static const char *words_of(char state) {
+    switch (state) {
+        case 'T':
+            return "stopped by a signal (state T)";
+        case 't':
+            return "stopped by a debugger (state t)";
+        case 'R':
+            return "it computes (state R)";
+        case 'D':
+            return "it waits for a device (state D)";
+        case 'S':
+            return "it sleeps (state S)";
+        default:
+            return "";
+    }
+}
+
+static void say_remedy(const struct shmtrain_store *store, uint32_t worker, char *out, size_t bytes) {
+    const struct shmt_stall_worker *w = &store->stalls.worker[worker];
+    if (w->state == 'T')
+        snprintf(out, bytes, "kill -CONT %d lets it go on", (int)w->pid);
+    else if (w->state == 't')
+        snprintf(out, bytes, "the debugger can let it go on");
+    else
+        snprintf(out, bytes, "if its work takes so long, take a longer --stall-timeout%s",
+                 shmt_policy_is_batched(&store->spec.policy) ? "" : ", or smaller items (--item)");
+}
+
+/* "worker 2 (process 4711) stands still for 30 s, in item 12 of epoch 3: stopped by a signal (state T); 3 others wait". */
+static void say_stall(const struct shmtrain_store *store, uint32_t worker, uint64_t now_ns, char *out, size_t bytes) {
+    const struct shmt_stall_worker *w = &store->stalls.worker[worker];
+    char who[64], where[64], since[24];
+    const uint32_t waiting = count_waiting(store, worker);
+    const char *words = words_of(w->state);
+    say_who(store, worker, who, sizeof who);
+    say_where(store, worker, where, sizeof where);
+    snprintf(out, bytes, "%s stands still for %s, %s%s%s; %u other%s wait%s", who,
+             shmt_duration_text(now_ns - w->told_ns, since), where, words[0] ? ": " : "", words, waiting,
+             waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
+}
+
+/* ---- what is to be done ---- */
+
+static void give_up(struct shmtrain_store *store, uint32_t worker, const char *what) {
+    _Atomic uint32_t *word = store->ops->abort_word(store->job.store);
+    /* Somebody else may have set it already. Release: as in the supervisor. */
+    if (load_relaxed(word) == 0) store_release(word, worker + 1);
+    store->ops->rouse(store->job.store);
+    shmt_fail(&store->stalls.lost, SHMTRAIN_E_DIED, "%s: the run ends (--on-stall abort)", what);
+}
+
+/* Guests are other programs' processes: killing is for who started them. The number is our worker's until the supervisor has
+ * collected it, and nobody else's so soon after. */
+static bool may_kill(const struct shmtrain_store *store, uint32_t worker) {
+    return strcmp(store->config.on_stall, "kill") == 0 && worker < store->spec.n_workers &&
+           store->stalls.worker[worker].pid > 0;
+}
+
+static void meet_stall(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns) {
+    const struct shmt_stall_worker *w = &store->stalls.worker[worker];
+    char what[320], remedy[128];
+    store->report.stalls++;
+    say_stall(store, worker, now_ns, what, sizeof what);
+    if (strcmp(store->config.on_stall, "abort") == 0) {
+        give_up(store, worker, what);
+    } else if (may_kill(store, worker)) {
+        shmt_log(&store->log, "%s: it is killed (--on-stall kill)", what);
+        (void)kill(w->pid, SIGKILL);
+    } else {
+        say_remedy(store, worker, remedy, sizeof remedy);
+        shmt_log(&store->log, "%s: %s", what, remedy);
+    }
+}
+
+static void tell_end(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns) {
+    struct shmt_stall_worker *w = &store->stalls.worker[worker];
+    char who[64], since[24];
+    say_who(store, worker, who, sizeof who);
+    shmt_log(&store->log, "%s goes on, after %s", who, shmt_duration_text(now_ns - w->told_ns, since));
+    w->told_ns = 0;
+}
+
+static void look_at(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
+    struct shmt_stalls *s = &store->stalls;
+    struct shmt_stall_worker *w = &s->worker[worker];
+    const pid_t pid = process_of(store, team, worker);
+    uint64_t still_ns;
+    const bool resting = rests(store, worker, now_ns, &still_ns);
+    if (pid != w->pid) { /* another life, or nobody: what was told is about one that is gone */
+        *w = (struct shmt_stall_worker){.pid = pid};
+        for (uint32_t k = worker * s->seats; k < (worker + 1) * s->seats; k++) s->seat[k].since_ns = now_ns;
+        return;
+    }
+    if (worker >= store->spec.n_workers && pid == 0) return;
+    w->state = resting && pid > 0 ? shmt_process_state(pid) : '\0';
+    const bool stopped = shmt_state_is_stopped(w->state);
+    w->stopped_ns = stopped ? w->stopped_ns ? w->stopped_ns : now_ns : 0;
+    const uint64_t since_ns = stopped ? w->stopped_ns : still_ns;
+    const bool stalls = since_ns != 0 && now_ns - since_ns >= s->timeout_ns;
+    if (stalls && w->told_ns == 0) {
+        w->told_ns = since_ns;
+        meet_stall(store, worker, now_ns);
+    } else if (w->told_ns != 0 && since_ns == 0) {
+        tell_end(store, worker, now_ns);
+    }
+}
+
+/* When we ourselves were stopped, or a listener took its time, nobody's rest counts that we have not seen. */
+static void begin_anew(struct shmt_stalls *s, uint64_t now_ns) {
+    for (uint32_t i = 0; i < s->n_workers; i++)
+        if (s->worker[i].told_ns == 0) s->worker[i].stopped_ns = 0;
+    for (uint32_t k = 0; k < s->n_workers * s->seats; k++)
+        if (s->worker[k / s->seats].told_ns == 0) s->seat[k].since_ns = now_ns;
+}
+
+int shmt_stalls_tick(struct shmtrain_store *store, const struct shmt_team *team) {
+    struct shmt_stalls *s = &store->stalls;
+    if (s->timeout_ns == 0 || s->lost.status != 0) return s->lost.status;
+    const uint64_t now_ns = shmt_now_ns();
+    const uint64_t every_ns = shmt_max_u64(LEAST_LOOK_NS, shmt_min_u64(s->timeout_ns / LOOKS, MOST_LOOK_NS));
+    if (s->looked_ns != 0 && now_ns - s->looked_ns < every_ns) return 0;
+    if (s->looked_ns != 0 && now_ns - s->looked_ns > 2 * every_ns + MOST_LOOK_NS) begin_anew(s, now_ns);
+    s->looked_ns = now_ns;
+    /* relaxed: a flag; a run that ends already is nobody's concern */
+    if (load_relaxed(store->ops->abort_word(store->job.store)) != 0) return 0;
+    for (uint32_t i = 0; i < s->n_workers && s->lost.status == 0; i++) look_at(store, team, i, now_ns);
+    return s->lost.status;
+}
+
+int shmt_stalls_end(struct shmtrain_store *store, int rc) {
+    struct shmt_stalls *s = &store->stalls;
+    if (rc < 0 && s->lost.status != 0 && store->error.status == 0) shmt_fail(&store->error, rc, "%s", s->lost.text);
+    forget(s);
+    return rc;
+}

@@ -1,0 +1,60 @@
+/* Workers that stand still: --stall-timeout and --on-stall. Called by run.c, on the thread that drives the run; the workers do
+ * nothing for it.
+ *
+ * A worker stands still when its process is stopped (by a signal, a debugger), or when one of its threads is at work and its
+ * counters say nothing new, for as long as the option says. Who waits for others does not: it is they who hold it up. What
+ * /proc says of a process is read only while its counters rest. A guest is known by the process that has joined: whether that one is
+ * stopped, and by its counters, as all are. Threads have counters only. */
+#ifndef SHMT_API_STALLS_H
+#define SHMT_API_STALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct shmtrain_store;
+struct shmt_config;
+struct shmt_crew;
+struct shmt_team;
+
+/* One thread that trains. */
+struct shmt_stall_seat {
+    uint64_t seen;     /* what its counters said, all in one number */
+    uint64_t since_ns; /* when that was new */
+};
+
+struct shmt_stall_worker {
+    pid_t pid;           /* whom the rest is about; 0: a thread, or nobody */
+    char state;          /* as in /proc, at the last look at which its counters rested; '\0': not known */
+    uint64_t stopped_ns; /* when it was first seen stopped; 0: it is not */
+    uint64_t told_ns;    /* it stands still, and was told of; since when. 0: it does not */
+};
+
+struct shmt_stalls {
+    uint64_t timeout_ns;              /* 0: nobody looks */
+    uint64_t looked_ns;               /* the last time */
+    uint32_t n_workers, seats;        /* with places for guests; of each */
+    struct shmt_stall_worker *worker; /* (n_workers) */
+    struct shmt_stall_seat *seat;     /* (n_workers * seats) */
+    struct shmt_error lost;           /* --on-stall abort: why the run ends */
+};
+
+/* --stall-timeout, which was checked when it was set; 0: none. */
+uint64_t shmt_stall_timeout_ns(const struct shmt_config *config);
+
+/* A run begins. Without memory for it nobody looks, and a line of the log says so. */
+void shmt_stalls_begin(struct shmtrain_store *store, const struct shmt_crew *crew);
+
+/* Looks at all workers, if it is time to. A negative status: the run is to end, the workers were told so, and the sentence
+ * is in stalls.lost. */
+int shmt_stalls_tick(struct shmtrain_store *store, const struct shmt_team *team);
+
+/* Whether a worker of this run stands still, and has been told of. */
+bool shmt_stalls_is(const struct shmtrain_store *store, uint32_t worker);
+
+/* The run has ended with `rc`; a status without a sentence is that of `tick`. Returns rc. */
+int shmt_stalls_end(struct shmtrain_store *store, int rc);
+
+#endif
