@@ -53,19 +53,25 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 8);
-    assert_int_equal(sizeof(struct shmt_shm_control), 512);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 9);
+    assert_int_equal(sizeof(struct shmt_shm_control), 768);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
     assert_int_equal(offsetof(struct shmt_shm_control, end_step), 256);
     assert_int_equal(offsetof(struct shmt_shm_control, over), 264);
-    assert_int_equal(offsetof(struct shmt_shm_control, round), 384);
+    assert_int_equal(offsetof(struct shmt_shm_control, step), 272);
+    assert_int_equal(offsetof(struct shmt_shm_control, pause_step), 280);
+    assert_int_equal(offsetof(struct shmt_shm_control, answered), 304);
+    assert_int_equal(offsetof(struct shmt_shm_control, asked), 384);
+    assert_int_equal(offsetof(struct shmt_shm_control, snapshot), 512);
+    assert_int_equal(offsetof(struct shmt_shm_control, snapshot_before), 528);
+    assert_int_equal(offsetof(struct shmt_shm_control, round), 640);
     assert_int_equal(sizeof(struct shmt_gate), 256);
     assert_int_equal(offsetof(struct shmt_gate, clock), 0);
     assert_int_equal(offsetof(struct shmt_gate, phase), 8);
     assert_int_equal(offsetof(struct shmt_gate, asleep), 128);
     assert_int_equal(offsetof(struct shmt_gate, until), 136);
-    assert_int_equal(sizeof(struct shmt_counters), 1560);
+    assert_int_equal(sizeof(struct shmt_counters), 1568);
     assert_int_equal(sizeof(struct shmt_shm_slot), 2176);
     assert_int_equal(offsetof(struct shmt_shm_slot, gate), 0);
     assert_int_equal(offsetof(struct shmt_shm_slot, alive), 256);
@@ -94,7 +100,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0x42c544508ea58c44));
+    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0x4a59929b306f953d));
 }
 
 struct range {
@@ -109,10 +115,12 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             struct shmt_shm_layout l;
             spec.l2_shares = write == 0;
             spec.row_places = n_seats % 3 == 0;
+            spec.pauses.allowed = n_seats % 4 < 2;
             spec.policy.staleness = write == 2 ? 5 : spec.policy.staleness;
             spec.trace_events = n_seats % 2 ? 100 : 0;
             assert_int_equal(shmt_shm_layout_plan(&spec, &l, NULL), 0);
             const uint64_t table_bytes = l.flat.n * sizeof(float);
+            const uint64_t kept = spec.pauses.allowed ? shmt_spec_pieces(&spec) : 0;
             const struct range parts[] = {
                 {l.control_off, l.control_off + sizeof(struct shmt_shm_control), SHMT_LINE},
                 {l.slots_off, l.slots_off + n_seats * sizeof(struct shmt_shm_slot), SHMT_LINE},
@@ -125,6 +133,9 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
                 {l.touched_off, l.touched_off + n_seats * l.seat_map_bytes, 4096},
                 {l.trace_off, l.trace_off + n_seats * l.seat_trace_bytes, 4096},
                 {l.row_place_off, l.row_place_off + (spec.row_places ? spec.table[0].rows * sizeof(uint32_t) : 0), 4096},
+                {l.snapshot_loss_off, l.snapshot_loss_off + kept * sizeof(double), SHMT_LINE},
+                {l.snapshot_done_off, l.snapshot_done_off + kept * sizeof(uint32_t), SHMT_LINE},
+                {l.snapshot_off, l.snapshot_off + (spec.pauses.allowed ? 1 + l.planes : 0) * table_bytes, 4096},
                 {l.board_off, l.board_off + spec.board_bytes, 4096}};
             for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
                 assert_int_equal(parts[i].from % parts[i].align, 0);

@@ -8,10 +8,10 @@
 #include "api/manifest_priv.h"
 
 /* Other programs read it: a field more, less or elsewhere is another version. */
-_Static_assert(sizeof(struct shmt_manifest) == 10184 && offsetof(struct shmt_manifest, table) == 4648 &&
-                   offsetof(struct shmt_manifest, train) == 9312,
-               "the layout of version 7");
-_Static_assert(sizeof(struct shmt_spec) == 5080,
+_Static_assert(sizeof(struct shmt_manifest) == 10216 && offsetof(struct shmt_manifest, table) == 4680 &&
+                   offsetof(struct shmt_manifest, train) == 9344,
+               "the layout of version 8");
+_Static_assert(sizeof(struct shmt_spec) == 5112,
                "its new words belong into the manifest, too: here, in manifest.h and manifest_check.c");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
 
@@ -83,6 +83,11 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .rate_warmup = spec->rate.warmup,
         .rate_epochs = spec->rate.epochs,
         .board_bytes = spec->board_bytes,
+        .first_epoch = spec->first_epoch,
+        .first_step = spec->first_step,
+        .pause_steps = spec->pauses.steps,
+        .pause_epochs = spec->pauses.epochs,
+        .may_pause = spec->pauses.allowed,
         .n_tables = spec->n_tables,
     };
     put_placement(&spec->placement, out);
@@ -157,6 +162,9 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
         .spin_ns = m->spin_ns,
         .spin_seats = m->spin_seats,
         .board_bytes = m->board_bytes,
+        .first_epoch = (uint32_t)m->first_epoch,
+        .first_step = m->first_step,
+        .pauses = {.steps = m->pause_steps, .epochs = m->pause_epochs, .allowed = m->may_pause},
         .head_bytes = sizeof(struct shmt_head),
         .placement = {.policy = m->place_policy,
                       .private_local = m->place_private_local,

@@ -14,7 +14,7 @@
 #include "api/trained.h"
 #include "ps/spec.h"
 
-#define SHMT_MANIFEST_VERSION 7
+#define SHMT_MANIFEST_VERSION 8
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
 
 /* What `state` says. */
@@ -58,6 +58,8 @@ struct shmt_manifest {
     float rate_base, rate_power;
     double rate_every, rate_factor, rate_warmup, rate_epochs;
     uint64_t board_bytes;
+    uint64_t first_epoch, first_step, pause_steps;
+    uint32_t pause_epochs, may_pause;
     uint32_t place_policy, place_private_local, place_strategy, place_parts, place_n_nodes, place_page_bytes;
     uint32_t place_node[SHMT_MAX_NODES];
     uint8_t place_seat_node[SHMT_MAX_SEATS];

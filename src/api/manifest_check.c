@@ -80,9 +80,9 @@ static bool has_items(const struct shmt_manifest *m) {
 static bool has_work(const struct shmt_manifest *m) {
     const bool chunks = m->n_chunks >= 1 && m->n_chunks <= SHMT_MAX_CHUNKS && (m->n_chunks & (m->n_chunks - 1)) == 0;
     return has_policy(m) && chunks && m->n_chunks <= m->batch && has_items(m) && m->epochs <= MOST_EPOCHS &&
-           m->max_steps >= 1 && is_switch(m->shuffle) && is_switch(m->count_lost) && is_switch(m->l2_shares) &&
-           is_switch(m->row_places) && is_switch(m->curvatures) && m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 &&
-           m->n_threads <= SHMT_MAX_SEATS;
+           m->max_steps >= 1 && m->first_epoch < m->epochs && is_switch(m->may_pause) && is_switch(m->shuffle) &&
+           is_switch(m->count_lost) && is_switch(m->l2_shares) && is_switch(m->row_places) && is_switch(m->curvatures) &&
+           m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
 }
 
 /* Where there are copies, H is a divisor, and else 0; damped merges, and no others, go by curvatures. */

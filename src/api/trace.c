@@ -32,6 +32,7 @@ static const struct {
                               [SHMT_EVENT_WAIT] = {"wait", "wait"},
                               [SHMT_EVENT_MERGE] = {"merge", "merge"},
                               [SHMT_EVENT_EVALUATE] = {"evaluate", "evaluate"},
+                              [SHMT_EVENT_SNAPSHOT] = {"snapshot", "snapshot"},
                               [SHMT_EVENT_ITEM] = {"item in hand", "unfinished"}};
 
 /* In the live modes a push changes the parameters: aggregating and updating are the same act. */

@@ -60,6 +60,9 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     if (spec->n_seats != 1)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "the plain backend has one worker with one thread: take -w 1 -t 1, or --backend shm");
+    if (spec->pauses.allowed || spec->first_epoch > 0 || spec->first_step > 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "the plain backend never pauses, and begins at the beginning: take --backend shm");
     if (shmt_policy_has_rounds(&spec->policy) || shmt_policy_has_replicas(&spec->policy))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "the plain backend keeps one copy of the parameters and waits for nobody: take --backend shm");

@@ -6,6 +6,10 @@
  *     plan -> create -> [write] -> workers -> read -> destroy
  *     each worker: enter -> { claim, (bind, lend), publish } as often as there is work -> meet -> tally -> turn -> ... -> leave
  *
+ * In a run that may pause (spec.pauses) `claim` finds no more work before a pause, too. There it is, behind the meeting:
+ *
+ *     meet -> pause -> [the epoch is over: tally] -> copy -> turn
+ *
  * A run may have seats for guests, which are empty at first: other processes take them by name while it goes on.
  *
  * Every entry is called at most a few times per work item, never per example: kernels run on the spans that `bind` fills.
@@ -18,6 +22,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "ps/snapshot.h"
 #include "ps/spec.h"
 #include "ps/trace.h"
 #include "store/span.h"
@@ -41,7 +46,8 @@ enum shmt_caps {
     SHMT_CAP_MANY = 1,      /* more than one seat */
     SHMT_CAP_PROCESSES = 2, /* seats may be taken in forked processes */
     SHMT_CAP_STEADY = 4,    /* live views are copies: nothing changes in them */
-    SHMT_CAP_JOIN = 8       /* other processes may take seats of it while it runs (guests) */
+    SHMT_CAP_JOIN = 8,      /* other processes may take seats of it while it runs (guests) */
+    SHMT_CAP_PAUSE = 16     /* runs may pause for snapshots, and begin where one was taken */
 };
 
 /* Bytes that a store will need. */
@@ -80,6 +86,7 @@ struct shmt_counters {
     _Atomic uint64_t busy_ns;         /* at work, with what comes between two pieces */
     _Atomic uint64_t evaluate_ns;     /* between two epochs: evaluation, and the waits for it */
     _Atomic uint64_t merge_ns;        /* merging replicas, without the waits for it */
+    _Atomic uint64_t pause_ns;        /* taking snapshots, and the waits for it */
     _Atomic uint64_t loss_bits;       /* a double: the reported losses of these examples, added up */
     _Atomic uint64_t dropped, folded; /* examples whose gradients were late */
     _Atomic uint64_t merges;
@@ -129,7 +136,7 @@ struct shmt_backend_ops {
     uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
     int (*mourn)(struct shmt_store *store, uint32_t rank);
 
-    /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end). May wait
+    /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end, or pauses). May wait
      * (aggregate: a worker without a chunk of the batch still takes part in its update). */
     int (*claim)(struct shmt_seat *seat, struct shmtrain_work *out);
 
@@ -155,9 +162,26 @@ struct shmt_backend_ops {
     /* Between the meeting and the turn: sums over the epoch. */
     int (*tally)(struct shmt_seat *seat, struct shmt_tally *out);
 
-    /* Ends the epoch for all; everybody's meeting point. 1: on to the next, 0: the run is over (all epochs or steps are done,
-     * or stop was asked for). May wait. */
+    /* Ends the epoch, or the pause, for all; everybody's meeting point. 1: on to the next, or on with this one, 0: the run is over
+     * (all epochs or steps are done, or stop was asked for). May wait. */
     int (*turn)(struct shmt_seat *seat);
+
+    /* Pauses (SHMT_CAP_PAUSE; else NULL), in runs whose spec allows them. `pause`, behind the meeting: 1: the epoch is not over,
+     * 0: it is; everybody's meeting point: may wait. `copy`, before `turn`: my part of the snapshot, where one is taken, in a
+     * pause or at the end of an epoch. 1, or 0: none is taken. */
+    int (*pause)(struct shmt_seat *seat);
+    int (*copy)(struct shmt_seat *seat);
+
+    /* By the application that made the store: `ask` for a snapshot at the next consistent point. `snapshot`: 1 and *out, which
+     * stays as it is until `release`; 0: there is none. `stand`, when the workers have ended: the same of where they have,
+     * whatever there was. `resume`, before they begin: what was done of epoch spec.first_epoch (both (pieces), as in a snapshot;
+     * NULL: nothing); parameters and state are written by the caller. _DATA: it cannot be that spec.first_step of its steps
+     * are done, or those of `sync`. */
+    void (*ask)(struct shmt_store *store);
+    int (*snapshot)(struct shmt_store *store, struct shmt_snapshot *out);
+    void (*release)(struct shmt_store *store);
+    int (*stand)(struct shmt_store *store, struct shmt_snapshot *out);
+    int (*resume)(struct shmt_store *store, const uint32_t *done, const double *loss, struct shmt_error *e);
 
     /* ---- from the application, or any worker ---- */
     int (*read)(struct shmt_store *store, int t, uint64_t row, uint64_t n, float *out);       /* as it is at the moment */

@@ -35,7 +35,8 @@ static inline uint64_t shmt_meter_read(const _Atomic uint64_t *word, uint64_t no
  * have. */
 static inline void shmt_meter_begin(struct shmt_seat *seat) {
     struct shmt_counters *c = seat->counters;
-    _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns, &c->evaluate_ns, &c->merge_ns};
+    _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns,
+                                       &c->evaluate_ns,   &c->merge_ns,      &c->pause_ns};
     seat->meter = NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (shmt_meter_grows(load_relaxed(words[i]))) store_relaxed(words[i], 0); /* relaxed: mine now */

@@ -22,6 +22,7 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
     s->ops = ops;
     s->store = store;
     s->spec = spec;
+    s->epoch = spec->first_epoch;
     s->with_values = find_kernels(spec, true);
     s->all_ones = find_kernels(spec, false);
     if (!s->with_values || !s->all_ones)
@@ -56,17 +57,31 @@ static void add_loss(_Atomic uint64_t *bits, double loss) {
     store_relaxed(bits, sum_bits);
 }
 
+/* What all do last while the parameters are quiet: their parts of a snapshot, if one is taken. As `turn`. */
+static int leave_rest(struct shmtrain_session *s) {
+    int rc = s->spec->pauses.allowed ? s->ops->copy(s->seat) : 0;
+    if (rc >= 0) rc = s->ops->turn(s->seat);
+    return rc < 0 ? seat_failed(s, rc) : rc;
+}
+
 /* Everybody meets, looks at the quiet parameters, and goes on together. 1: another epoch, 0: the run is over. */
 static int end_epoch(struct shmtrain_session *s) {
-    if (s->seat->trace) shmt_trace_step(s->seat->trace, s->epoch, 0);
-    int rc = s->ops->meet(s->seat);
-    if (rc < 0) return seat_failed(s, rc);
     shmt_meter_turn(s->seat, &s->seat->counters->evaluate_ns);
-    if (s->epoch_end && (rc = s->epoch_end(s, s->epoch_end_arg, s->epoch)) < 0) return rc;
-    rc = s->ops->turn(s->seat);
-    if (rc < 0) return seat_failed(s, rc);
+    int rc = s->epoch_end ? s->epoch_end(s, s->epoch_end_arg, s->epoch) : 0;
+    if (rc < 0 || (rc = leave_rest(s)) < 0) return rc;
     s->epoch++;
     return rc;
+}
+
+/* Nobody has work: the epoch is over, or the run pauses. 1: there is more, 0: the run is over. */
+static int end_leg(struct shmtrain_session *s) {
+    if (s->seat->trace) shmt_trace_step(s->seat->trace, s->epoch, 0);
+    int rc = s->ops->meet(s->seat);
+    if (rc == 0 && s->spec->pauses.allowed) rc = s->ops->pause(s->seat);
+    if (rc < 0) return seat_failed(s, rc);
+    if (rc == 0) return end_epoch(s);
+    shmt_meter_turn(s->seat, &s->seat->counters->pause_ns);
+    return leave_rest(s);
 }
 
 static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
@@ -91,7 +106,7 @@ int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out) {
         int rc = s->ops->claim(s->seat, &s->work);
         if (rc < 0) return seat_failed(s, rc);
         if (rc == 1) return begin_work(s, out);
-        rc = end_epoch(s);
+        rc = end_leg(s);
         if (rc < 0) return rc;
         s->over = rc == 0;
     }

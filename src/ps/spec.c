@@ -47,6 +47,16 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     return 0;
 }
 
+/* Where it begins, and when it rests. */
+static int check_place(const struct shmt_spec *spec, struct shmt_error *e) {
+    if (spec->first_epoch >= spec->epochs || (spec->first_step > 0 && spec->first_step >= shmt_spec_steps(spec)))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run of %u epochs cannot begin behind epoch %u, step %llu", spec->epochs,
+                         spec->first_epoch, (unsigned long long)spec->first_step);
+    if (!spec->pauses.allowed && (spec->pauses.steps > 0 || spec->pauses.epochs > 0))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run that never pauses has no snapshots at any step or epoch");
+    return 0;
+}
+
 /* Rows that replicas do not hold are shared by those who hold different ones, so row locks would have to be, too. */
 static int check_hot(const struct shmt_spec *spec, struct shmt_error *e) {
     const uint64_t unit = shmt_spec_hot_unit(spec);
@@ -69,6 +79,7 @@ static int check_hot(const struct shmt_spec *spec, struct shmt_error *e) {
 int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
     int rc = shmt_policy_check(&spec->policy, spec->n_workers, e);
     if (rc == 0) rc = check_work(spec, e);
+    if (rc == 0) rc = check_place(spec, e);
     if (rc == 0) rc = shmt_rule_check(&spec->rule, spec->policy.write, e);
     if (rc == 0) rc = shmt_merge_check(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = check_tables(spec, e);

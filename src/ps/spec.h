@@ -37,6 +37,13 @@ struct shmt_placement {
     uint8_t seat_node[SHMT_MAX_SEATS]; /* (n_seats) index into node[] */
 };
 
+/* When a run rests for a moment, so that what it has learned so far can be kept (ps/snapshot.h). All zeros: never. */
+struct shmt_pauses {
+    uint64_t steps;   /* at every so many steps of the run: batches, in all modes but `sync` about so many items; 0: never */
+    uint32_t epochs;  /* at the end of every so many epochs; 0: never */
+    uint32_t allowed; /* 1: and when somebody asks; there is room for a snapshot. 0: never at all */
+};
+
 struct shmt_spec {
     uint32_t n_seats;  /* places at the store: one for each thread that trains */
     uint32_t n_guests; /* the last ones of them: free at first, for workers that join by name */
@@ -52,6 +59,9 @@ struct shmt_spec {
     struct shmt_order order;  /* seed, shuffling */
     struct shmt_rate rate;
     struct shmt_rule rule;
+    struct shmt_pauses pauses;
+    uint32_t first_epoch;  /* where the run begins: so many epochs are over, ... */
+    uint64_t first_step;   /* ... and so many steps of this one: the first ones in `sync`, else any (`resume`) */
     uint64_t steps_before; /* of earlier runs, whose state this one goes on with: they count for adam's corrections */
     bool count_lost;       /* racy: how often each float is updated is counted in the same racy way */
     bool may_die;          /* processes at the seats: when one dies, others take over what it had in hand, so that is kept */

@@ -123,6 +123,7 @@ void shmt_trace_meter(struct shmt_seat *seat, const _Atomic uint64_t *to, uint64
     if (to == &c->wait_clock_ns || to == &c->wait_epoch_ns) kind = SHMT_EVENT_WAIT;
     if (to == &c->merge_ns) kind = SHMT_EVENT_MERGE;
     if (to == &c->evaluate_ns) kind = SHMT_EVENT_EVALUATE;
+    if (to == &c->pause_ns) kind = SHMT_EVENT_SNAPSHOT;
     if (to == &c->busy_ns && seat->trace->in_item) kind = SHMT_EVENT_COMPUTE;
     shmt_trace_turn_at(seat->trace, kind, now_ns);
     if (kind != SHMT_EVENT_WAIT) seat->trace->for_whom = UINT32_MAX; /* that wait has been told */

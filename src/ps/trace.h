@@ -33,6 +33,7 @@ enum shmt_event_kind {
     SHMT_EVENT_WAIT,
     SHMT_EVENT_MERGE,
     SHMT_EVENT_EVALUATE,
+    SHMT_EVENT_SNAPSHOT,
     SHMT_EVENT_ITEM, /* never in a ring: an item that its seat has in hand, or had when it died */
     SHMT_EVENT_KINDS
 };

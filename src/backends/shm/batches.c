@@ -9,7 +9,9 @@
 #include "backends/shm/shm_priv.h"
 #include "store/kernels.h"
 
+/* In the middle of an epoch, too: behind a pause. */
 static void share(struct shmt_shm_seat *p) {
+    p->step = load_relaxed(&p->store->control->step); /* relaxed: published by the meeting, or before workers exist */
     shmt_chunk_share(p->store->spec.n_chunks, p->seat.index, p->seat.n_present, &p->from, &p->to);
     p->chunk = p->from;
     shmt_shm_nodes_make(p);
@@ -18,6 +20,7 @@ static void share(struct shmt_shm_seat *p) {
 static int enter(struct shmt_shm_seat *p) {
     p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
     if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", p->store->spec.n_chunks);
+    p->clock = p->epoch * shmt_spec_steps(&p->store->spec) + p->store->spec.first_step;
     if (!p->guest) share(p); /* a guest's share is found when it is let in */
     return 0;
 }
@@ -67,10 +70,13 @@ static void begin_batch(struct shmt_shm_seat *p) {
 
 static uint64_t global_step(const struct shmt_shm_seat *p) { return p->epoch * shmt_spec_steps(&p->store->spec) + p->step; }
 
-/* The chief's decision, published by the meeting that follows: relaxed is enough. */
+/* The chief's decisions, published by the meeting that follows: relaxed is enough. */
 static void decide_on_stop(struct shmt_shm_seat *p) {
     struct shmt_shm_control *control = p->store->control;
-    if (p->seat.rank == 0 && load_relaxed(&control->stop)) store_relaxed(&control->end_step, global_step(p) + 1);
+    const uint64_t next = global_step(p) + 1;
+    if (p->seat.rank != 0) return;
+    if (load_relaxed(&control->stop)) store_relaxed(&control->end_step, next);
+    if (p->store->spec.pauses.allowed && shmt_shm_pause_is_due(p, next)) store_relaxed(&control->pause_step, next);
 }
 
 static int finish_batch(struct shmt_shm_seat *p) {
@@ -118,12 +124,11 @@ static int claim(struct shmt_shm_seat *p) {
     for (;;) {
         /* relaxed: a flag that carries nothing but itself */
         if (load_relaxed(&p->store->control->abort)) return SHMTRAIN_E_STOPPED;
-        /* relaxed: written by the chief before a meeting that I have passed, or later for a step that is not this one */
-        const bool ends = global_step(p) >= load_relaxed(&p->store->control->end_step);
-        if (ends || !shmt_spec_has_step(spec, p->epoch, p->step)) {
-            p->step = 0;
-            return 0;
-        }
+        /* relaxed, both: written by the chief before a meeting that I have passed, or later for a step that is not this one */
+        const struct shmt_shm_control *control = p->store->control;
+        const uint64_t step = global_step(p);
+        if (step >= load_relaxed(&control->end_step) || step >= load_relaxed(&control->pause_step)) return 0;
+        if (!shmt_spec_has_step(spec, p->epoch, p->step)) return 0;
         if (next_chunk(p)) return 1;
         const int rc = finish_batch(p);
         if (rc < 0) return rc;

@@ -20,8 +20,10 @@ int shmt_shm_deal(struct shmt_shm_seat *p) {
     struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
     uint64_t piece;
-    /* relaxed, both: flags that carry nothing but themselves */
-    const bool stopping = load_relaxed(&store->control->stop) || !shmt_spec_has_step(spec, p->epoch, 0);
+    if (spec->pauses.allowed && p->seat.rank == 0) shmt_shm_look_for_pause(p);
+    /* relaxed, all: flags that carry nothing but themselves */
+    const bool stopping = load_relaxed(&store->control->stop) || load_relaxed(&store->control->pause_step) != SHMT_NO_LIMIT ||
+                          !shmt_spec_has_step(spec, p->epoch, 0);
     if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
     bool found = false;
     while (!stopping && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {

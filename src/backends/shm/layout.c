@@ -149,6 +149,10 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->undo_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_undo_bytes, 4096);
     out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, held_page);
     out->row_place_off = shmt_layout_add_at(&plan, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096);
+    const uint64_t kept = spec->pauses.allowed ? shmt_spec_pieces(spec) : 0;
+    out->snapshot_loss_off = shmt_layout_add(&plan, kept, sizeof(double));
+    out->snapshot_done_off = shmt_layout_add(&plan, kept, sizeof(uint32_t));
+    out->snapshot_off = shmt_layout_add_at(&plan, spec->pauses.allowed ? UINT64_C(1) + out->planes : 0, table_bytes, page);
     out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);
     out->bytes = plan.bytes;
     if (plan.failed) return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
@@ -159,6 +163,8 @@ uint64_t shmt_shm_layout_fingerprint(void) {
     uint64_t h = shmt_hash64(SHMT_SHM_LAYOUT_VERSION, sizeof(struct shmt_shm_control), sizeof(struct shmt_shm_slot),
                              sizeof(struct shmt_shm_piece));
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, abort), offsetof(struct shmt_shm_control, over), SHMT_LINE);
+    h = shmt_hash64(h, offsetof(struct shmt_shm_control, pause_step), offsetof(struct shmt_shm_control, asked),
+                    offsetof(struct shmt_shm_control, snapshot_before));
     h = shmt_hash64(h, sizeof(struct shmt_shm_offer), sizeof(struct shmt_shm_list), sizeof(struct shmt_shm_slice));
     h = shmt_hash64(h, sizeof(struct shmt_ring), sizeof(struct shmt_event), offsetof(struct shmt_event, kind));
     return shmt_hash64(

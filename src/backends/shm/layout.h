@@ -2,7 +2,9 @@
  *
  *     head | control | slots (n_seats) | offers (n_seats) | slices | ledger (pieces) | row locks | merge locks | parameters |
  *     state planes | l2 shares | curvatures | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) |
- *     old bytes (n_seats) | replicas | places of rows | board
+ *     old bytes (n_seats) | replicas | places of rows | snapshot | board
+ *
+ * A snapshot: losses (pieces) | examples done (pieces) | parameters | state planes.
  *
  * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the
  * parameters; or, where spec.hot_floats says so, of what replicas hold of them (struct shmt_cover), as the curvatures are,
@@ -17,11 +19,16 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 8
+#define SHMT_SHM_LAYOUT_VERSION 9
 #define SHMT_SHM_BLOCK          256 /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
 #define SHMT_MERGE_FLOATS 1024
+
+/* What `snapshot` says. The chief takes it from free to being filled, and on to full; the application from full to free. */
+#define SHMT_SNAPSHOT_FREE    0
+#define SHMT_SNAPSHOT_FILLING 1
+#define SHMT_SNAPSHOT_FULL    2
 
 /* Words that concern all; each line has one writer. */
 struct shmt_shm_control {
@@ -30,7 +37,17 @@ struct shmt_shm_control {
     alignas(SHMT_LINE) _Atomic uint64_t end_step; /* chief: aggregate ends before this step */
     _Atomic uint32_t over;                        /* chief: no epoch follows */
     _Atomic uint32_t epoch;                       /* chief: the epoch that is going on; guests begin with it */
-    alignas(SHMT_LINE) _Atomic uint64_t round;    /* a lock word, quorum: updates that are closed << 16 | rank + 1 of who
+    _Atomic uint64_t step; /* chief: steps of it that were done when it was begun, or gone on with behind a pause (pause.c) */
+    _Atomic uint64_t pause_step; /* chief: there is a pause before this step; where pieces are dealt: SHMT_NO_LIMIT, or now */
+    _Atomic uint64_t due;        /* chief: where pieces are dealt: a snapshot is due when so many steps of the run are done */
+    _Atomic uint32_t pausing;    /* chief: all rest, and the epoch is not over */
+    _Atomic uint32_t copying;    /* chief: and a snapshot is taken */
+    _Atomic uint32_t answered;   /* chief: `asked`, when it was looked at for the last snapshot */
+    alignas(SHMT_LINE) _Atomic uint32_t asked;    /* application: how often it has asked for a snapshot */
+    alignas(SHMT_LINE) _Atomic uint32_t snapshot; /* chief, application: SHMT_SNAPSHOT_* */
+    _Atomic uint32_t snapshot_epoch;              /* with it: where the snapshot was taken (struct shmt_position) */
+    _Atomic uint64_t snapshot_step, snapshot_before;
+    alignas(SHMT_LINE) _Atomic uint64_t round; /* a lock word, quorum: updates that are closed << 16 | rank + 1 of who
                                                      closed the last one */
 };
 
@@ -108,7 +125,7 @@ struct shmt_shm_layout {
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
     uint64_t head_off, control_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off, weight_off,
         state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, undo_off, replica_off,
-        row_place_off, board_off;
+        row_place_off, snapshot_loss_off, snapshot_done_off, snapshot_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t seat_undo_bytes;                 /* one seat's old bytes, in whole pages; 0: nobody would take anything back */

@@ -42,10 +42,7 @@ bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims
     const uint64_t end = region_start(claims, claims->region + 1);
     while (claims->forward < end) {
         const uint64_t piece = claims->forward++;
-        if (!take(&ledger[piece], epoch, life, claims->self)) {
-            claims->forward = end; /* others have taken all from here to the end */
-            break;
-        }
+        if (!take(&ledger[piece], epoch, life, claims->self)) continue; /* before a pause, or by others from the end */
         *piece_out = piece;
         return true;
     }
@@ -60,6 +57,12 @@ bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims
 void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples) {
     /* release: the loss is written; pairs with the acquire in shmt_ledger_examples */
     store_release(&piece->done, tag(epoch) | examples);
+}
+
+void shmt_ledger_resume(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples, double loss) {
+    store_relaxed(&piece->owner, tag(epoch) | 1); /* relaxed, both: no worker exists yet; the fork publishes them */
+    store_relaxed(&piece->done, tag(epoch) | examples);
+    piece->loss = loss;
 }
 
 bool shmt_ledger_is_claimed(const struct shmt_shm_piece *piece, uint32_t epoch) {

@@ -3,7 +3,7 @@
  * A piece's owner word is a lock word: it is taken by compare-and-swap from a value of an earlier epoch to (epoch, life, rank),
  * so it also says, after a death, what the dead one had in hand. Nobody draws from a shared counter. Each worker goes forward
  * through a region of its own, so claims rarely meet; when its region is used up it takes pieces from the ends of the
- * others'. */
+ * others'. Pieces that were taken before a pause lie anywhere, and are passed over. */
 #ifndef SHMT_BACKENDS_SHM_LEDGER_H
 #define SHMT_BACKENDS_SHM_LEDGER_H
 
@@ -27,6 +27,9 @@ bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims
 
 /* By the owner: the piece is done. */
 void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples);
+
+/* Before workers exist: a piece that was done before the run began (or went on). */
+void shmt_ledger_resume(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples, double loss);
 
 /* Whether somebody has claimed it in this epoch; behind a meeting. */
 bool shmt_ledger_is_claimed(const struct shmt_shm_piece *piece, uint32_t epoch);

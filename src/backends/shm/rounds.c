@@ -21,7 +21,8 @@ static uint32_t slot_of(const struct shmt_shm_seat *p) { return (uint32_t)(p->cl
 
 static void share(struct shmt_shm_seat *p) {
     struct shmt_shm_rounds *r = p->rounds;
-    r->first = r->applied = p->clock; /* nobody has begun yet, and all slices have had the same updates */
+    r->first = r->applied = p->clock;                  /* nobody has begun yet, and all slices have had the same updates */
+    r->items = load_relaxed(&p->store->control->step); /* relaxed: published by the meeting, or before workers exist */
     r->recipe.update = UINT64_MAX;
     if (shmt_shm_has_quorum(p->store)) r->turned = shmt_shm_turned(p); /* I have no offer that could turn it */
 }
@@ -57,7 +58,8 @@ static bool read_clocks(struct shmt_shm_seat *p, uint64_t u) {
         recipe->seat[recipe->n++] = seat;
         examples += load_relaxed(&store->offer[seat].examples[slot]); /* published by the clock */
     }
-    recipe->step = (u - p->rounds->first) * p->seat.n_present; /* about: at an epoch's end some have run out of work */
+    recipe->step =
+        p->rounds->items + (u - p->rounds->first) * p->seat.n_present; /* about: at an epoch's end some have run out of work */
     shmt_spec_update_of(&store->spec, p->epoch, recipe->step, u, &recipe->how);
     recipe->how.scale = 1.0f / (float)examples;
     recipe->slot = slot;
@@ -195,7 +197,7 @@ static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
  * number of closed rounds, which none is beyond. */
 static void align(struct shmt_shm_seat *p) {
     if (shmt_shm_has_quorum(p->store)) p->clock = shmt_shm_rounds_closed(p->store);
-    store_relaxed(&p->store->offer[p->seat.rank].items, 0); /* published by the meeting that follows */
+    if (!p->pausing) store_relaxed(&p->store->offer[p->seat.rank].items, 0); /* published by the meeting that follows */
     shmt_shm_align_clocks(p);
 }
 

@@ -54,7 +54,8 @@ struct shmt_shm_recipe {
 
 /* Private to its owner. */
 struct shmt_shm_rounds {
-    uint64_t first;   /* the number of the epoch's first update */
+    uint64_t first;   /* the number of the first update of the epoch, or behind a pause in it */
+    uint64_t items;   /* of the epoch, that were done before */
     uint64_t applied; /* all slices have had so many, when I last looked */
     uint64_t turned;  /* quorum: my bit of the lists, 0 or 1: how often my gradients got in */
     struct shmt_shm_recipe recipe;

@@ -56,18 +56,31 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->curvature = at(store, l->curvature_off, spec->curvatures ? l->cover.n * sizeof(float) : 0);
     store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
+    const uint64_t kept = spec->pauses.allowed ? shmt_spec_pieces(spec) : 0;
+    store->snapshot_loss = at(store, l->snapshot_loss_off, kept * sizeof *store->snapshot_loss);
+    store->snapshot_done = at(store, l->snapshot_done_off, kept * sizeof *store->snapshot_done);
+    store->snapshot = at(store, l->snapshot_off, spec->pauses.allowed ? (UINT64_C(1) + l->planes) * table_bytes : 0);
     store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
     store->old = at(store, l->undo_off, spec->n_seats * l->seat_undo_bytes);
     if (!store->control || !store->slot || !store->offer || !store->slice || !store->ledger || !store->weight ||
         !store->l2_share || !store->curvature || !store->board || !store->head || !store->locks || !store->merge_locks ||
-        !store->replicas || !store->state || !store->counted || !store->rings || !store->old || !store->row_place)
+        !store->replicas || !store->state || !store->counted || !store->rings || !store->old || !store->row_place ||
+        !store->snapshot_loss || !store->snapshot_done || !store->snapshot)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }
 
 static void begin_words(struct shmt_store *store) {
     /* relaxed: no worker exists yet; the fork, or the start of a thread, publishes them */
-    store_relaxed(&store->control->end_step, SHMT_NO_LIMIT);
+    struct shmt_shm_control *control = store->control;
+    const struct shmt_spec *spec = &store->spec;
+    const uint64_t every = spec->pauses.steps, first = spec->first_epoch * shmt_spec_steps(spec) + spec->first_step;
+    store_relaxed(&control->end_step, SHMT_NO_LIMIT);
+    store_relaxed(&control->epoch, spec->first_epoch);
+    store_relaxed(&control->step, spec->first_step);
+    store_relaxed(&control->pause_step, SHMT_NO_LIMIT);
+    store_relaxed(&control->due, every ? (first / every + 1) * every : SHMT_NO_LIMIT);
+    if (store->layout.n_slices) store_relaxed(&store->offer[0].items, spec->first_step);
     for (uint32_t seat = 0; seat < store->spec.n_seats - store->spec.n_guests; seat++) {
         store_relaxed(&store->slot[seat].alive, 1);
         store_relaxed(&store->slot[seat].working, 1);
@@ -211,6 +224,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->slot = &store->slot[rank];
     p->seat.rank = rank;
     p->seat.life = life;
+    p->epoch = store->spec.first_epoch;
     p->seat.counters = &p->slot->counters;
     p->engine = engine_of(&store->spec.policy);
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
@@ -339,12 +353,15 @@ static int turn(struct shmt_seat *seat) {
     const struct shmt_spec *spec = &p->store->spec;
     struct shmt_shm_control *control = p->store->control;
     if (p->engine->align) p->engine->align(p);
-    p->epoch++;
+    if (!p->pausing) p->epoch++;
     const bool more = p->epoch < spec->epochs && shmt_spec_has_step(spec, p->epoch, 0);
-    /* relaxed: the chief alone decides, and the meeting publishes it */
-    if (seat->rank == 0) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
-    if (seat->rank == 0 && !load_relaxed(&control->over)) shmt_shm_admit_all(p);
+    /* relaxed, all: the chief alone decides, and the meeting publishes it */
+    if (seat->rank == 0 && !p->pausing) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
+    const bool over = seat->rank == 0 && load_relaxed(&control->over);
+    if (seat->rank == 0 && !over && !p->pausing) store_relaxed(&control->step, 0);
+    if (seat->rank == 0 && !over) shmt_shm_admit_all(p);
     const int rc = meet(seat);
+    if (rc == 0) shmt_shm_copied(p);
     return rc < 0 ? rc : shmt_shm_begin_epoch(p);
 }
 
@@ -418,7 +435,7 @@ static void rouse(struct shmt_store *store) {
 const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .name = "shm",
     .about = "worker processes (or threads) over one shared memory segment",
-    .caps = SHMT_CAP_MANY | SHMT_CAP_PROCESSES | SHMT_CAP_JOIN,
+    .caps = SHMT_CAP_MANY | SHMT_CAP_PROCESSES | SHMT_CAP_JOIN | SHMT_CAP_PAUSE,
     .plan = plan,
     .create = create,
     .destroy = destroy,
@@ -432,6 +449,13 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .meet = meet,
     .tally = tally,
     .turn = turn,
+    .pause = shmt_shm_pause,
+    .copy = shmt_shm_copy,
+    .ask = shmt_shm_ask,
+    .snapshot = shmt_shm_snapshot,
+    .release = shmt_shm_release,
+    .stand = shmt_shm_stand,
+    .resume = shmt_shm_resume,
     .read = read_rows,
     .write = write_rows,
     .reserve = shmt_shm_reserve,

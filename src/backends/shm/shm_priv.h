@@ -26,8 +26,11 @@ struct shmt_store {
     float *replicas;               /* (n_replicas, replica_bytes) */
     unsigned char *head;
     unsigned char *board;
-    unsigned char *rings; /* (n_seats, seat_trace_bytes) */
-    unsigned char *old;   /* (n_seats, seat_undo_bytes) */
+    unsigned char *rings;    /* (n_seats, seat_trace_bytes) */
+    unsigned char *old;      /* (n_seats, seat_undo_bytes) */
+    double *snapshot_loss;   /* (pieces), all three where runs may pause */
+    uint32_t *snapshot_done; /* (pieces) */
+    float *snapshot;         /* (1 + planes, flat.n) */
 };
 
 /* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
@@ -85,6 +88,8 @@ struct shmt_shm_seat {
     uint32_t epoch;
     uint64_t present[SHMT_MAX_SEATS / 64]; /* a bit for each seat: it takes part in this epoch */
     bool over;                             /* the run has come to its end */
+    bool pausing, copying;                 /* as control says behind the meeting of a pause */
+    uint64_t look_in;                      /* chief: so many pieces until it counts how many steps are done */
     bool guest, given_back;
     struct shmt_undo undo;     /* aggregate: of what I change in an apply phase */
     struct shmt_trace trace;   /* what seat.trace points to, where there is one */
@@ -165,6 +170,18 @@ int shmt_shm_wait_for_slowest(struct shmt_shm_seat *p, uint64_t target);
 
 /* At the end of an epoch, all have met: every clock becomes the largest, and everybody counts again. */
 void shmt_shm_align_clocks(struct shmt_shm_seat *p);
+
+/* pause.c: when the run pauses, and what is taken then; see the entries of the same names in ps/backend_ops.h. */
+bool shmt_shm_pause_is_due(const struct shmt_shm_seat *chief, uint64_t steps); /* so many steps of the run are done */
+void shmt_shm_look_for_pause(struct shmt_shm_seat *chief); /* where pieces are dealt: before it claims one */
+int shmt_shm_pause(struct shmt_seat *seat);
+int shmt_shm_copy(struct shmt_seat *seat);
+void shmt_shm_copied(struct shmt_shm_seat *p); /* all have met since */
+void shmt_shm_ask(struct shmt_store *store);
+int shmt_shm_snapshot(struct shmt_store *store, struct shmt_snapshot *out);
+void shmt_shm_release(struct shmt_store *store);
+int shmt_shm_stand(struct shmt_store *store, struct shmt_snapshot *out);
+int shmt_shm_resume(struct shmt_store *store, const uint32_t *done, const double *loss, struct shmt_error *e);
 
 /* delay.c: others' updates between pull and push, sampled; around each piece */
 void shmt_shm_pull_begins(struct shmt_shm_seat *p);

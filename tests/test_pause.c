@@ -1,0 +1,294 @@
+/* Runs that pause: in every mode a snapshot holds exactly what the ledger says is done, nothing is lost or done twice, and
+ * another run goes on from it.
+ *
+ * The arithmetic: each example has a row of its own in each epoch and a gradient of -1 there, which is all that it changes. So
+ * the parameters tell which examples are in them. */
+#include "conformance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EPOCHS = 3, MOST_KEPT = 512 };
+
+/* A snapshot, copied. */
+struct kept {
+    struct shmt_position at;
+    float *floats; /* (1 + planes, rows) */
+    uint32_t *done;
+    double *loss;
+};
+
+/* In the board, so that processes share it. */
+struct seen {
+    struct shmt_tally tally[EPOCHS];
+    uint64_t snapshots; /* that seat 0 has looked at */
+    uint8_t times[];    /* [epoch * n_examples + example]: how often it was handed out */
+};
+
+struct game {
+    struct run run; /* first: what workers get */
+    struct kept kept[MOST_KEPT];
+    uint32_t n_kept;
+    bool keeps;        /* workers are threads, and keep what they see */
+    uint64_t ask_from; /* seat 0 asks for a snapshot at each of its items from this number on */
+    uint64_t stop_at;  /* seat 0 stops the run at its item number; 0: never */
+};
+
+static struct seen *seen_of(const struct run *run) { return run->board; }
+
+static struct shmt_spec spec_that_pauses(const struct kase *k, uint64_t n, uint64_t every) {
+    struct shmt_spec spec = spec_of(k, n, EPOCHS * n, 1);
+    spec.rate.base = 1;
+    spec.pauses = (struct shmt_pauses){.steps = every, .allowed = 1};
+    spec.board_bytes = sizeof(struct seen) + EPOCHS * n;
+    return spec;
+}
+
+/* ---- looking at snapshots ---- */
+
+static int refuse(shmtrain_session *s, const char *what, const struct shmt_snapshot *snap, uint64_t where) {
+    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "a snapshot at epoch %u, step %llu: %s (%llu)", snap->at.epoch,
+                     (unsigned long long)snap->at.step, what, (unsigned long long)where);
+}
+
+/* The examples of a piece: first and number. */
+static uint64_t first_of(const struct shmt_spec *spec, uint64_t piece) { return piece * spec->item; }
+
+/* Rows have moved where their examples are done, and nowhere else: what is dropped by a quorum has not. */
+static int check_rows(struct run *run, shmtrain_session *s, const struct shmt_snapshot *snap, uint64_t piece, bool done) {
+    const struct shmt_spec *spec = &run->spec;
+    const bool drops = spec->policy.quorum != SHMT_QUORUM_ALL && spec->policy.late == SHMT_LATE_DROP;
+    const uint64_t n = shmt_spec_examples_of_step(spec, piece);
+    uint32_t order[64];
+    if (shmtrain_order(s, &(struct shmtrain_work){.first = first_of(spec, piece), .n = n, .epoch = snap->at.epoch}, order) < 0)
+        return s->error.status;
+    for (uint64_t i = 0; i < n; i++) {
+        const float row = snap->weight[snap->at.epoch * spec->n_examples + order[i]];
+        if (!done && row != 0) return refuse(s, "an example is in it that is not done", snap, piece);
+        if (done && row == 0 && !drops) return refuse(s, "an example is done that is not in it", snap, piece);
+    }
+    return 0;
+}
+
+/* Pieces of batches are chunks, of which the first steps are done. */
+static int check_batches(struct run *run, shmtrain_session *s, const struct shmt_snapshot *snap) {
+    const struct shmt_spec *spec = &run->spec;
+    for (uint64_t i = 0; i < snap->n_pieces; i++)
+        if (i / spec->n_chunks >= snap->at.step && snap->done[i] > 0) return refuse(s, "a chunk is done too early", snap, i);
+    for (uint64_t i = 0; i < spec->n_examples; i++) {
+        uint32_t example;
+        const struct shmtrain_work one = {.first = i, .n = 1, .epoch = snap->at.epoch};
+        if (shmtrain_order(s, &one, &example) < 0) return s->error.status;
+        const bool moved = snap->weight[snap->at.epoch * spec->n_examples + example] != 0;
+        if (moved != (i / spec->batch < snap->at.step)) return refuse(s, "an example is in the wrong batch", snap, i);
+    }
+    return 0;
+}
+
+static int check_snapshot(struct run *run, shmtrain_session *s, const struct shmt_snapshot *snap) {
+    uint64_t steps = 0, examples = 0;
+    int rc = 0;
+    if (snap->n_pieces != shmt_spec_pieces(&run->spec)) return refuse(s, "other pieces", snap, snap->n_pieces);
+    for (uint64_t i = 0; i < snap->n_pieces; i++) {
+        steps += snap->done[i] > 0;
+        examples += snap->done[i];
+        if (snap->loss[i] != (double)snap->done[i] * 0.5) return refuse(s, "another loss than was reported", snap, i);
+    }
+    if (shmt_policy_is_batched(&run->spec.policy)) {
+        if (examples != shmt_min_u64(snap->at.step * run->spec.batch, run->spec.n_examples))
+            return refuse(s, "examples are missing", snap, examples);
+        return check_batches(run, s, snap);
+    }
+    if (steps != snap->at.step) return refuse(s, "another number of steps", snap, steps);
+    for (uint64_t i = 0; i < snap->n_pieces && rc == 0; i++) rc = check_rows(run, s, snap, i, snap->done[i] > 0);
+    return rc;
+}
+
+static void keep(struct game *game, const struct shmt_snapshot *snap) {
+    struct kept *to = &game->kept[game->n_kept];
+    const uint64_t floats = snap->n_floats * (1 + snap->planes);
+    if (game->n_kept == MOST_KEPT) return;
+    to->at = snap->at;
+    to->floats = malloc(floats * sizeof(float));
+    to->done = malloc(snap->n_pieces * sizeof *to->done);
+    to->loss = malloc(snap->n_pieces * sizeof *to->loss);
+    assert_true(to->floats && to->done && to->loss);
+    memcpy(to->floats, snap->weight, snap->n_floats * sizeof(float));
+    if (snap->planes) memcpy(to->floats + snap->n_floats, snap->state, snap->planes * snap->n_floats * sizeof(float));
+    memcpy(to->done, snap->done, snap->n_pieces * sizeof *to->done);
+    memcpy(to->loss, snap->loss, snap->n_pieces * sizeof *to->loss);
+    game->n_kept++;
+}
+
+static void free_kept(struct game *game) {
+    for (uint32_t i = 0; i < game->n_kept; i++) {
+        free(game->kept[i].floats);
+        free(game->kept[i].done);
+        free(game->kept[i].loss);
+    }
+    game->n_kept = 0;
+}
+
+/* By seat 0, in the place of the application, between two items: so the next pause always finds the snapshot free. */
+static int look(struct game *game, shmtrain_session *s) {
+    struct run *run = &game->run;
+    struct shmt_snapshot snap;
+    if (run->k->ops->snapshot(run->store, &snap) != 1) return 0;
+    const int rc = check_snapshot(run, s, &snap);
+    seen_of(run)->snapshots++;
+    if (game->keeps) keep(game, &snap);
+    run->k->ops->release(run->store);
+    return rc;
+}
+
+/* ---- workers ---- */
+
+static int push_ones(const struct run *run, shmtrain_session *s, const struct shmtrain_work *w, const uint32_t *order) {
+    uint32_t id[64];
+    uint64_t start[65];
+    float slope[64];
+    for (uint32_t i = 0; i < w->n; i++) {
+        start[i] = i;
+        id[i] = (uint32_t)(w->epoch * run->spec.n_examples) + order[i];
+        slope[i] = -1;
+    }
+    start[w->n] = w->n;
+    return shmtrain_push_sparse(s, 0, &(struct shmtrain_csr){.n = (uint32_t)w->n, .start = start, .id = id}, slope);
+}
+
+static int work(struct run *run, shmtrain_session *s) {
+    struct game *game = (struct game *)run;
+    uint64_t items = 0;
+    uint32_t order[64];
+    struct shmtrain_work w;
+    int rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        if (s->seat->rank == 0 && (rc = look(game, s)) < 0) return rc;
+        if (s->seat->rank == 0 && game->ask_from && ++items >= game->ask_from) run->k->ops->ask(run->store);
+        if (s->seat->rank == 0 && game->stop_at && items == game->stop_at) run->k->ops->stop(run->store);
+        if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(run, s, &w, order)) < 0) return rc;
+        for (uint64_t i = 0; i < w.n; i++) seen_of(run)->times[w.epoch * run->spec.n_examples + order[i]]++;
+        if ((rc = shmtrain_report(s, (double)w.n * 0.5)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+static int note_tally(shmtrain_session *s, void *arg, uint32_t epoch) {
+    const struct run *run = arg;
+    struct shmt_tally tally;
+    if (s->ops->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
+    if (s->seat->rank == 0) seen_of(run)->tally[epoch] = tally;
+    return 0;
+}
+
+static void begin_game(struct game *game, const struct kase *k, struct shmt_spec spec) {
+    begin(&game->run, k, spec);
+    game->run.epoch_end = note_tally;
+}
+
+/* ---- every mode ---- */
+
+static void check_all_done(const struct run *run) {
+    for (uint32_t epoch = run->spec.first_epoch; epoch < EPOCHS; epoch++) {
+        assert_int_equal(seen_of(run)->tally[epoch].examples, run->spec.n_examples);
+        assert_int_equal(seen_of(run)->tally[epoch].lost, 0);
+        assert_true(seen_of(run)->tally[epoch].loss == (double)run->spec.n_examples * 0.5);
+    }
+}
+
+static void pauses_and_goes_on(const struct kase *k) {
+    static const uint64_t EVERY[] = {1, 3, 8};
+    if (!(k->ops->caps & SHMT_CAP_PAUSE)) return;
+    for (int i = 0; i < 3; i++) {
+        struct game game = {0};
+        struct shmt_snapshot last;
+        const uint64_t n = 500;
+        begin_game(&game, k, spec_that_pauses(k, n, EVERY[i]));
+        go_well(&game.run, work);
+        check_all_done(&game.run);
+        for (uint64_t at = 0; at < EPOCHS * n; at++) assert_int_equal(seen_of(&game.run)->times[at], 1);
+        const uint64_t steps = EPOCHS * shmt_spec_steps(&game.run.spec);
+        const uint64_t snapshots = seen_of(&game.run)->snapshots + (uint64_t)k->ops->snapshot(game.run.store, &last);
+        if (shmt_policy_is_batched(&k->policy))
+            assert_int_equal(snapshots, (steps - 1) / EVERY[i]); /* behind the last one nothing follows */
+        else if (k->n_seats == 1)
+            assert_in_range(snapshots, steps / EVERY[i] - 2, steps / EVERY[i]); /* short items count as parts */
+        else
+            assert_in_range(snapshots, 1, steps / EVERY[i] + EPOCHS); /* the chief may have had little to do */
+        end(&game.run);
+    }
+}
+
+static void every_mode_pauses_with_all_that_is_done_and_nothing_else(void **state) {
+    (void)state;
+    each_case(pauses_and_goes_on);
+}
+
+/* ---- going on from a snapshot ---- */
+
+static void begin_from(struct game *game, const struct kase *k, struct shmt_spec spec, const struct kept *from) {
+    struct shmt_error e = {0};
+    const uint64_t rows = spec.table[0].rows;
+    spec.n_seats = spec.n_workers = k->n_seats;
+    spec.first_epoch = from->at.epoch;
+    spec.first_step = from->at.step;
+    spec.steps_before = from->at.steps_before;
+    begin_game(game, k, spec);
+    if (k->ops->resume(game->run.store, from->done, from->loss, &e) != 0) fail_msg("%s", e.text);
+    memcpy(k->ops->weight(game->run.store, 0), from->floats, rows * sizeof(float));
+    const uint64_t plane = (rows + 31) / 32 * 32;
+    for (uint32_t i = 0; k->ops->state(game->run.store, 0, i); i++)
+        memcpy(k->ops->state(game->run.store, 0, i), from->floats + (1 + i) * plane, rows * sizeof(float));
+}
+
+/* The rest, and nothing else, is handed out; afterwards everybody's row has moved. */
+static void does_the_rest(const struct kase *k, const struct shmt_spec *spec, const struct kept *from) {
+    struct game game = {0};
+    uint64_t handed_out = 0, before = from->at.epoch * spec->n_examples;
+    begin_from(&game, k, *spec, from);
+    for (uint64_t i = 0; i < shmt_spec_pieces(spec); i++) before += from->done[i];
+    go_well(&game.run, work);
+    check_all_done(&game.run);
+    for (uint64_t at = 0; at < EPOCHS * spec->n_examples; at++) {
+        const bool drops = spec->policy.quorum != SHMT_QUORUM_ALL && spec->policy.late == SHMT_LATE_DROP;
+        float row;
+        assert_in_range(seen_of(&game.run)->times[at], 0, 1);
+        handed_out += seen_of(&game.run)->times[at];
+        assert_int_equal(k->ops->read(game.run.store, 0, at, 1, &row), 0);
+        assert_true(row > 0 || drops);
+        if (shmt_policy_is_live(&spec->policy) && !shmt_policy_has_replicas(&spec->policy)) assert_true(row == 1);
+    }
+    assert_int_equal(handed_out + before, EPOCHS * spec->n_examples);
+    end(&game.run);
+}
+
+static void can_be_gone_on_from(const struct kase *k) {
+    static const uint32_t SEATS[] = {1, 3, 5};
+    struct game game = {.keeps = true};
+    if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_THREADS) return;
+    begin_game(&game, k, spec_that_pauses(k, 500, 7));
+    go_well(&game.run, work);
+    for (uint32_t i = 0; i < game.n_kept; i += 1 + game.n_kept / 4) {
+        struct kase other = *k;
+        other.n_seats = SEATS[i % 3];
+        other.kind = i % 2 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES;
+        if (shmt_policy_has_rounds(&k->policy)) other.n_seats = k->n_seats; /* a quorum is of so many workers */
+        does_the_rest(&other, &game.run.spec, &game.kept[i]);
+    }
+    end(&game.run);
+    free_kept(&game);
+}
+
+static void another_run_does_the_rest_with_other_workers(void **state) {
+    (void)state;
+    each_case(can_be_gone_on_from);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_mode_pauses_with_all_that_is_done_and_nothing_else),
+        cmocka_unit_test(another_run_does_the_rest_with_other_workers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
