@@ -11,6 +11,7 @@
 #define SHMTRAIN_STORE_H
 
 #include <shmtrain/data_info.h>
+#include <shmtrain/inspect.h>
 #include <shmtrain/model.h>
 #include <shmtrain/plan.h>
 #include <shmtrain/report.h>
@@ -238,6 +239,10 @@ SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const
 /* Reads a model file that shmtrain_store_save has written, or LIBLINEAR (the content tells): its tables, parameters and model. Errors: _DATA (no model file,
  * damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
 SHMTRAIN_API int shmtrain_store_load(struct shmtrain_store *store, const char *path);
+
+/* What is in a file: a model, a checkpoint or a model of LIBLINEAR's, into *out. All of it is read and checked, and the store
+ * stays as it is. Errors: as _load's, but any model will do. */
+SHMTRAIN_API int shmtrain_store_inspect(struct shmtrain_store *store, const char *path, struct shmtrain_file_info *out);
 
 /* How good the model (after _train or _load) is on `data`, by all workers. *out is valid until the next call on the store. */
 SHMTRAIN_API int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data,

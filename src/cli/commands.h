@@ -38,6 +38,7 @@ int eval_run(struct shmtrain_store *store, const struct arguments *a);
 int predict_run(struct shmtrain_store *store, const struct arguments *a);
 int data_run(struct shmtrain_store *store, const struct arguments *a);
 int model_run(struct shmtrain_store *store, const struct arguments *a);
+int inspect_run(struct shmtrain_store *store, const struct arguments *a);
 int topo_run(struct shmtrain_store *store, const struct arguments *a);
 int compare_run(struct shmtrain_store *store, const struct arguments *a);
 int ls_run(struct shmtrain_store *store, const struct arguments *a);

@@ -344,6 +344,7 @@ uint32_t shmt_model_n_tensors(const struct shmt_model_in *in) { return in->n; }
 uint32_t shmt_model_n_all(const struct shmt_model_in *in) { return in->n_all; }
 const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint32_t i) { return &in->entry[i].tensor; }
 bool shmt_model_is_liblinear(const struct shmt_model_in *in) { return in->is_liblinear; }
+uint64_t shmt_model_bytes(const struct shmt_model_in *in) { return in->bytes; }
 
 bool shmt_model_find(const struct shmt_model_in *in, const char *name, uint32_t *out) {
     for (*out = 0; *out < in->n_all; ++*out)

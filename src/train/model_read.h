@@ -33,6 +33,7 @@ const struct shmt_tensor *shmt_model_tensor(const struct shmt_model_in *in, uint
 bool shmt_model_find(const struct shmt_model_in *in, const char *name, uint32_t *out);
 
 bool shmt_model_is_liblinear(const struct shmt_model_in *in);
+uint64_t shmt_model_bytes(const struct shmt_model_in *in); /* of the file */
 
 /* Reads tensor i into out (rows, width); or, but of LIBLINEAR's, its elements from .. from + n - 1, which it must have. Errors:
  * _SYSTEM, _DATA (the file is shorter than it was). */
