@@ -3,21 +3,9 @@
  *
  * The arithmetic: each example has a row of its own in each epoch and a gradient of -1 there, which is all that it changes. So
  * the parameters tell which examples are in them. */
-#include "conformance.h"
+#include "pause_help.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { EPOCHS = 3, MOST_KEPT = 512 };
-
-/* A snapshot, copied. */
-struct kept {
-    struct shmt_position at;
-    float *floats; /* (1 + planes, rows) */
-    uint32_t *done;
-    double *loss;
-};
+enum { EPOCHS = 3 };
 
 /* In the board, so that processes share it. */
 struct seen {
@@ -28,11 +16,11 @@ struct seen {
 
 struct game {
     struct run run; /* first: what workers get */
-    struct kept kept[MOST_KEPT];
-    uint32_t n_kept;
+    struct kept_list list;
     bool keeps;        /* workers are threads, and keep what they see */
+    bool holds;        /* seat 0 does not look at all */
     uint64_t ask_from; /* seat 0 asks for a snapshot at each of its items from this number on */
-    uint64_t stop_at;  /* seat 0 stops the run at its item number; 0: never */
+    uint32_t stop_in;  /* who gets an item of this epoch stops the run; 0: nobody does */
 };
 
 static struct seen *seen_of(const struct run *run) { return run->board; }
@@ -105,39 +93,14 @@ static int check_snapshot(struct run *run, shmtrain_session *s, const struct shm
     return rc;
 }
 
-static void keep(struct game *game, const struct shmt_snapshot *snap) {
-    struct kept *to = &game->kept[game->n_kept];
-    const uint64_t floats = snap->n_floats * (1 + snap->planes);
-    if (game->n_kept == MOST_KEPT) return;
-    to->at = snap->at;
-    to->floats = malloc(floats * sizeof(float));
-    to->done = malloc(snap->n_pieces * sizeof *to->done);
-    to->loss = malloc(snap->n_pieces * sizeof *to->loss);
-    assert_true(to->floats && to->done && to->loss);
-    memcpy(to->floats, snap->weight, snap->n_floats * sizeof(float));
-    if (snap->planes) memcpy(to->floats + snap->n_floats, snap->state, snap->planes * snap->n_floats * sizeof(float));
-    memcpy(to->done, snap->done, snap->n_pieces * sizeof *to->done);
-    memcpy(to->loss, snap->loss, snap->n_pieces * sizeof *to->loss);
-    game->n_kept++;
-}
-
-static void free_kept(struct game *game) {
-    for (uint32_t i = 0; i < game->n_kept; i++) {
-        free(game->kept[i].floats);
-        free(game->kept[i].done);
-        free(game->kept[i].loss);
-    }
-    game->n_kept = 0;
-}
-
 /* By seat 0, in the place of the application, between two items: so the next pause always finds the snapshot free. */
 static int look(struct game *game, shmtrain_session *s) {
     struct run *run = &game->run;
     struct shmt_snapshot snap;
-    if (run->k->ops->snapshot(run->store, &snap) != 1) return 0;
+    if (game->holds || run->k->ops->snapshot(run->store, &snap) != 1) return 0;
     const int rc = check_snapshot(run, s, &snap);
     seen_of(run)->snapshots++;
-    if (game->keeps) keep(game, &snap);
+    if (game->keeps) keep(&game->list, &snap);
     run->k->ops->release(run->store);
     return rc;
 }
@@ -166,7 +129,7 @@ static int work(struct run *run, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if (s->seat->rank == 0 && (rc = look(game, s)) < 0) return rc;
         if (s->seat->rank == 0 && game->ask_from && ++items >= game->ask_from) run->k->ops->ask(run->store);
-        if (s->seat->rank == 0 && game->stop_at && items == game->stop_at) run->k->ops->stop(run->store);
+        if (game->stop_in && w.epoch == game->stop_in) run->k->ops->stop(run->store);
         if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(run, s, &w, order)) < 0) return rc;
         for (uint64_t i = 0; i < w.n; i++) seen_of(run)->times[w.epoch * run->spec.n_examples + order[i]]++;
         if ((rc = shmtrain_report(s, (double)w.n * 0.5)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
@@ -227,26 +190,12 @@ static void every_mode_pauses_with_all_that_is_done_and_nothing_else(void **stat
 
 /* ---- going on from a snapshot ---- */
 
-static void begin_from(struct game *game, const struct kase *k, struct shmt_spec spec, const struct kept *from) {
-    struct shmt_error e = {0};
-    const uint64_t rows = spec.table[0].rows;
-    spec.n_seats = spec.n_workers = k->n_seats;
-    spec.first_epoch = from->at.epoch;
-    spec.first_step = from->at.step;
-    spec.steps_before = from->at.steps_before;
-    begin_game(game, k, spec);
-    if (k->ops->resume(game->run.store, from->done, from->loss, &e) != 0) fail_msg("%s", e.text);
-    memcpy(k->ops->weight(game->run.store, 0), from->floats, rows * sizeof(float));
-    const uint64_t plane = (rows + 31) / 32 * 32;
-    for (uint32_t i = 0; k->ops->state(game->run.store, 0, i); i++)
-        memcpy(k->ops->state(game->run.store, 0, i), from->floats + (1 + i) * plane, rows * sizeof(float));
-}
-
 /* The rest, and nothing else, is handed out; afterwards everybody's row has moved. */
 static void does_the_rest(const struct kase *k, const struct shmt_spec *spec, const struct kept *from) {
     struct game game = {0};
     uint64_t handed_out = 0, before = from->at.epoch * spec->n_examples;
-    begin_from(&game, k, *spec, from);
+    begin_from(&game.run, k, *spec, from);
+    game.run.epoch_end = note_tally;
     for (uint64_t i = 0; i < shmt_spec_pieces(spec); i++) before += from->done[i];
     go_well(&game.run, work);
     check_all_done(&game.run);
@@ -269,15 +218,15 @@ static void can_be_gone_on_from(const struct kase *k) {
     if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_THREADS) return;
     begin_game(&game, k, spec_that_pauses(k, 500, 7));
     go_well(&game.run, work);
-    for (uint32_t i = 0; i < game.n_kept; i += 1 + game.n_kept / 4) {
+    for (uint32_t i = 0; i < game.list.n; i += 1 + game.list.n / 4) {
         struct kase other = *k;
         other.n_seats = SEATS[i % 3];
         other.kind = i % 2 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES;
         if (shmt_policy_has_rounds(&k->policy)) other.n_seats = k->n_seats; /* a quorum is of so many workers */
-        does_the_rest(&other, &game.run.spec, &game.kept[i]);
+        does_the_rest(&other, &game.run.spec, &game.list.kept[i]);
     }
     end(&game.run);
-    free_kept(&game);
+    free_kept(&game.list);
 }
 
 static void another_run_does_the_rest_with_other_workers(void **state) {
@@ -285,10 +234,138 @@ static void another_run_does_the_rest_with_other_workers(void **state) {
     each_case(can_be_gone_on_from);
 }
 
+/* ---- when ---- */
+
+static const struct kase *case_of(enum shmt_write write, uint32_t n_seats) {
+    static struct kase k;
+    const uint64_t staleness = write == SHMT_WRITE_AGGREGATE ? 0 : SHMT_STALENESS_INF;
+    k = (struct kase){shmt_backend_at(0), {.write = write, .staleness = staleness}, n_seats, SHMT_TEAM_THREADS};
+    return &k;
+}
+
+static void play(struct game *game, const struct kase *k, struct shmt_spec spec) {
+    begin_game(game, k, spec);
+    game->keeps = true;
+    go_well(&game->run, work);
+}
+
+static void a_snapshot_is_taken_when_somebody_asks(void **state) {
+    (void)state;
+    for (int write = 0; write < 2; write++) {
+        struct game game = {.ask_from = 5};
+        const struct kase *k = case_of(write ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY, 1);
+        play(&game, k, spec_that_pauses(k, 500, 0));
+        check_all_done(&game.run);
+        assert_in_range(game.list.n, 20, 80); /* it asks all the time: at each step, or end of an epoch */
+        assert_true(game.list.kept[0].at.step > 0 || game.list.kept[0].at.epoch > 0);
+        end(&game.run);
+        free_kept(&game.list);
+    }
+}
+
+static void nobody_waits_for_who_has_the_last_snapshot(void **state) {
+    (void)state;
+    for (int write = 0; write < 2; write++) {
+        struct game game = {.ask_from = 1, .holds = true};
+        struct shmt_snapshot snap;
+        const struct kase *k = case_of(write ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY, 3);
+        begin_game(&game, k, spec_that_pauses(k, 500, 1));
+        go_well(&game.run, work);
+        check_all_done(&game.run);
+        assert_int_equal(k->ops->snapshot(game.run.store, &snap), 1);
+        assert_in_range(snap.at.epoch * shmt_spec_steps(&game.run.spec) + snap.at.step, 1, 40); /* the first one */
+        end(&game.run);
+    }
+}
+
+static void snapshots_may_be_taken_at_the_ends_of_epochs(void **state) {
+    (void)state;
+    for (uint32_t every = 1; every <= 2; every++)
+        for (int write = 0; write < 2; write++) {
+            struct game game = {0};
+            const struct kase *k = case_of(write ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY, 1);
+            struct shmt_spec spec = spec_that_pauses(k, 500, 0);
+            spec.pauses.epochs = every;
+            play(&game, k, spec);
+            assert_int_equal(game.list.n, every == 1 ? 2 : 1); /* not at the end of the run */
+            for (uint32_t i = 0; i < game.list.n; i++) {
+                assert_int_equal(game.list.kept[i].at.epoch, every * (i + 1));
+                assert_int_equal(game.list.kept[i].at.step, 0);
+            }
+            end(&game.run);
+            free_kept(&game.list);
+        }
+}
+
+/* Where the run was stopped, or its steps were used up. */
+static void what_a_run_that_was_stopped_has_left_can_be_done(void **state) {
+    (void)state;
+    for (int write = 0; write < 2; write++)
+        for (int limit = 0; limit < 2; limit++) {
+            struct game game = {.stop_in = limit ? 0 : 1};
+            struct shmt_snapshot snap;
+            const struct kase *k = case_of(write ? SHMT_WRITE_AGGREGATE : SHMT_WRITE_RACY, 2);
+            struct shmt_spec spec = spec_that_pauses(k, 500, 2);
+            if (limit) spec.max_steps = shmt_spec_steps(&spec) + 3;
+            begin_game(&game, k, spec);
+            go_well(&game.run, work);
+            assert_int_equal(k->ops->stand(game.run.store, &snap), 1);
+            assert_true(snap.at.epoch < EPOCHS);
+            if (limit) assert_true(snap.at.epoch == 1 && snap.at.step == 3);
+            keep(&game.list, &snap);
+            spec.max_steps = SHMT_NO_LIMIT;
+            does_the_rest(case_of(k->policy.write, 3), &spec, &game.list.kept[0]);
+            end(&game.run);
+            free_kept(&game.list);
+        }
+}
+
+static void what_cannot_be_done_is_not_gone_on_from(void **state) {
+    struct game game = {.keeps = true};
+    const struct kase *k = case_of(SHMT_WRITE_RACY, 1);
+    (void)state;
+    play(&game, k, spec_that_pauses(k, 500, 5));
+    struct kept *from = &game.list.kept[0];
+    struct shmt_spec spec = game.run.spec;
+    spec.first_step = from->at.step;
+    for (int i = 0; i < 3; i++) {
+        struct run run;
+        struct shmt_error e = {0};
+        begin(&run, k, spec);
+        if (i == 0) from->done[0]++;
+        if (i == 1) from->done[0] = 0; /* one too few */
+        assert_int_equal(k->ops->resume(run.store, i == 2 ? NULL : from->done, from->loss, &e), SHMTRAIN_E_DATA);
+        assert_non_null(strstr(e.text, "cannot be"));
+        end(&run);
+    }
+    end(&game.run);
+    free_kept(&game.list);
+}
+
+static void a_run_begins_within_its_epochs(void **state) {
+    const struct kase *k = case_of(SHMT_WRITE_RACY, 1);
+    struct shmt_need need;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct shmt_spec spec = spec_that_pauses(k, 500, 5);
+        struct shmt_error e = {0};
+        if (i == 0) spec.first_epoch = EPOCHS;
+        if (i == 1) spec.first_step = shmt_spec_steps(&spec);
+        if (i == 2) spec.pauses.allowed = 0;
+        assert_int_equal(k->ops->plan(&spec, &need, &e), i == 3 ? 0 : SHMTRAIN_E_USAGE);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mode_pauses_with_all_that_is_done_and_nothing_else),
         cmocka_unit_test(another_run_does_the_rest_with_other_workers),
+        cmocka_unit_test(a_snapshot_is_taken_when_somebody_asks),
+        cmocka_unit_test(nobody_waits_for_who_has_the_last_snapshot),
+        cmocka_unit_test(snapshots_may_be_taken_at_the_ends_of_epochs),
+        cmocka_unit_test(what_a_run_that_was_stopped_has_left_can_be_done),
+        cmocka_unit_test(what_cannot_be_done_is_not_gone_on_from),
+        cmocka_unit_test(a_run_begins_within_its_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
