@@ -11,6 +11,7 @@
 #define SHMTRAIN_STORE_H
 
 #include <shmtrain/data_info.h>
+#include <shmtrain/hooks.h>
 #include <shmtrain/inspect.h>
 #include <shmtrain/model.h>
 #include <shmtrain/plan.h>
@@ -97,6 +98,10 @@ SHMTRAIN_API int shmtrain_store_set_from_environment(struct shmtrain_store *stor
 
 SHMTRAIN_API void shmtrain_store_listen(struct shmtrain_store *store,
                                         const struct shmtrain_listener *listener); /* copied; NULL: nobody */
+
+/* What is to be called in the workers of runs from now on, see hooks.h; copied; NULL: nothing. Errors: _USAGE (a run is going
+ * on). */
+SHMTRAIN_API int shmtrain_store_hooks(struct shmtrain_store *store, const struct shmtrain_hooks *hooks);
 
 /* ---- own worker functions ---- */
 

@@ -59,7 +59,8 @@ static const struct shmt_counters *counters_of(const struct shmtrain_store *stor
 static uint64_t digest(const struct shmt_counters *c) {
     const uint64_t word[] = {load_relaxed(&c->examples),      load_relaxed(&c->updates),   load_relaxed(&c->wait_clock_ns),
                              load_relaxed(&c->wait_epoch_ns), load_relaxed(&c->busy_ns),   load_relaxed(&c->evaluate_ns),
-                             load_relaxed(&c->merge_ns),      load_relaxed(&c->loss_bits), load_relaxed(&c->merges)};
+                             load_relaxed(&c->merge_ns),      load_relaxed(&c->loss_bits), load_relaxed(&c->merges),
+                             load_relaxed(&c->pause_ns)};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof word / sizeof *word; i++) sum = (sum ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
     return sum;
@@ -71,7 +72,7 @@ static bool grows(const _Atomic uint64_t *word) { return shmt_meter_grows(load_r
 static bool is_at_work(const struct shmt_counters *c) { return grows(&c->busy_ns) || grows(&c->merge_ns); }
 
 static bool waits(const struct shmt_counters *c) {
-    return grows(&c->wait_clock_ns) || grows(&c->wait_epoch_ns) || grows(&c->evaluate_ns);
+    return grows(&c->wait_clock_ns) || grows(&c->wait_epoch_ns) || grows(&c->evaluate_ns) || grows(&c->pause_ns);
 }
 
 /* The worker's process: our own, or the guest's that has joined. 0: a thread, or nobody is there. */

@@ -100,6 +100,22 @@ void shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_l
     store->log = (struct shmt_log){.line = store->listener.note, .arg = store->listener.arg};
 }
 
+/* In a worker: its process has the store as of the fork, with the same descriptor. The word comes first: the next meeting sees it,
+ * whenever the application does. A guest's stop is its own. */
+static void stop_from_hook(void *arg) {
+    struct shmtrain_store *store = arg;
+    if (!store->job.guest) store->ops->stop(store->job.store);
+    shmtrain_store_stop(store);
+}
+
+int shmtrain_store_hooks(struct shmtrain_store *store, const struct shmtrain_hooks *hooks) {
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
+    store->hooks =
+        hooks ? (struct shmt_hooks){.of = *hooks, .ask_stop = stop_from_hook, .stop_arg = store} : (struct shmt_hooks){0};
+    return 0;
+}
+
 /* ---- tables and models ---- */
 
 static bool find_table(const struct shmtrain_store *store, const char *name) {

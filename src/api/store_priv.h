@@ -60,6 +60,7 @@ struct shmtrain_store {
     struct shmt_background *background;
     pthread_mutex_t lock;
     struct shmtrain_listener listener;
+    struct shmt_hooks hooks; /* of its runs' workers; `ask_stop` NULL: there are none */
     struct shmt_log log;
     const struct shmtrain_model *offered[SHMT_MAX_OFFERED];
     uint32_t n_offered;

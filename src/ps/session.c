@@ -68,6 +68,7 @@ static int leave_rest(struct shmtrain_session *s) {
 static int end_epoch(struct shmtrain_session *s) {
     shmt_meter_turn(s->seat, &s->seat->counters->evaluate_ns);
     int rc = s->epoch_end ? s->epoch_end(s, s->epoch_end_arg, s->epoch) : 0;
+    if (rc == 0 && s->hooks) rc = shmt_hooks_after_epoch(s);
     if (rc < 0 || (rc = leave_rest(s)) < 0) return rc;
     s->epoch++;
     return rc;
@@ -93,6 +94,10 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
     s->loss = 0;
     if (s->seat->trace) shmt_trace_item(s->seat->trace, &s->work, s->work.step - s->work.epoch * steps);
     if (s->slow) shmt_slow_begin(s->slow, &s->work);
+    if (s->hooks) {
+        const int rc = shmt_hooks_before_step(s);
+        if (rc < 0) return rc;
+    }
     *out = s->work;
     return 1;
 }
@@ -103,7 +108,9 @@ int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out) {
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next before shmtrain_clock has ended the item before");
     while (!s->over) {
         shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
-        int rc = s->ops->claim(s->seat, &s->work);
+        int rc = s->hooks ? shmt_hooks_before_epoch(s) : 0;
+        if (rc < 0) return rc;
+        rc = s->ops->claim(s->seat, &s->work);
         if (rc < 0) return seat_failed(s, rc);
         if (rc == 1) return begin_work(s, out);
         rc = end_leg(s);
@@ -139,7 +146,7 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     rc = s->ops->publish(s->seat, &fate);
     if (rc < 0) return seat_failed(s, rc);
     if (out) *out = fate;
-    return 0;
+    return s->hooks ? shmt_hooks_after_step(s, &fate) : 0;
 }
 
 int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32_t *example_out) {

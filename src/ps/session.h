@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "ps/backend_ops.h"
+#include "ps/hooks.h"
 #include "ps/slow.h"
 #include "store/kernels.h"
 
@@ -35,7 +36,9 @@ struct shmtrain_session {
     const struct shmt_binding *counted; /* live modes: the table whose pushes of this item count as updates; NULL: none yet */
     struct shmt_update update;          /* what this step is made with */
     struct shmt_slow *slow;             /* of whoever has entered; NULL: the worker is not slowed down */
+    const struct shmt_hooks *hooks;     /* the application's, likewise; NULL: none */
     uint32_t epoch;
+    uint32_t begun;            /* with hooks: the epoch that before_epoch was called for, plus 1 */
     shmt_epoch_end *epoch_end; /* NULL: nothing happens */
     void *epoch_end_arg;
     double loss; /* what was reported for the item in hand */

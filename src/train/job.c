@@ -111,6 +111,7 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *
     if (rc < 0) return rc;
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
+    body.session.hooks = job->hooks;
     begin_slow(&body, rank);
     rc = begin(&body);
     if (rc == 0 && !body.session.over) rc = check_status(&body, job->model ? train_model(&body) : run_worker(&body));

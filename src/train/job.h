@@ -26,6 +26,7 @@ struct shmt_job {
     shmtrain_worker *worker;
     void *worker_arg;
     const struct shmt_slow_plan *slow; /* who is slowed down; NULL: nobody */
+    const struct shmt_hooks *hooks;    /* the application's; NULL: none */
     struct shmt_goal goal;             /* what ends the run before its last epoch */
     bool guest;                        /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
 
