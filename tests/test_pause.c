@@ -77,6 +77,7 @@ static int check_batches(struct run *run, shmtrain_session *s, const struct shmt
 static int check_snapshot(struct run *run, shmtrain_session *s, const struct shmt_snapshot *snap) {
     uint64_t steps = 0, examples = 0;
     int rc = 0;
+    if (snap->n_clocks != run->spec.n_seats) return refuse(s, "other clocks", snap, snap->n_clocks);
     if (snap->n_pieces != shmt_spec_pieces(&run->spec)) return refuse(s, "other pieces", snap, snap->n_pieces);
     for (uint64_t i = 0; i < snap->n_pieces; i++) {
         steps += snap->done[i] > 0;

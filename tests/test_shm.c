@@ -133,6 +133,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
                 {l.touched_off, l.touched_off + n_seats * l.seat_map_bytes, 4096},
                 {l.trace_off, l.trace_off + n_seats * l.seat_trace_bytes, 4096},
                 {l.row_place_off, l.row_place_off + (spec.row_places ? spec.table[0].rows * sizeof(uint32_t) : 0), 4096},
+                {l.snapshot_clock_off, l.snapshot_clock_off + (kept ? n_seats : 0) * sizeof(uint64_t), SHMT_LINE},
                 {l.snapshot_loss_off, l.snapshot_loss_off + kept * sizeof(double), SHMT_LINE},
                 {l.snapshot_done_off, l.snapshot_done_off + kept * sizeof(uint32_t), SHMT_LINE},
                 {l.snapshot_off, l.snapshot_off + (spec.pauses.allowed ? 1 + l.planes : 0) * table_bytes, 4096},

@@ -22,6 +22,8 @@ struct shmt_snapshot {
     uint64_t n_floats;     /* of the flat array, with the gaps between its tables */
     const uint64_t *start; /* (n_tables) where each begins in it */
     uint32_t planes;
+    uint32_t n_clocks;
+    const uint64_t *clock; /* (n_clocks) what each seat had completed; for display */
     uint64_t n_pieces;
     const uint32_t *done; /* (n_pieces) of epoch at.epoch: examples; 0: not done */
     const double *loss;   /* (n_pieces) of those that are */

@@ -28,6 +28,7 @@ struct shmt_job {
     const struct shmt_slow_plan *slow; /* who is slowed down; NULL: nobody */
     const struct shmt_hooks *hooks;    /* the application's; NULL: none */
     struct shmt_goal goal;             /* what ends the run before its last epoch */
+    uint64_t before_ns;                /* that the epoch which it begins with has taken in an earlier run */
     bool guest;                        /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
 
     void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up */

@@ -150,6 +150,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, held_page);
     out->row_place_off = shmt_layout_add_at(&plan, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096);
     const uint64_t kept = spec->pauses.allowed ? shmt_spec_pieces(spec) : 0;
+    out->snapshot_clock_off = shmt_layout_add(&plan, spec->pauses.allowed ? spec->n_seats : 0, sizeof(uint64_t));
     out->snapshot_loss_off = shmt_layout_add(&plan, kept, sizeof(double));
     out->snapshot_done_off = shmt_layout_add(&plan, kept, sizeof(uint32_t));
     out->snapshot_off = shmt_layout_add_at(&plan, spec->pauses.allowed ? UINT64_C(1) + out->planes : 0, table_bytes, page);

@@ -4,7 +4,7 @@
  *     state planes | l2 shares | curvatures | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) |
  *     old bytes (n_seats) | replicas | places of rows | snapshot | board
  *
- * A snapshot: losses (pieces) | examples done (pieces) | parameters | state planes.
+ * A snapshot: clocks (n_seats) | losses (pieces) | examples done (pieces) | parameters | state planes.
  *
  * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the
  * parameters; or, where spec.hot_floats says so, of what replicas hold of them (struct shmt_cover), as the curvatures are,
@@ -125,7 +125,7 @@ struct shmt_shm_layout {
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
     uint64_t head_off, control_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off, weight_off,
         state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, undo_off, replica_off,
-        row_place_off, snapshot_loss_off, snapshot_done_off, snapshot_off, board_off;
+        row_place_off, snapshot_clock_off, snapshot_loss_off, snapshot_done_off, snapshot_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t seat_undo_bytes;                 /* one seat's old bytes, in whole pages; 0: nobody would take anything back */

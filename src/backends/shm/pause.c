@@ -92,6 +92,17 @@ static struct stand stand_of(const struct shmt_shm_seat *p) {
     return is_batched(store) ? stand_of_batches(&store->spec, p->epoch, p->step) : stand_of_pieces(store, p->epoch);
 }
 
+/* In `sync` nobody waits for clocks, and they are not published: all have as many. relaxed: all have met, or have ended. */
+static void note_clocks(const struct shmt_store *store) {
+    const struct shmt_spec *spec = &store->spec;
+    const uint64_t epoch = load_relaxed(&store->control->epoch), step = load_relaxed(&store->control->step);
+    for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
+        const bool is_own = seat < spec->n_seats - spec->n_guests;
+        const uint64_t clock = load_relaxed(&store->slot[seat].gate.clock);
+        store->snapshot_clock[seat] = !is_batched(store) ? clock : is_own ? epoch * shmt_spec_steps(spec) + step : 0;
+    }
+}
+
 /* Of updates in rounds only those of this run are numbered; elsewhere epoch and step say it. relaxed, all: the chief's own
  * words, which the meeting that follows publishes. */
 static void note_snapshot(const struct shmt_store *store) {
@@ -100,6 +111,7 @@ static void note_snapshot(const struct shmt_store *store) {
     store_relaxed(&control->snapshot, SHMT_SNAPSHOT_FILLING);
     store_relaxed(&control->snapshot_epoch, load_relaxed(&control->epoch));
     store_relaxed(&control->snapshot_step, load_relaxed(&control->step));
+    note_clocks(store);
     store_relaxed(&control->snapshot_before, store->spec.steps_before + (rounds ? shmt_shm_updates(store) : 0));
 }
 
@@ -196,6 +208,8 @@ static void show(const struct shmt_store *store, struct shmt_snapshot *out) {
                                   .n_floats = floats,
                                   .start = store->layout.flat.start,
                                   .planes = store->layout.planes,
+                                  .n_clocks = store->spec.n_seats,
+                                  .clock = store->snapshot_clock,
                                   .n_pieces = shmt_spec_pieces(&store->spec),
                                   .done = store->snapshot_done,
                                   .loss = store->snapshot_loss};

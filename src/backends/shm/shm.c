@@ -57,6 +57,8 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
     store->board = at(store, l->board_off, spec->board_bytes);
     const uint64_t kept = spec->pauses.allowed ? shmt_spec_pieces(spec) : 0;
+    store->snapshot_clock =
+        at(store, l->snapshot_clock_off, (spec->pauses.allowed ? spec->n_seats : 0) * sizeof *store->snapshot_clock);
     store->snapshot_loss = at(store, l->snapshot_loss_off, kept * sizeof *store->snapshot_loss);
     store->snapshot_done = at(store, l->snapshot_done_off, kept * sizeof *store->snapshot_done);
     store->snapshot = at(store, l->snapshot_off, spec->pauses.allowed ? (UINT64_C(1) + l->planes) * table_bytes : 0);
@@ -65,7 +67,7 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     if (!store->control || !store->slot || !store->offer || !store->slice || !store->ledger || !store->weight ||
         !store->l2_share || !store->curvature || !store->board || !store->head || !store->locks || !store->merge_locks ||
         !store->replicas || !store->state || !store->counted || !store->rings || !store->old || !store->row_place ||
-        !store->snapshot_loss || !store->snapshot_done || !store->snapshot)
+        !store->snapshot_clock || !store->snapshot_loss || !store->snapshot_done || !store->snapshot)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
     return 0;
 }

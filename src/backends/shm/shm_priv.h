@@ -26,11 +26,12 @@ struct shmt_store {
     float *replicas;               /* (n_replicas, replica_bytes) */
     unsigned char *head;
     unsigned char *board;
-    unsigned char *rings;    /* (n_seats, seat_trace_bytes) */
-    unsigned char *old;      /* (n_seats, seat_undo_bytes) */
-    double *snapshot_loss;   /* (pieces), all three where runs may pause */
-    uint32_t *snapshot_done; /* (pieces) */
-    float *snapshot;         /* (1 + planes, flat.n) */
+    unsigned char *rings;     /* (n_seats, seat_trace_bytes) */
+    unsigned char *old;       /* (n_seats, seat_undo_bytes) */
+    uint64_t *snapshot_clock; /* (n_seats), all four where runs may pause */
+    double *snapshot_loss;    /* (pieces) */
+    uint32_t *snapshot_done;  /* (pieces) */
+    float *snapshot;          /* (1 + planes, flat.n) */
 };
 
 /* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
