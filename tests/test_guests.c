@@ -261,6 +261,57 @@ static void guests_take_part_between_joining_and_leaving(void **state) {
     each_with_guests(comes_and_goes);
 }
 
+/* The only own worker, which asks for a pause when a guest has come, and behind it keeps its item until the guest has one. */
+static int work_and_pause(struct run *run, shmtrain_session *s) {
+    struct board *board = board_of(run);
+    const bool chief = s->seat->rank == 0;
+    struct shmtrain_work w;
+    uint32_t example[64];
+    float grad[ROWS];
+    bool asked = false;
+    int rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        bump_relaxed(&board->items[w.epoch][s->seat->rank], 1);
+        while (chief && load_acquire(&board->entered[1]) == 0) pause_a_little();
+        if (chief && !asked) s->ops->ask(s->store);
+        while (chief && asked && s->seat->n_present == 2 && guest_items(run, 0) == 0) pause_a_little();
+        asked = true;
+        if ((rc = shmtrain_order(s, &w, example)) < 0) return rc;
+        for (uint64_t i = 0; i < w.n; i++) board->seen[w.epoch][example[i]]++;
+        gradient_of(example, w.n, grad);
+        if ((rc = shmtrain_push(s, 0, 0, ROWS, grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+static void comes_in_a_pause(const struct kase *k) {
+    struct shmt_spec spec = spec_of(k, N, ROWS, 1);
+    float without[ROWS], with[ROWS];
+    struct party p = {.own = 1};
+    if (!(k->ops->caps & SHMT_CAP_PAUSE)) return;
+    alone(k, 1, without);
+    spec.epochs = EPOCHS;
+    spec.n_seats = 2;
+    spec.n_guests = 1;
+    spec.pauses.allowed = 1;
+    begin(&p.run, k, spec);
+    go_on_to(&p, EPOCHS);
+    p.pid[0] = spawn(&p.run, 0, false, work_and_pause);
+    come(&p, 1, work_and_pause);
+    own_end_well(&p);
+    ended_well(p.pid[1]);
+    assert_true(guest_items(&p.run, 0) > 0);
+    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) every_example_once(&p, epoch);
+    read_all(&p, with);
+    if (shmt_policy_is_batched(&k->policy)) assert_memory_equal(with, without, sizeof with);
+    end(&p.run);
+}
+
+static void guests_are_let_in_at_a_pause_too(void **state) {
+    (void)state;
+    each_with_guests(comes_in_a_pause);
+}
+
 /* As many as before, but others: whose gradients are added must not be remembered by number. */
 static void takes_the_place(const struct kase *k) {
     float without[ROWS], with[ROWS];
@@ -449,6 +500,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_does_not_wait_for_guests_that_do_not_come),
         cmocka_unit_test(guests_take_part_between_joining_and_leaving),
+        cmocka_unit_test(guests_are_let_in_at_a_pause_too),
         cmocka_unit_test(one_guest_may_come_for_another),
         cmocka_unit_test(seats_that_are_not_free_are_not_given),
         cmocka_unit_test(who_waits_while_the_run_ends_is_sent_away),
