@@ -429,6 +429,42 @@ static void a_stopped_run_goes_on_and_an_interrupted_one_ends_cleanly(void **sta
     stage_end(&s);
 }
 
+/* Lines by steps scroll above the live ones, each whole: the next one begins where its own line does. */
+static void lines_by_steps_stay_above_the_live_ones(void **state) {
+    (void)state;
+    struct stage s;
+    stage_begin(
+        &s, 80, 50, train,
+        TRAIN("-w", "2", "--mode", "hogwild", "-e", "1", "--item", "100", "--slow", "0:+30ms,1:+30ms", "--log-every", "10"));
+    stage_wait_for_words(&s, "parameters  xxh64");
+    assert_true(terminal_shows(&s.screen, "   epoch 1/1   "));
+    assert_false(terminal_shows(&s.screen, LIVES));
+    assert_true(s.screen.n_frames > 0);
+    assert_int_equal(s.screen.n_wrapped, 0);
+    for (unsigned row = 0; row < 50; row++) {
+        const char *line = terminal_line(&s.screen, row), *step = strstr(line, "step ");
+        if (step) assert_ptr_equal(step, line);
+        if (step) assert_non_null(strstr(line, " examples/s"));
+    }
+    end_well(&s);
+}
+
+static void without_a_terminal_they_are_among_the_epochs(void **state) {
+    (void)state;
+    struct program *p = RUN("-w", "2", "--mode", "sync", "-e", "2", "--log-every", "5", DATA);
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "\nstep "));
+    assert_string_equal(p->text[ERR], "");
+    p = RUN("-w", "2", "--mode", "sync", "-e", "2", "--log-every", "5", "--json", DATA);
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], "\nstep "));
+    json_decref(program_json(p));
+    p = RUN("-w", "2", "--mode", "sync", "-e", "2", "--log-every", "5", "-q", DATA);
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[OUT], "");
+    assert_string_equal(p->text[ERR], "");
+}
+
 static void a_pipe_never_gets_escapes(void **state) {
     (void)state;
     const char *const kinds[] = {"auto", "bar", "plain"};
@@ -475,7 +511,9 @@ int main(void) {
         cmocka_unit_test(none_says_nothing),
         cmocka_unit_test(no_bar_is_chosen_where_there_is_no_terminal),
         cmocka_unit_test(a_run_on_a_terminal_leaves_its_lines_only),
+        cmocka_unit_test(lines_by_steps_stay_above_the_live_ones),
         cmocka_unit_test(a_stopped_run_goes_on_and_an_interrupted_one_ends_cleanly),
+        PROGRAM_TEST(without_a_terminal_they_are_among_the_epochs),
         PROGRAM_TEST(a_pipe_never_gets_escapes),
         PROGRAM_TEST(without_progress_there_is_only_what_came_out),
         PROGRAM_TEST(a_kind_of_progress_that_there_is_not_is_refused),

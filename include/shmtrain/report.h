@@ -149,6 +149,16 @@ struct shmtrain_progress {
     const struct shmtrain_worker_progress *worker; /* (n_workers) */
 };
 
+/* So many steps are done (option log-every): about every N of them, at the first look of the application behind that. */
+struct shmtrain_steps {
+    uint64_t step;              /* steps of the run that are done: batches in `sync`, else items, of all workers together */
+    uint32_t epoch, epochs;     /* the epoch that is going on, from 1; of how many */
+    uint64_t examples;          /* trained on so far, in the run */
+    double seconds;             /* since training began, evaluation included */
+    double loss;                /* mean over the examples since the line before; NaN: nobody reports any */
+    double examples_per_second; /* since the line before, evaluation included */
+};
+
 /* How well one class is told from the others. precision: of what was taken for it, the share that is of it; NaN: nothing was.
  * recall: of what is of it, the share that was taken for it; NaN: nothing is. f1: 2 / (1 / precision + 1 / recall); NaN:
  * neither the data nor a prediction has it. */
@@ -195,9 +205,10 @@ SHMTRAIN_API char *shmtrain_evaluation_json(const struct shmtrain_evaluation *ev
 SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
 
 /* The same, for one moment of a run, {"event": "progress", "at": seconds, "epoch": ..., "per_worker": [...]}, and for an
- * epoch that is done, {"event": "epoch", "at": ...}. `at` is in seconds since training began, evaluation included. These are
+ * epoch that is done, {"event": "epoch", "at": ...}, and for option log-every, {"event": "steps", "at": ..., "step": ...}. `at` is in seconds since training began, evaluation included. These are
  * lines of option `metrics`. */
 SHMTRAIN_API char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct shmtrain_progress *now);
+SHMTRAIN_API char *shmtrain_steps_json(const struct shmtrain_report *so_far, const struct shmtrain_steps *steps);
 SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch, double at);
 
 /* Lines for people, at most 80 columns wide, each into `out` (`bytes` large, 0-terminated, no line break): the heading of the
@@ -205,6 +216,9 @@ SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, con
 SHMTRAIN_API void shmtrain_report_heading(const struct shmtrain_report *report, char *out, size_t bytes);
 SHMTRAIN_API void shmtrain_report_line(const struct shmtrain_report *report, const struct shmtrain_epoch *epoch, char *out,
                                        size_t bytes);
+
+/* "step 1200   epoch 3/10   1.23 M examples   loss 0.31250   1.20 M examples/s" */
+SHMTRAIN_API void shmtrain_steps_line(const struct shmtrain_steps *steps, char *out, size_t bytes);
 
 /* Several lines: what is about to run; what came out. */
 SHMTRAIN_API void shmtrain_report_opening(const struct shmtrain_report *report, char *out, size_t bytes);

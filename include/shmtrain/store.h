@@ -42,6 +42,8 @@ struct shmtrain_listener {
     void (*progress)(void *arg, const struct shmtrain_report *so_far,
                      const struct shmtrain_progress *now); /* about ten times a second while workers train; `now` is valid
                                                               during the call */
+    void (*steps)(void *arg, const struct shmtrain_report *so_far,
+                  const struct shmtrain_steps *steps); /* option log-every: so many more are done */
 };
 
 /* Makes a store with every option at its default. Errors: _MEMORY, _SYSTEM (no file descriptor is left). */
@@ -123,7 +125,7 @@ SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worke
  *
  * Instead of a call that blocks: start, a descriptor to poll, a step that never blocks. The run is driven by a thread of the
  * library's own, which has all signals blocked and never waits for the application: workers train whether somebody steps or
- * not. Listeners are called from step, on the thread that calls it. Of begin, epochs and notes none is lost, and they come in
+ * not. Listeners are called from step, on the thread that calls it. Of begin, epochs, steps and notes none is lost, and they come in
  * their order, however late; of progress the newest is told.
  *
  * While a run goes on (until step has returned 0 or less; also in a listener of a call that blocks) a store takes these calls

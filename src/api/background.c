@@ -2,9 +2,9 @@
  * application. See background.h.
  *
  * That thread never waits for the application: what happens is put into the mailbox, a descriptor becomes readable, and `step`
- * calls the listeners on the application's thread. Nobody has to step for the run to go on. Of begin, epochs and notes none is
- * lost, and they come in their order; of progress the newest is kept. An epoch needs no room in the mailbox, as its record
- * stands in the store's array, so the mailbox grows by notes only, which are few.
+ * calls the listeners on the application's thread. Nobody has to step for the run to go on. Of begin, epochs, steps and notes none
+ * is lost, and they come in their order; of progress the newest is kept. An epoch needs no room in the mailbox, as its record
+ * stands in the store's array, so the mailbox grows by notes only, which are few, and by as many steps as are asked for.
  *
  * The thread has all signals blocked: they are the application's. In workers this looks as if the application answered those
  * that go to whole process groups, so they ignore them (runtime/settle.c); they end with their application, whatever ends
@@ -24,6 +24,8 @@
 struct note {
     struct note *next;
     uint64_t behind; /* what had been posted before it */
+    bool is_steps;   /* and not a text */
+    struct shmtrain_steps steps;
     char text[];
 };
 
@@ -78,12 +80,14 @@ static void post_epoch(void *arg, const struct shmtrain_report *so_far, const st
     post(arg, so_far);
 }
 
-static void post_note(void *arg, const char *line) {
-    struct shmt_background *b = arg;
+/* `steps` NULL: a line of the log. */
+static void post_word(struct shmt_background *b, const char *line, const struct shmtrain_steps *steps) {
     const size_t bytes = strlen(line) + 1;
     struct note *note = malloc(sizeof *note + bytes);
     if (!note) return; /* a word less */
     note->next = NULL;
+    note->is_steps = steps != NULL;
+    if (steps) note->steps = *steps;
     memcpy(note->text, line, bytes);
     pthread_mutex_lock(&b->lock);
     note->behind = b->posted;
@@ -91,6 +95,13 @@ static void post_note(void *arg, const char *line) {
     b->last_note = &note->next;
     pthread_mutex_unlock(&b->lock);
     poke(b);
+}
+
+static void post_note(void *arg, const char *line) { post_word(arg, line, NULL); }
+
+static void post_steps(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_steps *steps) {
+    (void)so_far;
+    post_word(arg, "", steps);
 }
 
 /* *to becomes a copy of *from with workers of its own; false: no memory. */
@@ -169,7 +180,7 @@ static int start_thread(struct shmt_background *b) {
 /* The store's listener while the thread runs: the mailbox. */
 static void listen_to(struct shmtrain_store *store, struct shmt_background *b) {
     store->listener = (struct shmtrain_listener){
-        .arg = b, .begin = post_begin, .epoch = post_epoch, .note = post_note, .progress = post_progress};
+        .arg = b, .begin = post_begin, .epoch = post_epoch, .note = post_note, .progress = post_progress, .steps = post_steps};
     store->log = (struct shmt_log){.line = post_note, .arg = b};
 }
 
@@ -254,7 +265,8 @@ static void tell(const struct shmt_background *b, enum event event, const struct
     const struct shmtrain_report *seen = &b->seen;
     if (event == BEGIN && to->begin) to->begin(to->arg, seen);
     if (event == EPOCH && to->epoch) to->epoch(to->arg, seen, &seen->epoch[seen->n_epochs - 1]);
-    if (event == NOTE && to->note) to->note(to->arg, note->text);
+    if (event == NOTE && note->is_steps && to->steps) to->steps(to->arg, seen, &note->steps);
+    if (event == NOTE && !note->is_steps && to->note) to->note(to->arg, note->text);
     if (event == PROGRESS && to->progress) to->progress(to->arg, seen, &b->shown);
 }
 

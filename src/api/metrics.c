@@ -108,6 +108,10 @@ void shmt_metrics_progress(struct shmtrain_store *store, const struct shmtrain_p
     if (store->metrics.begun) put(store, shmtrain_progress_json(&store->report, now));
 }
 
+void shmt_metrics_steps(struct shmtrain_store *store, const struct shmtrain_steps *steps) {
+    if (store->metrics.begun) put(store, shmtrain_steps_json(&store->report, steps));
+}
+
 void shmt_metrics_epoch(struct shmtrain_store *store, const struct shmtrain_epoch *epoch) {
     if (store->metrics.begun) put(store, shmtrain_epoch_json(&store->report, epoch, at(store)));
 }

@@ -22,6 +22,7 @@ int shmt_metrics_open(struct shmtrain_store *store, const char *data);
 /* What has happened. A file that takes no more is given up, with a note and a word in the report: the run goes on. */
 void shmt_metrics_begin(struct shmtrain_store *store);
 void shmt_metrics_progress(struct shmtrain_store *store, const struct shmtrain_progress *now);
+void shmt_metrics_steps(struct shmtrain_store *store, const struct shmtrain_steps *steps);
 void shmt_metrics_epoch(struct shmtrain_store *store, const struct shmtrain_epoch *epoch);
 
 /* The last line, when the run had begun; closes the file. `rc` is how the run ended; returned. */

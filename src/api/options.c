@@ -92,6 +92,8 @@ static const struct shmt_option_row ROWS[] = {
      SWITCH, AT(count_lost), 0, 1, NULL},
     {{"measure", 0, "0|1", "1", ENV("MEASURE"), SEE, "delays, and whom workers wait for"},
      SWITCH, AT(measure), 0, 1, NULL},
+    {{"log-every", 0, "N", "none", ENV("LOG_EVERY"), SEE, "a line every N steps (sync: batches, else items)"},
+     COUNT, AT(log_every), 1, 1e18, "none"},
     {{"metrics", 0, "FILE", "", ENV("METRICS"), SEE, "JSON lines about the run while it goes on"},
      TEXT, AT(metrics), 0, 0, NULL},
     {{"trace", 0, "FILE", "", ENV("TRACE"), SEE, "what each worker did when, for Perfetto"},

@@ -39,6 +39,7 @@ struct shmt_config {
     char *write, *staleness, *late, *replicas, *merge; /* "": as the mode says */
     uint64_t quorum, merge_every;                      /* 0: as the mode says */
     uint64_t measure;
+    uint64_t log_every;                                            /* steps; 0: none */
     char *cpu;                                                     /* "auto", or a path that there is */
     char *slow, *metrics, *trace;                                  /* "": nobody, nowhere */
     char *input_format, *label, *delimiter, *header, *categorical; /* of tables as text */

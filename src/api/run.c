@@ -102,6 +102,7 @@ static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
     if (rc == 0) rc = shmt_stalls_tick(store, team);
     end_if_late(store);
     shmt_report_progress(store);
+    shmt_steps_tick(store);
     shmt_progress_tick(store);
     return rc;
 }
@@ -116,6 +117,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
     shmt_lease_publish(store, crew->n_threads);
     shmt_trace_starts(store);
     shmt_stalls_begin(store, crew);
+    shmt_steps_begin(store);
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
     const struct shmt_workers workers = {
         .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};
@@ -123,6 +125,8 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
     rc = shmt_stalls_end(store, rc);
     shmt_trace_write(store); /* however they have ended */
     if (rc < 0) return rc;
+    shmt_report_progress(store);
+    shmt_steps_tick(store); /* what has come since the last tick */
     return shmt_report_finish(store);
 }
 

@@ -15,6 +15,7 @@
 #include "api/options.h"
 #include "api/progress.h"
 #include "api/stalls.h"
+#include "api/steps.h"
 #include "api/trace.h"
 #include "api/trained.h"
 #include "api/visit.h"
@@ -81,6 +82,7 @@ struct shmtrain_store {
     bool rows_by_frequency;          /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
     double example_nonzeros;         /* of that run, on average; 0: unknown */
     struct shmt_deaths deaths;       /* what becomes of it when a worker dies */
+    struct shmt_steps steps;         /* what was told of them last */
     struct shmt_stalls stalls;       /* workers that stand still */
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */

@@ -18,6 +18,7 @@ static int work_at_seat(const struct shmt_workers *w, uint32_t i, struct shmt_te
     struct shmt_job job = w->store->job;
     job.notify = notify;
     job.notify_arg = team;
+    job.ring_every = shmt_steps_ring_every(&w->store->spec, w->store->config.log_every);
     job.hooks = w->store->hooks.ask_stop ? &w->store->hooks : NULL;
     shmt_machine_bind(&w->crew->machine, seat);
     const int rc = shmt_job_work(&job, seat, e);

@@ -52,14 +52,26 @@ void show_note(void *arg, const char *line) {
     talk_note(NULL, line);
 }
 
+void show_steps(void *arg, const struct shmtrain_report *r, const struct shmtrain_steps *steps) {
+    const struct show *show = arg;
+    char text[160];
+    (void)r;
+    shmtrain_steps_line(steps, text, sizeof text);
+    display_line(show->display, text);
+}
+
 void show_progress(void *arg, const struct shmtrain_report *r, const struct shmtrain_progress *now) {
     const struct show *show = arg;
     display_progress(show->display, r, now);
 }
 
 void show_listen(struct show *show) {
-    const struct shmtrain_listener listener = {
-        .arg = show, .begin = show_begin, .epoch = show_epoch, .note = show_note, .progress = show_progress};
+    const struct shmtrain_listener listener = {.arg = show,
+                                               .begin = show_begin,
+                                               .epoch = show_epoch,
+                                               .note = show_note,
+                                               .progress = show_progress,
+                                               .steps = show_steps};
     shmtrain_store_listen(show->store, &listener);
 }
 

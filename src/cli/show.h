@@ -28,6 +28,7 @@ int show_open(struct show *show, struct shmtrain_store *store, const struct argu
 void show_begin(void *show, const struct shmtrain_report *r);
 void show_epoch(void *show, const struct shmtrain_report *r, const struct shmtrain_epoch *epoch);
 void show_note(void *show, const char *line);
+void show_steps(void *show, const struct shmtrain_report *r, const struct shmtrain_steps *steps);
 void show_progress(void *show, const struct shmtrain_report *r, const struct shmtrain_progress *now);
 
 /* All of these as the store's listener. */

@@ -131,6 +131,11 @@ static int check_lent(struct shmtrain_session *s) {
     return 0;
 }
 
+static void count_step(struct shmtrain_session *s) {
+    struct shmt_bell *bell = s->bell;
+    if (s->work.chunk == 0 && ++bell->done % bell->every == 0) bell->ring(bell->arg);
+}
+
 int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     struct shmtrain_fate fate = {0};
     if (s->error.status != 0) return s->error.status;
@@ -146,6 +151,7 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     rc = s->ops->publish(s->seat, &fate);
     if (rc < 0) return seat_failed(s, rc);
     if (out) *out = fate;
+    if (s->bell) count_step(s);
     return s->hooks ? shmt_hooks_after_step(s, &fate) : 0;
 }
 

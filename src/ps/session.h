@@ -23,6 +23,14 @@ struct shmt_binding {
     struct shmt_span span;
 };
 
+/* Rings after every so many steps that a seat has done. In `sync` they are batches, of which the seat with the first chunk counts
+ * for all. Private to the seat. */
+struct shmt_bell {
+    uint64_t every, done;
+    void (*ring)(void *arg);
+    void *arg;
+};
+
 struct shmtrain_session {
     const struct shmt_backend_ops *ops;
     struct shmt_store *store;
@@ -36,6 +44,7 @@ struct shmtrain_session {
     const struct shmt_binding *counted; /* live modes: the table whose pushes of this item count as updates; NULL: none yet */
     struct shmt_update update;          /* what this step is made with */
     struct shmt_slow *slow;             /* of whoever has entered; NULL: the worker is not slowed down */
+    struct shmt_bell *bell;             /* likewise; NULL: nobody listens */
     const struct shmt_hooks *hooks;     /* the application's, likewise; NULL: none */
     uint32_t epoch;
     uint32_t begun;            /* with hooks: the epoch that before_epoch was called for, plus 1 */

@@ -62,6 +62,19 @@ char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct 
     return shmt_json_line(o);
 }
 
+char *shmtrain_steps_json(const struct shmtrain_report *so_far, const struct shmtrain_steps *steps) {
+    SHMT_PLAIN_NUMBERS;
+    json_t *o = event("steps", steps->seconds);
+    json_object_set_new(o, "mode", json_string(so_far->mode));
+    json_object_set_new(o, "step", shmt_json_whole(steps->step));
+    json_object_set_new(o, "epoch", shmt_json_whole(steps->epoch));
+    json_object_set_new(o, "epochs", shmt_json_whole(steps->epochs));
+    json_object_set_new(o, "examples", shmt_json_whole(steps->examples));
+    json_object_set_new(o, "loss", shmt_json_number(steps->loss));
+    json_object_set_new(o, "examples_per_second", shmt_json_number(steps->examples_per_second));
+    return shmt_json_line(o);
+}
+
 char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch, double at) {
     SHMT_PLAIN_NUMBERS;
     json_t *o = event("epoch", at);

@@ -48,6 +48,15 @@ void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain
     if (epoch->partial) shmt_add(out, bytes, "  stopped");
 }
 
+void shmtrain_steps_line(const struct shmtrain_steps *s, char *out, size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
+    char examples[16], rate[16];
+    snprintf(out, bytes, "step %llu   epoch %u/%u   %s examples   loss ", (unsigned long long)s->step, s->epoch, s->epochs,
+             shmt_short_number((double)s->examples, examples));
+    shmt_add(out, bytes, isnan(s->loss) ? "-" : "%.5f", s->loss);
+    shmt_add(out, bytes, "   %s examples/s", shmt_short_number(s->examples_per_second, rate));
+}
+
 static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t features, uint64_t nonzeros) {
     char text[3][16];
     shmt_add(out, bytes, "%s examples, %s features, %s nonzeros\n", shmt_short_number((double)examples, text[0]),

@@ -11,6 +11,7 @@ struct body {
     const struct shmt_job *job;
     shmtrain_session session;
     struct shmt_slow slow;
+    struct shmt_bell bell;
     uint32_t *example;       /* (largest item) the order of the item in hand */
     uint64_t epoch_began_ns; /* 0: with the first step of all */
 };
@@ -114,6 +115,10 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
     body.session.hooks = job->hooks;
+    if (job->ring_every > 0 && job->notify) {
+        body.bell = (struct shmt_bell){.every = job->ring_every, .ring = job->notify, .arg = job->notify_arg};
+        body.session.bell = &body.bell;
+    }
     begin_slow(&body, rank);
     rc = begin(&body);
     if (rc == 0 && !body.session.over) rc = check_status(&body, job->model ? train_model(&body) : run_worker(&body));

@@ -26,12 +26,13 @@ struct shmt_job {
     shmtrain_worker *worker;
     void *worker_arg;
     const struct shmt_slow_plan *slow; /* who is slowed down; NULL: nobody */
+    uint64_t ring_every;               /* `notify` also after every so many steps of each seat; 0: not */
     const struct shmt_hooks *hooks;    /* the application's; NULL: none */
     struct shmt_goal goal;             /* what ends the run before its last epoch */
     uint64_t before_ns;                /* that the epoch which it begins with has taken in an earlier run */
     bool guest;                        /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
 
-    void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up */
+    void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up, and see ring_every */
     void *notify_arg;
 };
 
