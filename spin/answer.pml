@@ -7,7 +7,7 @@
  * end), and a round is closed once, with enough of them (the assertions).
  *
  * Steps, what is left out, and FAULT are as in gate.pml; but a seat's `working` and `clock` are looked at in one step. Offers that
- * come late, and are folded into a later round (--late fold), are left out, too. */
+ * come late, new lives, and what becomes of the gradients are in quorum.pml. */
 #ifndef N
 #define N 3
 #endif
@@ -57,7 +57,7 @@ inline look_around() {
     do
     :: atomic {
         i < N ->
-            able = able + working[i];
+            able = able + (working[i] || clock[i] == r + 1 -> 1 : 0); /* see quorum.pml */
             arrived = arrived + (clock[i] == r + 1 -> 1 : 0);
             i++
        }

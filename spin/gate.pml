@@ -1,9 +1,12 @@
 /* Meetings: shmt_gate_reach, shmt_gates_wait and shmt_gates_mourn of src/sync/gate.c, with deaths.
  *
- * N members meet MEETINGS times. Up to DEATHS of them are killed, each between any two steps, in its sleep, too. A supervisor
- * notices at any later time, and either takes the dead one out (LEAVE: its member word is cleared, and all are woken) or starts
- * it again (RESPAWN: a new life goes on from the words that the old one left). Shown: nobody sleeps for ever (no invalid end),
- * and nobody leaves a meeting before all have come who count (the assertion).
+ * N members meet MEETINGS times. There are up to DEATHS deaths, each between any two steps, in one's sleep, too, one while
+ * another one is being mourned, and several of the same member. A supervisor notices at any later time, and either takes the
+ * dead one out (its member word is cleared, and all are woken) or starts it again (RESPAWN: all are woken, and a new life goes
+ * on from the words that the old one left: it is awake, and if the last one had come to a meeting it waits there). Shown: nobody
+ * sleeps for ever (no invalid end), and nobody leaves a meeting before all have come who count (the assertion).
+ *
+ * With -DVICTIM=i only member i dies, as often as before.
  *
  * A step of the model is one access to a shared word, (a) .. (d) of gate.c among them, which are seq_cst there; `until` goes before
  * (a), the member words are ordered by the fences beside it, and a late 0 in `asleep` does no harm. Left out is what would hide a
@@ -28,11 +31,27 @@ byte asleep[N];  /* of the gate: owner 1 + whom it may be sleeping for; anybody 
 bit queued[N];   /* the kernel's: in the queue of `asleep` */
 bit member[N];   /* supervisor */
 byte life[N];    /* the killer; who finds another life than his own there is dead */
+byte dead[N];    /* the killer 1; supervisor 2 when it has noticed, 0 with the next life */
 
 #if FAULT == 3
 #define WAKE(who) queued[who] = 0; asleep[who] = 0
 #else
 #define WAKE(who) asleep[who] = 0; queued[who] = 0
+#endif
+
+/* By one who does not die between the two: nothing is lost by making one step of them, because a wake-up that comes later than
+ * its 0 can only be one in vain. */
+#if FAULT == 3
+#define WAKE_WHOLE(who) WAKE(who)
+#else
+#define WAKE_WHOLE(who) atomic { WAKE(who) }
+#endif
+#if DEATHS == 0
+#define MAY_DIE(who) false
+#elif defined(VICTIM)
+#define MAY_DIE(who) (who == VICTIM)
+#else
+#define MAY_DIE(who) true
 #endif
 
 /* shmt_gate_reach */
@@ -44,7 +63,8 @@ inline reach(value) {
     :: atomic { i < N && asleep[i] != me + 1 -> i++ } /* (d) */
     :: i < N && asleep[i] == me + 1 ->
         if
-        :: until[i] <= value -> WAKE(i)
+        :: until[i] <= value && MAY_DIE(me) -> WAKE(i)
+        :: until[i] <= value && !MAY_DIE(me) -> WAKE_WHOLE(i)
         :: else
         fi;
         i++
@@ -121,7 +141,15 @@ inline wait_for_all(target) {
 proctype worker(byte me; byte mine) {
     byte i, left, m;
     {
+        if
+        :: mine > 0 -> asleep[me] = 0 /* tidy, no more: what stands there costs a wake-up of nobody */
+        :: else
+        fi;
+#if FAULT == 8
+        m = 0; /* begins anew */
+#else
         m = phase[me];
+#endif
 #if FAULT != 6
         if
         :: m > 0 -> wait_for_all(m) /* a new life: the meeting that my words say I have come to */
@@ -147,17 +175,51 @@ inline mourn() {
     do
 #if FAULT == 7
     :: atomic { i < N && asleep[i] == 0 -> i++ }
-    :: i < N && asleep[i] != 0 -> WAKE(i); i++
+    :: i < N && asleep[i] != 0 -> WAKE_WHOLE(i); i++
 #else
-    :: i < N -> WAKE(i); i++
+    :: i < N -> WAKE_WHOLE(i); i++
 #endif
     :: atomic { i == N -> i = 0; break }
     od
 }
 
-/* Kills, and is the supervisor that notices it. */
+#ifdef VICTIM
+#define ANYBODY victim = VICTIM
+#elif N == 2
+#define ANYBODY if :: victim = 0 :: victim = 1 fi
+#elif N == 3
+#define ANYBODY if :: victim = 0 :: victim = 1 :: victim = 2 fi
+#else
+#define ANYBODY if :: victim = 0 :: victim = 1 :: victim = 2 :: victim = 3 fi
+#endif
+
+#if DEATHS > 0
+active proctype killer() {
+    byte victim, deaths;
+    do
+    :: atomic {
+        deaths < DEATHS ->
+            deaths++;
+            ANYBODY;
+            if
+            :: dead[victim] == 0 ->
+                life[victim]++; /* SIGKILL */
+                queued[victim] = 0;
+                dead[victim] = 1
+            :: else
+            fi;
+            victim = 0
+       }
+    :: break
+    od
+}
+
+#endif
+
+#define BURY(j) dead[j] = 2; victim = j
+
 active proctype supervisor() {
-    byte i, victim, deaths;
+    byte i, victim;
     atomic {
         for (i : 0 .. N - 1) {
             member[i] = 1
@@ -167,32 +229,32 @@ active proctype supervisor() {
         };
         i = 0
     };
+end:
     do
-    :: deaths < DEATHS ->
-        atomic {
-            deaths++;
-            if
-            :: victim = 0
-            :: victim = 1
+    :: atomic {
+        if
+        :: dead[0] == 1 -> BURY(0)
+        :: dead[1] == 1 -> BURY(1)
 #if N > 2
-            :: victim = 2
+        :: dead[2] == 1 -> BURY(2)
 #endif
 #if N > 3
-            :: victim = 3
+        :: dead[3] == 1 -> BURY(3)
 #endif
-            fi;
-            life[victim]++; /* SIGKILL */
-            queued[victim] = 0
-        };
-#ifdef RESPAWN
-        asleep[victim] = 0; /* a new life is awake */
-        run worker(victim, life[victim]);
-#else
+        fi
+       };
+#ifndef RESPAWN
         member[victim] = 0;
 #endif
 #if FAULT != 4
-        mourn()
+        mourn();
 #endif
-    :: break
+#ifdef RESPAWN
+        atomic {
+            dead[victim] = 0;
+            run worker(victim, life[victim]);
+            victim = 0
+        }
+#endif
     od
 }
