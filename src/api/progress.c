@@ -17,7 +17,7 @@
 
 /* Sums over a worker's seats, or over all. */
 struct sums {
-    uint64_t examples, busy_ns, evaluate_ns, merge_ns;
+    uint64_t examples, busy_ns, evaluate_ns, merge_ns, pause_ns;
     uint64_t dropped, folded;
     uint64_t delay, delay_samples;
     double loss;
@@ -89,6 +89,7 @@ static void add_seat(const struct shmtrain_store *store, uint32_t seat, uint64_t
     sums->busy_ns += shmt_meter_read(&c->busy_ns, now_ns);
     sums->evaluate_ns += shmt_meter_read(&c->evaluate_ns, now_ns);
     sums->merge_ns += shmt_meter_read(&c->merge_ns, now_ns);
+    sums->pause_ns += shmt_meter_read(&c->pause_ns, now_ns);
     sums->dropped += load_relaxed(&c->dropped);
     sums->folded += load_relaxed(&c->folded);
     sums->delay += load_relaxed(&c->delays.sum);
@@ -111,14 +112,16 @@ static double mean_delay(const struct sums *s) {
 }
 
 /* Where nothing is validated, the ends of epochs are one more wait for the others, or for the chief. So are a guest's time
- * before it is let in, and anybody's who has no work left: what is neither work, merging nor evaluation. */
+ * before it is let in, and anybody's who has no work left: what is neither work, merging nor evaluation, nor a
+ * pause for a checkpoint. */
 static void divide_time(const struct shmtrain_store *store, const struct sums *before, const struct sums *now, double ns,
                         struct shmtrain_worker_progress *p) {
     const bool validates = store->job.board.n_valid > 0;
     p->compute_fraction = share(now->busy_ns, before->busy_ns, ns);
     p->merge_fraction = share(now->merge_ns, before->merge_ns, ns);
     const double evaluates = validates ? share(now->evaluate_ns, before->evaluate_ns, ns) : 0;
-    p->wait_fraction = fmax(0, 1 - p->compute_fraction - p->merge_fraction - evaluates);
+    const double rests = share(now->pause_ns, before->pause_ns, ns);
+    p->wait_fraction = fmax(0, 1 - p->compute_fraction - p->merge_fraction - evaluates - rests);
 }
 
 /* Worker i since the last look, `ns` ago; 0: the last speeds stay. */
