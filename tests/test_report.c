@@ -38,15 +38,20 @@ static const struct shmtrain_delays TWO_BUCKETS[] = {{0, 0, 3}, {1024, 1151, 1}}
 static const struct shmtrain_delay TWO_DELAYS = {
     .samples = 4, .mean = 256, .p50 = 0, .p99 = 1024, .max = 1024, .clocks = 0.25, .bucket = TWO_BUCKETS, .n_buckets = 2};
 
-static const struct shmtrain_worker_report TWO_WORKERS[] = {
-    {.examples = 22390,
-     .compute_seconds = 0.0625,
-     .wait_seconds = 0.03125,
-     .load_seconds = 0.25,
-     .delay = 512,
-     .n_waited_for = 1,
-     .waited_for = {{.worker = 1, .seconds = 0.03125}}},
-    {.examples = 11195, .joined = 1, .compute_seconds = 0.09375, .evaluate_seconds = 0.125, .load_seconds = NAN, .delay = NAN}};
+static const struct shmtrain_worker_report TWO_WORKERS[] = {{.examples = 22390,
+                                                             .compute_seconds = 0.0625,
+                                                             .wait_seconds = 0.03125,
+                                                             .load_seconds = 0.25,
+                                                             .delay = 512,
+                                                             .n_waited_for = 1,
+                                                             .waited_for = {{.worker = 1, .seconds = 0.03125}}},
+                                                            {.examples = 11195,
+                                                             .joined = 1,
+                                                             .compute_seconds = 0.09375,
+                                                             .evaluate_seconds = 0.125,
+                                                             .checkpoint_seconds = 0.25,
+                                                             .load_seconds = NAN,
+                                                             .delay = NAN}};
 
 static struct shmtrain_report ordinary(void) {
     return (struct shmtrain_report){.mode = "async",
@@ -88,6 +93,8 @@ static struct shmtrain_report ordinary(void) {
                                     .examples_per_second = 358240,
                                     .wait_fraction = 0.125,
                                     .stalls = 2,
+                                    .checkpoints = 3,
+                                    .checkpoint_seconds = 0.125,
                                     .waits_mostly_for = 1,
                                     .delay = TWO_DELAYS,
                                     .worker = TWO_WORKERS,
@@ -127,12 +134,15 @@ static const char GOLDEN[] =
     "\"delay\":{\"mean\":256.0,\"p50\":0.0,\"p99\":1024.0,\"max\":1024.0,\"clocks\":0.25,\"unit\":\"updates\",\"samples\":4,"
     "\"histogram\":[{\"from\":0,\"to\":0,\"samples\":3},{\"from\":1024,\"to\":1151,\"samples\":1}]},"
     "\"per_worker\":[{\"worker\":0,\"joined\":false,\"examples\":22390,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.0625,"
-    "\"wait_seconds\":0.03125,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.0,"
+    "\"wait_seconds\":0.03125,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.0,\"checkpoint_seconds\":"
+    "0.0,"
     "\"load_seconds\":0.25,\"delay\":512.0,\"waited_for\":[{\"worker\":1,\"seconds\":0.03125}]},"
     "{\"worker\":1,\"joined\":true,\"examples\":11195,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.09375,"
-    "\"wait_seconds\":0.0,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.125,"
+    "\"wait_seconds\":0.0,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.125,\"checkpoint_seconds\":0."
+    "25,"
     "\"load_seconds\":null,\"delay\":null,\"waited_for\":[]}],"
-    "\"stalls\":2,\"lost_updates\":null,\"parameter_bytes\":496,\"parameters_xxh64\":\"0123456789abcdef\"}\n";
+    "\"checkpoints\":3,\"checkpoint_seconds\":0.125,\"stalls\":2,\"lost_updates\":null,\"parameter_bytes\":496,\"parameters_"
+    "xxh64\":\"0123456789abcdef\"}\n";
 
 static void a_report_is_one_line_of_json_with_these_names(void **state) {
     const struct shmtrain_report r = ordinary();
@@ -292,6 +302,7 @@ static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
                         "            33.6 k updates\n"
                         "delay       mean 256 updates (0.25 clocks), p50 0, p99 1,024, max 1,024\n"
                         "waiting     12.5 % of the workers' time, mostly for worker 1\n"
+                        "checkpoints 3, for which training has rested 0.125 s\n"
                         "validation  loss 0.34375, accuracy 84.38 %, AUC 0.8984\n"
                         "            the model that made the data has loss 0.31250: 0.03125 to go\n"
                         "parameters  xxh64 0123456789abcdef\n");

@@ -53,6 +53,7 @@ struct shmtrain_worker_report {
     double wait_seconds;                   /* for others within an epoch, as the mode says */
     double wait_epoch_seconds;             /* for others at the ends of epochs */
     double evaluate_seconds;               /* between epochs: evaluation, and the waits for it */
+    double checkpoint_seconds;             /* copying what is kept in checkpoints, and the waits for it */
     double load_seconds;                   /* reading data, before training; NaN: of another program's run */
     double delay;                          /* mean, in updates; NaN: not measured */
     uint32_t n_waited_for;
@@ -100,6 +101,8 @@ struct shmtrain_report {
     uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into a later one */
     uint64_t merges;            /* of replicas, by each worker, in all */
     uint64_t stalls;            /* how often a worker stood still for longer than option stall-timeout; 0 in other programs */
+    uint32_t checkpoints;       /* that were written; 0 in other programs */
+    double checkpoint_seconds;  /* for which a thread that trains has stood still for them, on average */
     struct shmtrain_delay delay;
     const struct shmtrain_worker_report *worker; /* (n_workers) with those that joined by name */
     uint32_t n_workers;

@@ -54,6 +54,7 @@ struct sums {
     struct shmt_delay_sum delay;
     uint64_t examples, updates, dropped, folded, merges;
     uint64_t worked_ns, waited_ns, waited_epoch_ns, merged_ns; /* of the run's own seats: guests are not there all the time */
+    uint64_t paused_ns;
 };
 
 /* relaxed, here and below: the workers have ended and been waited for, or it is for display */
@@ -106,6 +107,7 @@ static void add_seat(const struct shmt_counters *c, bool own, struct sums *s, st
     w->wait_seconds += seconds(&c->wait_clock_ns, s->now_ns);
     w->wait_epoch_seconds += seconds(&c->wait_epoch_ns, s->now_ns);
     w->evaluate_seconds += seconds(&c->evaluate_ns, s->now_ns);
+    w->checkpoint_seconds += seconds(&c->pause_ns, s->now_ns);
     s->updates += load_relaxed(&c->updates);
     s->merges += load_relaxed(&c->merges);
     if (!own) return;
@@ -113,6 +115,7 @@ static void add_seat(const struct shmt_counters *c, bool own, struct sums *s, st
     s->waited_ns += shmt_meter_read(&c->wait_clock_ns, s->now_ns);
     s->waited_epoch_ns += shmt_meter_read(&c->wait_epoch_ns, s->now_ns);
     s->merged_ns += shmt_meter_read(&c->merge_ns, s->now_ns);
+    s->paused_ns += shmt_meter_read(&c->pause_ns, s->now_ns);
 }
 
 static void take_worker(const struct shmtrain_store *store, struct sums *s, uint32_t i, struct shmtrain_worker_report *w) {
@@ -181,6 +184,7 @@ static void take_totals(struct shmtrain_store *store, const struct sums *s) {
     r->dropped = s->dropped;
     r->folded = s->folded;
     r->merges = s->merges;
+    r->checkpoint_seconds = (double)s->paused_ns * 1e-9 / (store->spec.n_seats - store->spec.n_guests);
     r->wait_fraction = all > 0 ? (double)s->waited_ns / all : 0;
     r->waits_mostly_for = waits_mostly_for(s, r->wait_fraction);
     r->wait_epoch_fraction = all > 0 ? (double)s->waited_epoch_ns / all : 0;

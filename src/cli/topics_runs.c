@@ -163,6 +163,7 @@ static const struct topic RUNS[] = {
 "  wait        for the worker that it names\n"
 "  merge       replicas with their master copy\n"
 "  evaluate    between two epochs, with the waits for it\n"
+"  snapshot    copying what a checkpoint keeps, with the waits for it\n"
 "\n"
 "A worker is a process, its threads (-t) are threads. Pulls, computing and pushes\n"
 "that take turns within an item are added up where they are many, and shown one\n"

@@ -54,6 +54,7 @@ static json_t *worker_of(uint32_t i, const struct shmtrain_worker_report *w) {
     json_object_set_new(o, "wait_epoch_seconds", shmt_json_number(w->wait_epoch_seconds));
     json_object_set_new(o, "merge_seconds", shmt_json_number(w->merge_seconds));
     json_object_set_new(o, "evaluate_seconds", shmt_json_number(w->evaluate_seconds));
+    json_object_set_new(o, "checkpoint_seconds", shmt_json_number(w->checkpoint_seconds));
     json_object_set_new(o, "load_seconds", shmt_json_number(w->load_seconds));
     json_object_set_new(o, "delay", shmt_json_number(w->delay));
     json_object_set_new(o, "waited_for", waited_for_of(w));

@@ -137,6 +137,13 @@ static void add_validation(char *out, size_t bytes, const struct shmtrain_report
     shmt_add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "better than it");
 }
 
+static void add_checkpoints(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (r->checkpoints == 0) return;
+    shmt_add(out, bytes, "checkpoints %u, for which training has rested ", r->checkpoints);
+    shmt_add_number(out, bytes, 8, 3, r->checkpoint_seconds);
+    shmt_add(out, bytes, " s\n");
+}
+
 void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {
     SHMT_PLAIN_NUMBERS;
     char text[2][16];
@@ -153,6 +160,7 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
         shmt_add(out, bytes, ", ended by --%s", r->stopped_by);
     shmt_add(out, bytes, "\n");
     shmt_add_costs(out, bytes, r);
+    add_checkpoints(out, bytes, r);
     if (!isnan(r->lost_updates)) {
         shmt_add(out, bytes, "lost        ");
         shmt_add_number(out, bytes, 6, 2, 100 * r->lost_updates);
