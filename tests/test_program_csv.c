@@ -1,68 +1,5 @@
 /* The real program from outside: tables as text, from training to predictions. */
-#include "run_program.h"
-
-enum { ROWS = 3000 };
-
-static const char *const CITIES[] = {"Berlin", "\"Paris, FR\"", "Rome", "\"New \"\"York\"\"\"", ""};
-static const char *const CITIES_TSV[] = {"Berlin", "Paris, FR", "Rome", "\"New \"\"York\"\"\"", "NA"};
-
-/* The same rows as tables of different shapes, and their numbers alone as LIBSVM text. */
-static void write_rows(void) {
-    FILE *table = fopen("t.csv", "w"), *other = fopen("other.tsv", "w"), *fresh = fopen("new.csv", "w");
-    FILE *numbers = fopen("n.csv", "w"), *svm = fopen("n.svm", "w");
-    uint64_t seed = 5;
-    fputs(",age,height,city,bought\n", table);
-    fputs("city\tbought\tmore\theight\tage\n", other);
-    fputs("height,city,age\n", fresh);
-    fputs("y,age,height\n", numbers);
-    for (int i = 0; i < ROWS; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        const uint32_t random = (uint32_t)(seed >> 33);
-        const int age = (int)(random % 60), city = (int)(random / 64 % 5);
-        const double height = (double)(random / 512 % 100) / 100;
-        const int yes = age + 20 * (city == 1) - 10 * (city == 3) > 35;
-        fprintf(table, "%d,%.2f,%.2f,%s,%s\n", i, age / 60.0, height, CITIES[city], yes ? "yes" : "no");
-        fprintf(other, "%s\t%s\tx\t%.2f\t%.2f\r\n", CITIES_TSV[city], yes ? "yes" : "no", height, age / 60.0);
-        fprintf(fresh, "%.2f,%s,%.2f\n", height, CITIES[city], age / 60.0);
-        fprintf(numbers, "%d,%.2f,%.2f\n", yes, age / 60.0, height);
-        fprintf(svm, "%d 1:%.2f 2:%.2f\n", yes, age / 60.0, height);
-    }
-    fclose(table);
-    fclose(other);
-    fclose(fresh);
-    fclose(numbers);
-    fclose(svm);
-}
-
-static void write_text(const char *path, const char *text) {
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
-#define TRAIN "-w", "2", "--mode", "sync", "-e", "3"
-
-static int make_all(void **state) {
-    if (program_make_folder(state) < 0) return -1;
-    write_rows();
-    struct program *p = RUN(TRAIN, "-o", "model", "--label", "bought", "t.csv");
-    return p->status;
-}
-
-/* What a command says on stdout, to be freed. */
-static char *said(const char *const *argv) {
-    struct program *p = program_run(NULL, argv);
-    program_assert_status(p, 0);
-    return strdup(p->text[OUT]);
-}
-#define SAID(...) said((const char *const[]){"shmtrain", __VA_ARGS__, NULL})
-
-static void assert_says(struct program *p, int status, const char *sentence) {
-    program_assert_status(p, status);
-    if (!strstr(p->text[ERR], sentence)) print_error("expected \"%s\" in:\n%s\n", sentence, p->text[ERR]);
-    assert_non_null(strstr(p->text[ERR], sentence));
-}
+#include "csv_help.h"
 
 static const char *parameters_of(const struct program *p) {
     const char *at = strstr(p->text[OUT], "parameters  xxh64");
@@ -103,12 +40,6 @@ static void other_tables_are_read_by_the_names_of_their_columns(void **state) {
     free(same);
     free(other);
     assert_says(RUN(TRAIN, "--label", "bought", "--valid", "other.tsv", "t.csv"), 0, "t.csv: the label is");
-}
-
-static char *said_by_shell(const char *line) {
-    struct program *p = program_run(NULL, (const char *const[]){"sh", "-c", line, NULL});
-    program_assert_status(p, 0);
-    return strdup(p->text[OUT]);
 }
 
 static void lines_that_come_through_a_pipe_are_read_as_the_file(void **state) {
@@ -429,95 +360,6 @@ static void other_files_are_tables_when_the_options_say_so(void **state) {
                 "t.txt: the label is column 1 (--label names another), 1 column of numbers, 1 of categories (column 3)\n");
 }
 
-/* A model of a cache is the model of its table. */
-static void a_table_is_kept_with_its_names_in_a_cache(void **state) {
-    (void)state;
-    program_assert_status(RUN("data", "convert", "--label", "bought", "t.csv", "-o", "t.cache"), 0);
-    assert_says(RUN(TRAIN, "-o", "of_cache", "t.cache"), 0, "t.cache: the label is column \"bought\", 2 columns of numbers,");
-    assert_says(RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept1", "t.csv"), 0, "t.csv.shmcache was made from t.csv");
-    struct program *p = RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept2", "t.csv");
-    assert_says(p, 0, "t.csv: the label is column \"bought\"");
-    assert_null(strstr(p->text[ERR], "was made"));
-    free(said_by_shell("cmp model of_cache && cmp model kept1 && cmp model kept2"));
-    char *own = SAID("eval", "--json", "model", "t.csv"), *cached = SAID("eval", "--json", "model", "t.cache");
-    assert_string_equal(strstr(own, "\"accuracy\":"), strstr(cached, "\"accuracy\":"));
-    free(own);
-    free(cached);
-    own = SAID("data", "info", "t.cache");
-    assert_non_null(strstr(own, "\n              4 categories city\n              5 label      bought\n"));
-    free(own);
-}
-
-static void a_cache_is_made_again_when_options_read_the_table_otherwise(void **state) {
-    (void)state;
-    write_text("kept.csv", "y,a,b\n0,1,2\n1,3,4\n0,1,5\n");
-    program_assert_status(RUN(TRAIN, "--cache", "kept.csv"), 0);
-    assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
-                "kept.csv.shmcache was made again, for options read it otherwise, from kept.csv");
-    assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
-                "1 column of numbers, 1 of categories (column \"a\")");
-    write_text("other.txt", "y,a,b\n0,1,2\n1,3,4\n");
-    for (int i = 0; i < 2; i++) /* the cache has no table's name */
-        assert_says(RUN(TRAIN, "--cache", "--input-format", "csv", "other.txt"), 0, "2 columns of numbers");
-}
-
-static void a_cache_of_another_table_is_refused(void **state) {
-    (void)state;
-    write_text("w1.csv", "y,a,b\nno,1,2\nyes,3,4\n");
-    write_text("w2.csv", "y,b,a\nno,1,2\nyes,3,4\n");
-    write_text("w3.csv", "y,a,b\nnever,1,2\nyes,3,4\n");
-    program_assert_status(RUN(TRAIN, "-o", "w1", "w1.csv"), 0);
-    program_assert_status(RUN("data", "convert", "w2.csv", "-o", "w2.cache"), 0);
-    program_assert_status(RUN("data", "convert", "w3.csv", "-o", "w3.cache"), 0);
-    assert_says(
-        RUN("eval", "w1", "w2.cache"), 1,
-        "w2.cache is the cache of a table with other features than the one that the model is of: take the table itself\n");
-    assert_says(RUN("eval", "w1", "w3.cache"), 1, "w3.cache is the cache of a table with other labels than the one");
-    assert_says(RUN(TRAIN, "w1.csv", "--valid", "w3.cache"), 1,
-                "w3.cache is the cache of a table with other labels than the one");
-    program_assert_status(RUN("predict", "w1", "w3.cache"), 0);
-    assert_says(RUN(TRAIN, "--label", "y", "--categorical", "b", "w3.cache"), 2,
-                "--categorical b: w3.cache is the cache of a table that was read without: convert the table with the option\n");
-    program_assert_status(RUN(TRAIN, "--label", "y", "--categorical", "y", "w3.cache"), 0);
-    program_assert_status(RUN("eval", "--categorical", "y", "w1", "w1.csv"), 0);
-    assert_says(
-        RUN(TRAIN, "--label", "a", "w3.cache"), 2,
-        "--label a: w3.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");
-}
-
-/* What comes through a pipe is read too late for the validation data to be read alike, whether that is kept or not. */
-static void a_kept_table_is_not_taken_for_one_that_was_read_alike(void **state) {
-    (void)state;
-    write_text("p.csv", "y,a,b\nno,1,2\nyes,3,4\nno,1,3\n");
-    write_text("q.csv", "y,b,a\nyes,1,2\nno,3,4\n");
-    for (int i = 0; i < 2; i++) {
-        const char *const script[] = {"bash", "-c",
-                                      "cat p.csv | \"$TEST_BUILDDIR\"/shmtrain -q -w 1 -e 1 --input-format csv --cache "
-                                      "--valid q.csv -",
-                                      NULL};
-        struct program *p = program_run(NULL, script);
-        assert_says(p, 2, "q.csv is read before it is known how standard input is: save that to a file first");
-    }
-}
-
-/* The plan of the training data outlives its source, which is opened again. */
-static void a_damaged_cache_of_a_table_is_made_again_beside_a_pipe(void **state) {
-    (void)state;
-    write_text("d.csv", "y,a,b\nno,1,2\nyes,3,4\nno,1,3\n");
-    program_assert_status(RUN(TRAIN, "--cache", "d.csv"), 0);
-    FILE *f = fopen("d.csv.shmcache", "r+b");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, 4100, SEEK_SET), 0); /* of the rows */
-    fputc(0x5a, f);
-    fclose(f);
-    const char *const script[] = {"bash", "-c",
-                                  "\"$TEST_BUILDDIR\"/shmtrain -q -w 1 -e 1 --input-format csv --cache --valid <(cat d.csv) "
-                                  "d.csv",
-                                  NULL};
-    struct program *p = program_run(NULL, script);
-    assert_says(p, 0, "d.csv.shmcache was made again, for it was damaged, from d.csv");
-}
-
 static void without_labels_none_is_no_name_of_a_column(void **state) {
     (void)state;
     write_text("n.csv", "0,none\n1,some\n0,none\n1,some\n");
@@ -528,26 +370,6 @@ static void without_labels_none_is_no_name_of_a_column(void **state) {
     for (const char *at = predicted; *at; at++) lines += *at == '\n';
     assert_int_equal(lines, 3);
     free(predicted);
-}
-
-static void a_cache_is_not_converted_as_if_it_were_read_otherwise(void **state) {
-    (void)state;
-    write_text("c.csv", "y,a,b\n0,1,2\n1,3,4\n");
-    program_assert_status(RUN("data", "convert", "c.csv", "-o", "c.cache"), 0);
-    assert_says(
-        RUN("data", "convert", "--label", "a", "c.cache", "-o", "c2.cache"), 2,
-        "--label a: c.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");
-    assert_int_equal(access("c2.cache", F_OK), -1);
-}
-
-static void predict_makes_no_cache_of_a_table_without_labels(void **state) {
-    (void)state;
-    write_text("l.svm", "1 1:1 2:2\n-1 1:3 2:1\n");
-    write_text("u.csv", "1,2\n3,1\n");
-    program_assert_status(RUN("-q", "-w", "1", "-e", "1", "-o", "l", "l.svm"), 0);
-    struct program *p = RUN("predict", "--label", "none", "--cache", "l", "u.csv");
-    assert_says(p, 0, "--cache has no effect on u.csv: a cache has labels, and none are looked for here\n");
-    assert_int_equal(access("u.csv.shmcache", F_OK), -1);
 }
 
 static void the_plan_in_a_model_is_not_trusted(void **state) {
@@ -593,14 +415,7 @@ int main(void) {
         PROGRAM_TEST(labels_are_shown_and_kept_when_they_can_be_printed),
         PROGRAM_TEST(text_in_utf16_is_named_so),
         PROGRAM_TEST(other_files_are_tables_when_the_options_say_so),
-        PROGRAM_TEST(a_table_is_kept_with_its_names_in_a_cache),
-        PROGRAM_TEST(a_cache_is_made_again_when_options_read_the_table_otherwise),
-        PROGRAM_TEST(a_cache_of_another_table_is_refused),
-        PROGRAM_TEST(a_kept_table_is_not_taken_for_one_that_was_read_alike),
-        PROGRAM_TEST(a_damaged_cache_of_a_table_is_made_again_beside_a_pipe),
         PROGRAM_TEST(without_labels_none_is_no_name_of_a_column),
-        PROGRAM_TEST(a_cache_is_not_converted_as_if_it_were_read_otherwise),
-        PROGRAM_TEST(predict_makes_no_cache_of_a_table_without_labels),
         PROGRAM_TEST(the_plan_in_a_model_is_not_trusted),
     };
     return cmocka_run_group_tests(tests, make_all, program_remove_folder);

@@ -3,6 +3,7 @@
 #include "folder_help.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -10,12 +11,13 @@
 
 enum { ROWS = 100000, EACH = 8 };
 
+/* Readers are threads, which map and give back at the same time. */
 static struct {
-    int growing_fails;          /* no mapping becomes larger */
-    int private_mappings_to_go; /* 1: the next large private mapping fails; 0: none does */
-    int failures;
-    uint64_t memory; /* bytes that the machine has for us; 0: as many as it really has */
-    uint64_t mapped; /* of them, in large private mappings */
+    _Atomic int growing_fails;          /* no mapping becomes larger */
+    _Atomic int private_mappings_to_go; /* 1: the next large private mapping fails; 0: none does */
+    _Atomic int failures;
+    _Atomic uint64_t memory; /* bytes that the machine has for us; 0: as many as it really has */
+    _Atomic uint64_t mapped; /* of them, in large private mappings */
 } sys;
 
 #define LARGE ((size_t)2 << 20)
@@ -37,9 +39,8 @@ void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t off) {
     const size_t least = ROWS * EACH * sizeof(float); /* what is kept while counting begins with less */
     if ((flags & MAP_PRIVATE) && bytes >= LARGE && !sys.private_mappings_to_go) sys.mapped += bytes;
-    if (!sys.private_mappings_to_go || !(flags & MAP_PRIVATE) || bytes < least)
+    if (!(flags & MAP_PRIVATE) || bytes < least || atomic_exchange(&sys.private_mappings_to_go, 0) == 0)
         return __real_mmap(at, bytes, protection, flags, fd, off);
-    sys.private_mappings_to_go = 0;
     sys.failures++;
     errno = ENOMEM;
     return MAP_FAILED;
@@ -48,7 +49,9 @@ void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off
 int __real_munmap(void *at, size_t bytes);
 int __wrap_munmap(void *at, size_t bytes);
 int __wrap_munmap(void *at, size_t bytes) {
-    if (bytes >= LARGE) sys.mapped -= bytes < sys.mapped ? bytes : sys.mapped;
+    uint64_t mapped = sys.mapped; /* what was mapped before a test began is not counted */
+    while (bytes >= LARGE && !atomic_compare_exchange_weak(&sys.mapped, &mapped, mapped - (bytes < mapped ? bytes : mapped)))
+        continue;
     return __real_munmap(at, bytes);
 }
 
@@ -56,7 +59,8 @@ void __real_shmt_budget_read(const char *root, struct shmt_budget *out);
 void __wrap_shmt_budget_read(const char *root, struct shmt_budget *out);
 void __wrap_shmt_budget_read(const char *root, struct shmt_budget *out) {
     __real_shmt_budget_read(root, out);
-    if (sys.memory) out->available_bytes = sys.memory - (sys.mapped < sys.memory ? sys.mapped : sys.memory);
+    const uint64_t memory = sys.memory, mapped = sys.mapped;
+    if (memory) out->available_bytes = memory - (mapped < memory ? mapped : memory);
 }
 
 /* `last`: the largest id, in the last row. */

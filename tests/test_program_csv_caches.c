@@ -1,0 +1,124 @@
+/* The real program from outside: tables that are kept in caches, with the names of their columns and labels. */
+#include "csv_help.h"
+
+/* A model of a cache is the model of its table. */
+static void a_table_is_kept_with_its_names_in_a_cache(void **state) {
+    (void)state;
+    program_assert_status(RUN("data", "convert", "--label", "bought", "t.csv", "-o", "t.cache"), 0);
+    assert_says(RUN(TRAIN, "-o", "of_cache", "t.cache"), 0, "t.cache: the label is column \"bought\", 2 columns of numbers,");
+    assert_says(RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept1", "t.csv"), 0, "t.csv.shmcache was made from t.csv");
+    struct program *p = RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept2", "t.csv");
+    assert_says(p, 0, "t.csv: the label is column \"bought\"");
+    assert_null(strstr(p->text[ERR], "was made"));
+    free(said_by_shell("cmp model of_cache && cmp model kept1 && cmp model kept2"));
+    char *own = SAID("eval", "--json", "model", "t.csv"), *cached = SAID("eval", "--json", "model", "t.cache");
+    assert_string_equal(strstr(own, "\"accuracy\":"), strstr(cached, "\"accuracy\":"));
+    free(own);
+    free(cached);
+    own = SAID("data", "info", "t.cache");
+    assert_non_null(strstr(own, "\n              4 categories city\n              5 label      bought\n"));
+    free(own);
+}
+
+static void a_cache_is_made_again_when_options_read_the_table_otherwise(void **state) {
+    (void)state;
+    write_text("kept.csv", "y,a,b\n0,1,2\n1,3,4\n0,1,5\n");
+    program_assert_status(RUN(TRAIN, "--cache", "kept.csv"), 0);
+    assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
+                "kept.csv.shmcache was made again, for options read it otherwise, from kept.csv");
+    assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
+                "1 column of numbers, 1 of categories (column \"a\")");
+    write_text("other.txt", "y,a,b\n0,1,2\n1,3,4\n");
+    for (int i = 0; i < 2; i++) /* the cache has no table's name */
+        assert_says(RUN(TRAIN, "--cache", "--input-format", "csv", "other.txt"), 0, "2 columns of numbers");
+}
+
+static void a_cache_of_another_table_is_refused(void **state) {
+    (void)state;
+    write_text("w1.csv", "y,a,b\nno,1,2\nyes,3,4\n");
+    write_text("w2.csv", "y,b,a\nno,1,2\nyes,3,4\n");
+    write_text("w3.csv", "y,a,b\nnever,1,2\nyes,3,4\n");
+    program_assert_status(RUN(TRAIN, "-o", "w1", "w1.csv"), 0);
+    program_assert_status(RUN("data", "convert", "w2.csv", "-o", "w2.cache"), 0);
+    program_assert_status(RUN("data", "convert", "w3.csv", "-o", "w3.cache"), 0);
+    assert_says(
+        RUN("eval", "w1", "w2.cache"), 1,
+        "w2.cache is the cache of a table with other features than the one that the model is of: take the table itself\n");
+    assert_says(RUN("eval", "w1", "w3.cache"), 1, "w3.cache is the cache of a table with other labels than the one");
+    assert_says(RUN(TRAIN, "w1.csv", "--valid", "w3.cache"), 1,
+                "w3.cache is the cache of a table with other labels than the one");
+    program_assert_status(RUN("predict", "w1", "w3.cache"), 0);
+    assert_says(RUN(TRAIN, "--label", "y", "--categorical", "b", "w3.cache"), 2,
+                "--categorical b: w3.cache is the cache of a table that was read without: convert the table with the option\n");
+    program_assert_status(RUN(TRAIN, "--label", "y", "--categorical", "y", "w3.cache"), 0);
+    program_assert_status(RUN("eval", "--categorical", "y", "w1", "w1.csv"), 0);
+    assert_says(
+        RUN(TRAIN, "--label", "a", "w3.cache"), 2,
+        "--label a: w3.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");
+}
+
+/* What comes through a pipe is read too late for the validation data to be read alike, whether that is kept or not. */
+static void a_kept_table_is_not_taken_for_one_that_was_read_alike(void **state) {
+    (void)state;
+    write_text("p.csv", "y,a,b\nno,1,2\nyes,3,4\nno,1,3\n");
+    write_text("q.csv", "y,b,a\nyes,1,2\nno,3,4\n");
+    for (int i = 0; i < 2; i++) {
+        const char *const script[] = {"bash", "-c",
+                                      "cat p.csv | \"$TEST_BUILDDIR\"/shmtrain -q -w 1 -e 1 --input-format csv --cache "
+                                      "--valid q.csv -",
+                                      NULL};
+        struct program *p = program_run(NULL, script);
+        assert_says(p, 2, "q.csv is read before it is known how standard input is: save that to a file first");
+    }
+}
+
+/* The plan of the training data outlives its source, which is opened again. */
+static void a_damaged_cache_of_a_table_is_made_again_beside_a_pipe(void **state) {
+    (void)state;
+    write_text("d.csv", "y,a,b\nno,1,2\nyes,3,4\nno,1,3\n");
+    program_assert_status(RUN(TRAIN, "--cache", "d.csv"), 0);
+    FILE *f = fopen("d.csv.shmcache", "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 4100, SEEK_SET), 0); /* of the rows */
+    fputc(0x5a, f);
+    fclose(f);
+    const char *const script[] = {"bash", "-c",
+                                  "\"$TEST_BUILDDIR\"/shmtrain -q -w 1 -e 1 --input-format csv --cache --valid <(cat d.csv) "
+                                  "d.csv",
+                                  NULL};
+    struct program *p = program_run(NULL, script);
+    assert_says(p, 0, "d.csv.shmcache was made again, for it was damaged, from d.csv");
+}
+
+static void a_cache_is_not_converted_as_if_it_were_read_otherwise(void **state) {
+    (void)state;
+    write_text("c.csv", "y,a,b\n0,1,2\n1,3,4\n");
+    program_assert_status(RUN("data", "convert", "c.csv", "-o", "c.cache"), 0);
+    assert_says(
+        RUN("data", "convert", "--label", "a", "c.cache", "-o", "c2.cache"), 2,
+        "--label a: c.cache is the cache of a table whose label is column \"y\": convert the table with --label again\n");
+    assert_int_equal(access("c2.cache", F_OK), -1);
+}
+
+static void predict_makes_no_cache_of_a_table_without_labels(void **state) {
+    (void)state;
+    write_text("l.svm", "1 1:1 2:2\n-1 1:3 2:1\n");
+    write_text("u.csv", "1,2\n3,1\n");
+    program_assert_status(RUN("-q", "-w", "1", "-e", "1", "-o", "l", "l.svm"), 0);
+    struct program *p = RUN("predict", "--label", "none", "--cache", "l", "u.csv");
+    assert_says(p, 0, "--cache has no effect on u.csv: a cache has labels, and none are looked for here\n");
+    assert_int_equal(access("u.csv.shmcache", F_OK), -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(a_table_is_kept_with_its_names_in_a_cache),
+        PROGRAM_TEST(a_cache_is_made_again_when_options_read_the_table_otherwise),
+        PROGRAM_TEST(a_cache_of_another_table_is_refused),
+        PROGRAM_TEST(a_kept_table_is_not_taken_for_one_that_was_read_alike),
+        PROGRAM_TEST(a_damaged_cache_of_a_table_is_made_again_beside_a_pipe),
+        PROGRAM_TEST(a_cache_is_not_converted_as_if_it_were_read_otherwise),
+        PROGRAM_TEST(predict_makes_no_cache_of_a_table_without_labels),
+    };
+    return cmocka_run_group_tests_name("tables in caches", tests, make_all, program_remove_folder);
+}
