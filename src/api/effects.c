@@ -18,6 +18,7 @@ static const struct effect {
     bool of_rows;          /* not for dense models */
     bool of_names;         /* only for a store with a name */
     bool of_stalls;        /* only where somebody looks for workers that stand still */
+    bool of_checkpoints;   /* only for a run that writes some */
     const char *of_deaths; /* only with one of these values of --on-death; NULL: with any */
 } EFFECTS[] = {
     {.option = "momentum", .rules = BIT(SHMT_RULE_MOMENTUM) | BIT(SHMT_RULE_ADAM)},
@@ -37,6 +38,8 @@ static const struct effect {
     {.option = "columns", .of_rows = true},
     {.option = "guests", .of_names = true},
     {.option = "on-stall", .of_stalls = true},
+    {.option = "checkpoint-every", .of_checkpoints = true},
+    {.option = "keep", .of_checkpoints = true},
     {.option = "max-respawns", .of_deaths = "respawn"},
     {.option = "in-flight", .part = LIVE, .of_deaths = "respawn|continue"},
 };
@@ -94,6 +97,8 @@ static bool find_reason(const struct effect *effect, const struct shmtrain_store
         snprintf(out, bytes, "without --name");
     else if (effect->of_stalls && shmt_stall_timeout_ns(&store->config) == 0)
         snprintf(out, bytes, "with --stall-timeout %s", store->config.stall_timeout);
+    else if (effect->of_checkpoints && store->config.checkpoint[0] == '\0')
+        snprintf(out, bytes, "without --checkpoint");
     else if (effect->of_deaths && !strstr(effect->of_deaths, store->config.on_death))
         snprintf(out, bytes, "with --on-death %s", store->config.on_death);
     else

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/every.h"
 #include "api/slow.h"
 #include "base/cpu.h"
 #include "base/duration.h"
@@ -29,6 +30,7 @@
 
 #define WORK  "How much work, by whom"
 #define FAIL  "When workers die or stand still"
+#define KEEP  "Checkpoints"
 #define HOW   "Consistency"
 #define SEE   "What it costs"
 #define WHAT  "What is learned"
@@ -62,6 +64,14 @@ static const struct shmt_option_row ROWS[] = {
      TEXT, AT(stall_timeout), 0, 0, NULL},
     {{"on-stall", 0, "HOW", "report", ENV("ON_STALL"), FAIL, "report it only, kill the worker, or abort the run"},
      CHOICE, AT(on_stall), 0, 0, "report|kill|abort"},
+    {{"checkpoint", 0, "DIR", "", ENV("CHECKPOINT"), KEEP, "write checkpoints, from which a run can go on, to DIR"},
+     TEXT, AT(checkpoint), 0, 0, NULL},
+    {{"checkpoint-every", 0, "N", "60s", ENV("CHECKPOINT_EVERY"), KEEP, "a time (60s), steps (1000), or \"1 epoch\""},
+     TEXT, AT(checkpoint_every), 0, 0, NULL},
+    {{"keep", 0, "N", "3", ENV("KEEP"), KEEP, "so many checkpoints, the newest ones; or all"},
+     COUNT, AT(keep), 1, 1000000, "all"},
+    {{"resume", 0, NULL, "0", ENV("RESUME"), KEEP, "go on from the newest good checkpoint in DIR, if any"},
+     SWITCH, AT(resume), 0, 1, NULL},
     {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, hogwild, sync, ssp:S, backup:K, local:H or node:H"},
      TEXT, AT(mode), 0, 0, NULL},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy, atomic, locked or aggregate; default: the mode's"},
@@ -280,14 +290,16 @@ static int check_stall_timeout(const char *given_as, const char *value, struct s
                      value[0] ? value : "\"\"");
 }
 
+static int check_every(const char *given_as, const char *value, struct shmt_error *e) {
+    struct shmt_every every;
+    return shmt_every_parse(given_as, value, &every, e);
+}
+
 static const struct {
     const char *option;
     int (*check)(const char *given_as, const char *value, struct shmt_error *e);
-} CHECKS[] = {{"mode", check_mode},
-              {"staleness", check_staleness},
-              {"slow", check_slow},
-              {"cpu", check_cpu},
-              {"stall-timeout", check_stall_timeout}};
+} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness},         {"slow", check_slow},
+              {"cpu", check_cpu},   {"stall-timeout", check_stall_timeout}, {"checkpoint-every", check_every}};
 
 static int check_text(const char *option, const char *given_as, const char *value, struct shmt_error *e) {
     for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)

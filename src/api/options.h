@@ -20,6 +20,9 @@ struct shmt_config {
     double time_limit, target_loss; /* seconds; NaN: none */
     uint64_t patience;              /* epochs; 0: any number */
     uint64_t max_respawns;          /* of each worker */
+    char *checkpoint, *checkpoint_every;
+    uint64_t keep; /* checkpoints; 0: all */
+    uint64_t resume;
     char *on_death, *in_flight;
     char *stall_timeout, *on_stall; /* a time, or "none" */
     uint64_t chunks;                /* 0: by the size of the batch */

@@ -181,22 +181,26 @@ static void look_at_epoch(const struct shmtrain_store *store, struct shmt_watch 
     /* acquire: pairs with the chief's release; the records are whole. A named store may have been damaged: no more than there
      * are */
     const uint32_t done = (uint32_t)shmt_min_u64(load_acquire(&board->epochs_done), spec->epochs);
+    /* What was done before this run began is in the records, and perhaps in a part of an epoch, and in no counter. */
+    const double loss_all = all->loss + board->before_loss;
+    const uint64_t examples_all = all->examples + board->before_examples;
     uint64_t examples = 0;
     double loss = 0;
     for (uint32_t i = 0; i < done; i++) {
         examples += record[i].examples;
         if (record[i].examples > 0) loss += record[i].train_loss * (double)record[i].examples;
     }
-    const uint64_t here = all->examples > examples ? shmt_min_u64(all->examples - examples, spec->n_examples) : 0;
+    const uint64_t here = examples_all > examples ? shmt_min_u64(examples_all - examples, spec->n_examples) : 0;
     struct shmtrain_progress *now = &w->now;
     now->epochs = spec->epochs;
     now->epoch = load_relaxed(&board->first_step_ns) ? (uint32_t)shmt_min_u64(done + 1, spec->epochs) : 0; /* for display */
     now->all_examples = spec->n_examples;
     now->examples = done == spec->epochs ? spec->n_examples : here;
-    now->loss = here > 0 && all->loss != 0 ? (all->loss - loss) / (double)here : NAN; /* 0: nobody reports any */
+    now->loss = here > 0 && loss_all != 0 ? (loss_all - loss) / (double)here : NAN; /* 0: nobody reports any */
     if (done > 0 && here == 0) now->loss = record[done - 1].train_loss;
     const double done_so_far = (double)examples + (double)here;
-    now->seconds_left = done_so_far > 0 ? now->seconds * fmax(0, all_examples(spec) - done_so_far) / done_so_far : NAN;
+    const double done_here = done_so_far - (double)board->before_examples, left = fmax(0, all_examples(spec) - done_so_far);
+    now->seconds_left = done_here > 0 ? now->seconds * left / done_here : NAN;
 }
 
 /* A run that is over keeps the figures that it ended with. */

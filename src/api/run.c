@@ -80,6 +80,7 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
     store->job.slow = store->slow.n > 0 ? &store->slow : NULL;
     store->job.goal.target_loss = store->config.target_loss;
     store->job.goal.patience = (uint32_t)store->config.patience;
+    rc = shmt_checkpoints_begin_board(store, made);
     store->has_run = true;
     shmt_trained_clear(&store->trained);
     return rc;
@@ -103,6 +104,7 @@ static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
     end_if_late(store);
     shmt_report_progress(store);
     shmt_steps_tick(store);
+    shmt_checkpoints_tick(store);
     shmt_progress_tick(store);
     return rc;
 }
@@ -121,13 +123,16 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
     if (shmt_stop_asked(store)) store->ops->stop(store->job.store); /* then nobody begins at all */
     const struct shmt_workers workers = {
         .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};
-    rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
+    if (!store->checkpoints.done) rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
     rc = shmt_stalls_end(store, rc);
     shmt_trace_write(store); /* however they have ended */
-    if (rc < 0) return rc;
-    shmt_report_progress(store);
-    shmt_steps_tick(store); /* what has come since the last tick */
-    return shmt_report_finish(store);
+    if (rc == 0) {
+        shmt_report_progress(store);
+        shmt_steps_tick(store); /* what has come since the last tick */
+        rc = shmt_report_finish(store);
+    }
+    shmt_checkpoints_end(store, rc);
+    return rc;
 }
 
 int shmt_run_begin(struct shmtrain_store *store) {
@@ -155,12 +160,17 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     int rc = shmt_run_begin(store);
     if (rc == 0) rc = shmt_trace_check(store, NULL);
     if (rc == 0) rc = shmt_metrics_open(store, NULL);
+    if (rc == 0) rc = shmt_checkpoints_begin(store);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, NULL, store->n_examples, &store->spec);
     if (rc == 0) {
         shmt_rate_settle(&store->config, false, &store->spec.rate); /* how noisy its gradients are, the application knows */
         store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
+        rc = shmt_checkpoints_settle(store, NULL);
+    }
+    if (rc == 0) rc = shmt_checkpoints_restore(store);
+    if (rc == 0) {
         shmt_board_plan(store->spec.epochs, 0, 1, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;
         rc = shmt_machine_settle(&crew.machine, store->ops, &store->spec, &store->error);
@@ -168,6 +178,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     }
     if (rc == 0) rc = shmt_run_job(store, &crew, NULL);
     shmt_crew_free(&crew);
+    shmt_checkpoints_close(store);
     return shmt_metrics_end(store, shmt_lease_end(store, rc));
 }
 

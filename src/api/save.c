@@ -4,28 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/save.h"
 #include "api/store_priv.h"
 #include "base/plain.h"
 #include "train/model_file.h"
 #include "train/model_text.h"
 
-#define N_NOTES       12
-#define MOST_OF_CLASS 16 /* characters of a label with its comma: -1.23456789e-38, */
-
-/* The notes' texts; the classes are the longest one. */
-struct notes {
-    char text[N_NOTES][32], classes[SHMTRAIN_MAX_CLASSES * MOST_OF_CLASS + 1], ties[SHMTRAIN_MAX_CLASSES * MOST_OF_CLASS + 1];
-    struct shmt_note note[N_NOTES];
-    uint32_t n;
-};
-
-static char *add_note(struct notes *notes, const char *key) {
+static char *add_note(struct shmt_notes *notes, const char *key) {
     char *text = notes->text[notes->n];
     notes->note[notes->n++] = (struct shmt_note){key, text};
     return text;
 }
 
-static void add_classes(struct notes *notes, const struct shmt_trained *trained) {
+static void add_classes(struct shmt_notes *notes, const struct shmt_trained *trained) {
     size_t used = 0;
     for (uint32_t i = 0; i < trained->n_classes; i++)
         used += (size_t)snprintf(notes->classes + used, sizeof notes->classes - used, "%s%.9g", i > 0 ? "," : "",
@@ -34,7 +25,7 @@ static void add_classes(struct notes *notes, const struct shmt_trained *trained)
 }
 
 /* In the order in which equal outputs go. */
-static void add_ties(struct notes *notes, const struct shmt_trained *trained) {
+static void add_ties(struct shmt_notes *notes, const struct shmt_trained *trained) {
     uint16_t class_at[SHMTRAIN_MAX_CLASSES];
     size_t used = 0;
     if (!trained->has_ties) return;
@@ -45,9 +36,7 @@ static void add_ties(struct notes *notes, const struct shmt_trained *trained) {
     notes->note[notes->n++] = (struct shmt_note){"shmtrain.ties", notes->ties};
 }
 
-static void write_notes(const struct shmtrain_store *store, struct notes *notes) {
-    const struct shmt_trained *t = &store->trained;
-    const struct shmtrain_model *model = t->model ? shmt_store_model_named(store, t->model) : NULL;
+void shmt_notes_make(const struct shmt_trained *t, const struct shmtrain_model *model, struct shmt_notes *notes) {
     notes->n = 0;
     if (!model) return;
     SHMT_PLAIN_NUMBERS;
@@ -185,9 +174,10 @@ static int write_csv(struct shmtrain_store *store, const char *path, struct shmt
 
 static int write_as(struct shmtrain_store *store, const char *path, enum format format, const struct shmt_tensor *tensor,
                     uint32_t n_tensors) {
-    struct notes notes;
+    struct shmt_notes notes;
     if (format == SAFETENSORS) {
-        write_notes(store, &notes);
+        const char *name = store->trained.model;
+        shmt_notes_make(&store->trained, name ? shmt_store_model_named(store, name) : NULL, &notes);
         return shmt_model_file_write(path, tensor, n_tensors, notes.note, notes.n, &store->error);
     }
     struct shmt_linear model = describe_whole(&store->trained, tensor);

@@ -299,6 +299,14 @@ static int slow_of_config(struct shmtrain_store *store, uint32_t n_workers) {
     return rc;
 }
 
+/* For checkpoints, where the options ask for them. */
+static struct shmt_pauses pauses_of_config(const struct shmtrain_store *store) {
+    struct shmt_every every = {.steps = 0};
+    if (store->config.checkpoint[0] == '\0' || !(store->ops->caps & SHMT_CAP_PAUSE)) return (struct shmt_pauses){.allowed = 0};
+    (void)shmt_every_parse("--checkpoint-every", store->config.checkpoint_every, &every, NULL); /* checked when it was set */
+    return (struct shmt_pauses){.steps = every.steps, .epochs = every.epochs, .allowed = 1};
+}
+
 int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *crew, const struct shmtrain_model *model,
                         uint64_t n_examples, struct shmt_spec *out) {
     const struct shmt_config *c = &store->config;
@@ -326,6 +334,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .unmeasured = c->measure == 0,
                               .trace_events = c->trace[0] ? TRACE_EVENTS : 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
+    out->pauses = pauses_of_config(store);
     out->spin_ns = SPIN_NS;
     out->spin_seats = (uint32_t)((uint64_t)shmt_topo_cpus(crew->topo) * crew->n_seats / (crew->n_workers * crew->n_threads));
     for (uint32_t t = 0; t < store->n_tables; t++) {

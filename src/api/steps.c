@@ -7,12 +7,17 @@
 #include "api/store_priv.h"
 #include "base/clock.h"
 
+static const struct shmt_board *board_of(const struct shmtrain_store *store) { return store->ops->board(store->job.store); }
+
 static uint64_t first_ns_of(const struct shmtrain_store *store) {
-    const struct shmt_board *board = store->ops->board(store->job.store);
-    return load_relaxed(&board->first_step_ns); /* relaxed: for display */
+    return load_relaxed(&board_of(store)->first_step_ns); /* relaxed: for display */
 }
 
-void shmt_steps_begin(struct shmtrain_store *store) { store->steps = (struct shmt_steps){0}; }
+/* Steps of a run that this one goes on from were told there. */
+void shmt_steps_begin(struct shmtrain_store *store) {
+    const struct shmt_spec *spec = &store->spec;
+    store->steps = (struct shmt_steps){.step = spec->first_epoch * shmt_spec_steps(spec) + spec->first_step};
+}
 
 uint64_t shmt_steps_ring_every(const struct shmt_spec *spec, uint64_t every) {
     if (every == 0 || shmt_policy_is_batched(&spec->policy)) return every; /* one seat has the first chunk of every batch */
@@ -52,7 +57,7 @@ void shmt_steps_tick(struct shmtrain_store *store) {
     double loss;
     if (every == 0 || first_ns == 0) return;
     add_up(store, &now.examples, &loss);
-    now.step = steps_of(store, now.examples);
+    now.step = steps_of(store, now.examples + board_of(store)->before_examples);
     if (now.step / every <= before->step / every || now.examples <= before->examples) return;
     const uint64_t since_ns = before->at_ns ? before->at_ns : first_ns;
     const double examples = (double)(now.examples - before->examples);

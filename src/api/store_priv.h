@@ -6,6 +6,7 @@
 #include <shmtrain/store.h>
 
 #include "api/background.h"
+#include "api/checkpoints.h"
 #include "api/copies.h"
 #include "api/costs.h"
 #include "api/crew.h"
@@ -86,6 +87,7 @@ struct shmtrain_store {
     struct shmt_stalls stalls;       /* workers that stand still */
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
+    struct shmt_checkpoints checkpoints;
     struct shmt_job job;
     struct shmt_slow_plan slow;      /* what job.slow points to */
     char *slow_text;                 /* the same, as the option had it: it may be set again before the report is read */

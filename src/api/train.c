@@ -59,12 +59,18 @@ static struct shmt_feature_ids ids_of(const struct shmt_training *s) {
                                      .hash_bits = columns->hash_bits};
 }
 
+/* The model as it will have been trained; ids and table are the data's, still, and not to be freed. */
+static void describe(const struct shmt_training *s, struct shmt_trained *out) {
+    const struct shmt_feature_ids features = ids_of(s);
+    shmt_trained_make(s->model, &s->train.data, s->store->job.settings.bias, &features, out);
+    if (s->train.columns.ids) out->ids = *s->train.columns.ids;
+    out->table = s->train.table;
+}
+
 /* What is learned for hours is to fit into the file that somebody wants of it. */
 static int check_format(struct shmt_training *s) {
-    const struct shmt_feature_ids features = ids_of(s);
     struct shmt_trained like = {0};
-    shmt_trained_make(s->model, &s->train.data, s->store->job.settings.bias, &features, &like);
-    if (s->train.columns.ids) like.ids = *s->train.columns.ids; /* the data's, still */
+    describe(s, &like);
     return shmt_save_check(s->store, &like);
 }
 
@@ -96,7 +102,7 @@ static int settle_rate(struct shmt_training *s) {
                                         .rule = &spec->rule,
                                         .mean_weight = shmt_weights_mean(&s->train.data, &trained),
                                         .live = shmt_policy_is_live(&spec->policy)};
-    if (!isnan(s->store->config.rate)) return 0;
+    if (!isnan(s->store->config.rate) || s->store->checkpoints.from) return 0; /* named, or that of the run before */
     spec->rate.base = shmt_auto_rate(&wish) / (float)shmt_replicas_summed(spec);
     const int misfit = shmt_auto_rate_misfit(&wish);
     if (misfit < 0)
@@ -109,6 +115,16 @@ static int settle_rate(struct shmt_training *s) {
                  "them down, to lengths near 1",
                  s->train.data.mean_square);
     return 0;
+}
+
+static int settle_checkpoints(struct shmt_training *s) { return shmt_checkpoints_settle(s->store, s->model); }
+static int restore_parameters(struct shmt_training *s) { return shmt_checkpoints_restore(s->store); }
+
+static int meet_data(struct shmt_training *s) {
+    struct shmt_data_print print;
+    if (s->store->config.checkpoint[0] == '\0') return 0;
+    shmt_data_print_make(&s->train.data, &print);
+    return shmt_checkpoints_meet(s->store, &print, s->train.columns.ids);
 }
 
 /* Parameters that do not begin at 0. The tables were made for this run, so nothing is in them yet. */
@@ -303,11 +319,14 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {make_tables, true},
                   {make_split, true},
                   {make_spec, true},
+                  {settle_checkpoints, false},
                   {choose_memory, true},
                   {check_memory, false},
                   {fill_data, false},
+                  {meet_data, false},
                   {settle_rate, false},
                   {begin_parameters, false},
+                  {restore_parameters, false},
                   {renumber_columns, false},
                   {note_loading, false},
                   {know_rows, false}};
@@ -342,7 +361,11 @@ static int train(struct shmt_training *s) {
     store->lease.valid = s->has_valid ? &s->valid.segment : NULL;
     store->lease.share = s->share;
     store->lease.features = ids_of(s);
+    struct shmt_trained like = {0}; /* what belongs to others in it is theirs */
+    describe(s, &like);
+    store->checkpoints.as = &like;
     const int rc = shmt_run_job(store, &s->crew, &s->rows);
+    store->checkpoints.as = NULL;
     shmt_trained_make(s->model, &s->train.data, store->job.settings.bias, &store->lease.features, &store->trained);
     (void)shmt_trained_take_table(&store->trained, s->train.table, NULL); /* without memory, it was none */
     s->train.table = NULL;
@@ -376,9 +399,11 @@ int shmt_store_train(struct shmtrain_store *store, const char *data) {
     int rc = begin(&s);
     if (rc == 0) rc = shmt_trace_check(store, data);
     if (rc == 0) rc = shmt_metrics_open(store, data);
+    if (rc == 0) rc = shmt_checkpoints_begin(store);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = prepare(&s, false);
     if (rc == 0) rc = train(&s);
+    shmt_checkpoints_close(store);
     rc = shmt_metrics_end(store, shmt_lease_end(store, rc));
     end(&s);
     return rc;

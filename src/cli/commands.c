@@ -6,9 +6,12 @@
 #include "cli/arguments.h"
 #include "cli/near.h"
 
-#define NOT_COMPARED "-mode -name -guests -metrics -trace -steps -log-every " /* of one run: several would take turns at them */
-#define TABLES       "input-format label categorical delimiter header "       /* how text is read */
-#define SCORING      "workers threads seed backend spawn bind " TABLES        /* what scoring with a model goes by */
+/* Of one run: several would take turns at them. */
+#define NOT_COMPARED                                         \
+    "-mode -name -guests -metrics -trace -steps -log-every " \
+    "-checkpoint -checkpoint-every -keep -resume "
+#define TABLES  "input-format label categorical delimiter header " /* how text is read */
+#define SCORING "workers threads seed backend spawn bind " TABLES  /* what scoring with a model goes by */
 
 static const struct command COMMANDS[] = {
     {"train", "[DATA...]", "train a model (the default: \"train\" may be left out)",

@@ -76,6 +76,30 @@ static const struct topic RUNS[] = {
 "                      so long, is reported, and once more when it goes on; none\n"
 "--on-stall kill       kills it then, and --on-death decides; abort ends the run\n"},
 
+{"checkpoints", "runs that are stopped, or killed, and go on",
+"  shmtrain a9a --checkpoint DIR --resume -o a9a.model\n"
+"begins, or goes on where an earlier run with the same words was stopped or\n"
+"killed: a line to give to a scheduler. What is in DIR is checked, and one file\n"
+"that is damaged is skipped with a line. When nothing is left to be done, the\n"
+"model is saved, and that is all.\n"
+"\n"
+"--checkpoint DIR           checkpoint-STEP.safetensors in DIR, which is made\n"
+"--checkpoint-every 60s     how often: a time (60s, 5m), steps (1000: in sync\n"
+"                           batches, else items) or epochs (1 epoch); and when a\n"
+"                           run ends, by Ctrl-C, --time-limit or --steps, too\n"
+"--keep 3                   the newest ones stay; or all\n"
+"--resume                   go on from the newest good one, if there is any\n"
+"\n"
+"All workers rest for a moment while they copy; a file is written while they go\n"
+"on, and is whole or not there. Where it cannot be written, a line says so, the\n"
+"older ones are kept, and the run goes on.\n"
+"A run that goes on has the same data and options, or is refused with both\n"
+"values; -w, -t, --epochs and all that ends a run may be others. In sync it comes\n"
+"to the same bits as one that never stopped, whatever its -w. In other modes each\n"
+"example is trained on once in an epoch, as ever.\n"
+"A checkpoint is a model, too: eval and predict take it. shmtrain inspect FILE\n"
+"says what is in it, examples/read_checkpoint.py reads it with NumPy.\n"},
+
 {"output", "what is printed, and what is saved",
 "stdout has what is about to run, a table with a line for each epoch, and what\n"
 "came out of it; stderr has errors and notes. -q leaves only those. --json prints\n"

@@ -21,6 +21,8 @@ struct shmt_board {
     _Atomic uint32_t ended_by;      /* before that: what ends the run (enum shmt_end), if anything does */
     _Atomic uint64_t epoch_ns;      /* chief: monotonic time at which the epoch that goes on has begun; 0: the first has not */
     _Atomic uint64_t first_step_ns; /* whoever goes on first when all are there: monotonic time of that; 0: not yet */
+    uint64_t before_examples;       /* application, before there are others: done in runs that this one goes on from, ... */
+    double before_loss;             /* ... and their losses, summed: the counters do not have them */
 };
 
 struct shmt_board_plan {

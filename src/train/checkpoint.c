@@ -107,6 +107,16 @@ int shmt_checkpoint_list(const char *folder, struct shmt_checkpoint_list *out, s
     return rc;
 }
 
+int shmt_checkpoint_last(const char *folder, char *path_out, struct shmt_error *e) {
+    struct shmt_checkpoint_list list;
+    int rc = shmt_checkpoint_list(folder, &list, e);
+    if (rc < 0) return rc;
+    const bool found = list.n > 0;
+    if (found) rc = shmt_checkpoint_path(folder, list.step[0], path_out, e);
+    free(list.step);
+    return rc < 0 ? rc : found;
+}
+
 /* Whether a file is complete, by its header and its length: a look at each of them is cheap, and one that is damaged besides is
  * found when it is needed. */
 static bool is_whole(const char *path) {
@@ -121,7 +131,7 @@ static void remove_old(const char *folder, uint32_t keep) {
     struct shmt_checkpoint_list list;
     char path[PATH_MAX];
     uint32_t whole = 0;
-    if (shmt_checkpoint_list(folder, &list, NULL) < 0) return;
+    if (keep == 0 || shmt_checkpoint_list(folder, &list, NULL) < 0) return;
     for (size_t i = 0; i < list.n && list.n > keep; i++) {
         if (shmt_checkpoint_path(folder, list.step[i], path, NULL) < 0 || !is_whole(path)) continue;
         if (++whole > keep) (void)unlink(path);

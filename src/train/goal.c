@@ -1,6 +1,8 @@
 /* Ending a run early: see goal.h. */
 #include "train/goal.h"
 
+#include <string.h>
+
 static double loss_of(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch) {
     return goal->validated ? epoch->valid_loss : epoch->train_loss;
 }
@@ -30,4 +32,10 @@ const char *shmt_end_name(uint32_t end) {
                                                    [SHMT_END_STEPS] = "steps",
                                                    [SHMT_END_REQUEST] = "request"};
     return end < SHMT_N_ENDS ? NAMES[end] : "";
+}
+
+enum shmt_end shmt_end_of(const char *name) {
+    for (uint32_t end = 0; end < SHMT_N_ENDS; end++)
+        if (strcmp(shmt_end_name(end), name) == 0) return (enum shmt_end)end;
+    return SHMT_END_NOT;
 }

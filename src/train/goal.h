@@ -28,5 +28,6 @@ enum shmt_end shmt_goal_reached(const struct shmt_goal *goal, const struct shmtr
 
 /* The option that stands behind an end, "request" for _REQUEST, "" for _NOT and for what is none of them. */
 const char *shmt_end_name(uint32_t end);
+enum shmt_end shmt_end_of(const char *name); /* the other way; _NOT for what is none */
 
 #endif

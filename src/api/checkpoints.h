@@ -1,0 +1,70 @@
+/* Checkpoints of a run: options checkpoint, checkpoint-every, keep and resume. Called by run.c and train.c, in this order:
+ *
+ *     begin -> settle -> [data is loaded: meet] -> [restore] -> begin_board -> tick, tick, ... -> end -> close
+ *
+ * Workers only copy what they have learned (ps/snapshot.h); files are written by a thread of the application, so that neither
+ * they nor who drives the run wait for a disk. A file that cannot be written while the run goes on is a line of the log, and the
+ * older ones stay. Where the options ask for none, all of this does nothing. */
+#ifndef SHMT_API_CHECKPOINTS_H
+#define SHMT_API_CHECKPOINTS_H
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "api/every.h"
+#include "api/save.h"
+#include "base/atomic.h"
+#include "train/checkpoint.h"
+
+struct shmtrain_store;
+struct shmt_store;
+struct shmtrain_model;
+
+struct shmt_checkpoints {
+    struct shmt_every every;
+    struct shmt_checkpoint_in *from; /* what the run goes on from; NULL: nothing */
+    char from_path[PATH_MAX];
+    bool done;                     /* nothing is left to be trained of what it goes on from */
+    struct shmt_data_print data;   /* of this run */
+    const struct shmt_trained *as; /* what its model is, for the notes; the caller's; NULL: none */
+    struct shmt_notes *notes;      /* the same as notes */
+
+    uint64_t asked_ns;     /* when a snapshot was asked for */
+    uint64_t written_step; /* of the run, that the last file is of; UINT64_MAX: none was written */
+    uint32_t n_failed;     /* since the last one that could be written: the first of them is told */
+    bool writing;          /* a thread is at `now`, in the snapshot of the store */
+    pthread_t thread;
+    _Atomic uint32_t written; /* by the thread: 1, its work is done */
+    struct shmt_checkpoint now;
+    struct shmt_error error; /* why it could not be written */
+    char path[PATH_MAX];
+};
+
+/* Before anything is loaded: the folder can be written to, and there is nothing in it that this run could spoil; with resume the
+ * newest good checkpoint is opened. Errors: _USAGE, _SYSTEM, _DATA. */
+int shmt_checkpoints_begin(struct shmtrain_store *store);
+void shmt_checkpoints_close(struct shmtrain_store *store);
+
+/* When the spec is made, but for the rate that is found in the data: when it pauses; and where it begins, which must be a place
+ * in a run of the same options. What these leave open is what it was then. Errors: _USAGE, with the option and both values. */
+int shmt_checkpoints_settle(struct shmtrain_store *store, const struct shmtrain_model *model);
+
+/* The data of the run as it will be compared, of `print`. Errors: _USAGE: it is not what the checkpoint's run had. */
+int shmt_checkpoints_meet(struct shmtrain_store *store, const struct shmt_data_print *print, const struct shmt_ids *ids);
+
+/* The parameters and the optimizer's state into the declared tables, to be given to the backend. */
+int shmt_checkpoints_restore(struct shmtrain_store *store);
+
+/* The backend and the board of a run, before workers exist: what is done already. */
+int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store *made);
+
+/* By who drives the run, ten times a second. */
+void shmt_checkpoints_tick(struct shmtrain_store *store);
+
+/* The workers have ended; rc: how. Where the run was well until then, what it has learned is written, too. */
+void shmt_checkpoints_end(struct shmtrain_store *store, int rc);
+
+/* What tells data sets apart: labels, weights and lengths of rows, in order. Takes some milliseconds for a million rows. */
+void shmt_data_print_make(const struct shmtrain_data *data, struct shmt_data_print *out);
+
+#endif

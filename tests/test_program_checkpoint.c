@@ -1,0 +1,374 @@
+/* The real program from outside: runs that write checkpoints, end at any moment, and go on. */
+#include "run_program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define DATA "builtin:sparse:examples=20000,features=500,nonzeros=9"
+
+/* All of a run with --json that counts: what it came to. */
+struct outcome {
+    char hash[17];
+    unsigned n;
+    double loss[8];
+    uint64_t examples[8];
+};
+
+static struct outcome outcome_of(const char *const *argv) {
+    struct outcome out = {.n = 0};
+    struct program *p = program_run(NULL, argv);
+    program_assert_status(p, 0);
+    json_t *o = program_json(p), *epochs = json_object_get(o, "epochs");
+    snprintf(out.hash, sizeof out.hash, "%s", json_string_value(json_object_get(o, "parameters_xxh64")));
+    for (size_t i = 0; i < json_array_size(epochs) && i < 8; i++) {
+        const json_t *epoch = json_array_get(epochs, i);
+        out.loss[out.n] = json_number_value(json_object_get(epoch, "train_loss"));
+        out.examples[out.n++] = (uint64_t)json_integer_value(json_object_get(epoch, "examples"));
+    }
+    json_decref(o);
+    return out;
+}
+#define OUTCOME(...) outcome_of((const char *const[]){"shmtrain", "--json", "-q", "--progress", "none", __VA_ARGS__, NULL})
+
+static void assert_same(const struct outcome *a, const struct outcome *b) {
+    assert_string_equal(a->hash, b->hash);
+    assert_int_equal(a->n, b->n);
+    for (unsigned i = 0; i < a->n; i++) {
+        assert_true(a->loss[i] == b->loss[i]);
+        assert_int_equal(a->examples[i], b->examples[i]);
+    }
+}
+
+/* Names in a folder that begin so, apart from . and .. */
+static unsigned count_files(const char *folder, const char *prefix) {
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    unsigned n = 0;
+    if (!dir) return 0;
+    while ((entry = readdir(dir))) n += entry->d_name[0] != '.' && strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
+    closedir(dir);
+    return n;
+}
+
+static void remove_folder(const char *folder) {
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    char path[600];
+    while (dir && (entry = readdir(dir))) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) assert_int_equal(unlink(path), 0);
+    }
+    if (dir) closedir(dir);
+    rmdir(folder);
+}
+
+static int end_test(void **state) {
+    remove_folder("ck");
+    return program_end_all(state);
+}
+
+/* The last one by its name. */
+static void newest(char out[300]) {
+    DIR *dir = opendir("ck");
+    const struct dirent *entry;
+    char last[280] = "";
+    assert_non_null(dir);
+    while ((entry = readdir(dir)))
+        if (strncmp(entry->d_name, "checkpoint-", 11) == 0 && strcmp(entry->d_name, last) > 0)
+            snprintf(last, sizeof last, "%.250s", entry->d_name);
+    closedir(dir);
+    assert_true(last[0] != '\0');
+    snprintf(out, 300, "ck/%s", last);
+}
+
+/* ---- the same bits ---- */
+
+static void sync_goes_on_with_the_same_bits_and_any_number_of_workers(void **state) {
+    (void)state;
+    static const char *const RULES[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
+    static const char *const WORKERS[] = {"3", "1", "2", "4", "2"};
+    for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
+#define RUN_OF(...) DATA, "--mode", "sync", "-e", "3", "--optimizer", RULES[i], "--l2", "1e-5", __VA_ARGS__
+        const struct outcome whole = OUTCOME(RUN_OF("-w", "2"));
+        const struct outcome part =
+            OUTCOME(RUN_OF("-w", "2", "--checkpoint", "ck", "--checkpoint-every", "100", "--steps", "433"));
+        assert_int_equal(part.n, 2);
+        const struct outcome rest = OUTCOME(RUN_OF("-w", WORKERS[i], "--checkpoint", "ck", "--resume"));
+        assert_same(&rest, &whole);
+        const struct outcome nothing = OUTCOME(RUN_OF("-w", "1", "--checkpoint", "ck", "--resume"));
+        assert_same(&nothing, &whole);
+#undef RUN_OF
+        remove_folder("ck");
+    }
+}
+
+static void dense_models_validation_and_goals_go_on_too(void **state) {
+    (void)state;
+#define RUN_OF(...)                                                                                                            \
+    "builtin:dense:examples=3000,valid=500,features=40,classes=5", "-M", "softmax", "--mode", "sync", "-e", "8", "--patience", \
+        "3", "--optimizer", "momentum", __VA_ARGS__
+    const struct outcome whole = OUTCOME(RUN_OF("-w", "2"));
+    (void)OUTCOME(RUN_OF("-w", "1", "--checkpoint", "ck", "--checkpoint-every", "1 epoch", "--steps", "75"));
+    const struct outcome rest = OUTCOME(RUN_OF("-w", "2", "-t", "2", "--checkpoint", "ck", "--resume"));
+    assert_same(&rest, &whole);
+#undef RUN_OF
+}
+
+/* Kills all of it at any moment. */
+static void sync_killed_at_any_moment_ends_with_the_same_bits(void **state) {
+    (void)state;
+#define RUN_OF(...)                                                                                                           \
+    "builtin:sparse:examples=100000,features=500,nonzeros=9", "--mode", "sync", "-e", "4", "-b", "16", "--optimizer", "adam", \
+        __VA_ARGS__
+    static const char *const WORKERS[] = {"2", "1", "3"};
+    const struct outcome whole = OUTCOME(RUN_OF("-w", "2"));
+    unsigned seed = 1, kills = 0;
+    for (unsigned i = 0; i < 25; i++) {
+        struct program *p =
+            START(RUN_OF("-w", WORKERS[i % 3], "--checkpoint", "ck", "--checkpoint-every", "50", "--resume", "-q"));
+        seed = seed * 1664525 + 1013904223;
+        const struct timespec some = {.tv_nsec = 50000000 + (seed >> 8) % 250000000};
+        nanosleep(&some, NULL);
+        kills += program_state(p->pid) != 'Z';
+        kill(-p->pid, SIGKILL);
+        program_assert_gone_within(p, 10);
+        program_end_all(NULL);
+    }
+    const struct outcome rest = OUTCOME(RUN_OF("-w", "2", "--checkpoint", "ck", "--resume"));
+    print_message("%u of 25 were killed before their end\n", kills);
+    assert_same(&rest, &whole);
+    assert_int_equal(count_files("ck", "checkpoint-"), count_files("ck", "")); /* no other files are left */
+#undef RUN_OF
+}
+
+static void the_live_modes_count_each_example_once(void **state) {
+    (void)state;
+    static const char *const MODES[][3] = {{"async", "--optimizer", "adam"},     {"hogwild", "--write", "atomic"},
+                                           {"ssp:2", "--write", "locked"},       {"local:2", "--merge", "mean"},
+                                           {"async", "--optimizer", "momentum"}, {"backup:2", "--batch", "60"}};
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+#define RUN_OF(...)                                                                                                     \
+    DATA, "--mode", MODES[i][0], MODES[i][1], MODES[i][2], "-e", "3", "--checkpoint", "ck", "--checkpoint-every", "20", \
+        __VA_ARGS__
+        const struct outcome part = OUTCOME(RUN_OF("-w", "3", "--steps", "30", "--item", "200"));
+        assert_true(part.n > 0);
+        const struct outcome rest = OUTCOME(RUN_OF("-w", "3", "--resume"));
+        assert_int_equal(rest.n, 3);
+        for (unsigned e = 0; e < 3; e++) assert_int_equal(rest.examples[e], 20000);
+#undef RUN_OF
+        remove_folder("ck");
+    }
+}
+
+static void async_goes_on_with_other_workers(void **state) {
+    (void)state;
+#define RUN_OF(...) DATA, "--mode", "async", "-e", "2", "--checkpoint", "ck", __VA_ARGS__
+    (void)OUTCOME(RUN_OF("-w", "2", "--steps", "25"));
+    const struct outcome rest = OUTCOME(RUN_OF("-w", "4", "--resume"));
+    assert_int_equal(rest.n, 2);
+    assert_int_equal(rest.examples[0], 20000);
+    assert_int_equal(rest.examples[1], 20000);
+#undef RUN_OF
+}
+
+/* ---- when ---- */
+
+static void a_signal_leaves_a_checkpoint_of_that_moment(void **state) {
+    (void)state;
+#define RUN_OF(...) DATA, "--mode", "sync", "-w", "2", "-b", "2", "-e", "6", "--checkpoint", "ck", __VA_ARGS__
+    const struct outcome whole = OUTCOME(DATA, "--mode", "sync", "-w", "2", "-b", "2", "-e", "6");
+    struct program *p = START(RUN_OF("--progress", "plain"));
+    program_wait_for_epoch(p);
+    kill(p->pid, SIGINT);
+    program_finish(p);
+    assert_true(p->status == 130 || p->status == 0);
+    assert_true(count_files("ck", "checkpoint-") > 0);
+    const struct outcome rest = OUTCOME(RUN_OF("--resume"));
+    assert_same(&rest, &whole);
+#undef RUN_OF
+}
+
+static void as_many_are_kept_as_somebody_says(void **state) {
+    (void)state;
+    program_assert_status(RUN(DATA, "-q", "--mode", "sync", "-w", "1", "-e", "6", "--slow", "0:4x", "--checkpoint", "ck",
+                              "--checkpoint-every", "1 epoch"),
+                          0);
+    assert_in_range(count_files("ck", "checkpoint-"), 1, 3);
+    remove_folder("ck");
+    program_assert_status(RUN(DATA, "-q", "--mode", "sync", "-w", "1", "-e", "6", "--checkpoint", "ck", "--checkpoint-every",
+                              "1 epoch", "--keep", "1"),
+                          0);
+    assert_int_equal(count_files("ck", "checkpoint-"), 1);
+    char path[300];
+    newest(path);
+    struct program *p = RUN("inspect", path);
+    assert_non_null(strstr(p->text[OUT], "position    all of 6 epochs are done"));
+}
+
+static void an_empty_folder_is_a_beginning(void **state) {
+    (void)state;
+    struct program *p = RUN(DATA, "-q", "-w", "1", "-e", "1", "--checkpoint", "ck", "--resume");
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[ERR], "shmtrain: there is no checkpoint in ck yet: the run begins at its beginning\n");
+    assert_int_equal(count_files("ck", "checkpoint-"), 1);
+}
+
+/* ---- what does not fit ---- */
+
+static void other_options_and_data_are_refused_with_both_values(void **state) {
+    (void)state;
+#define SAME "--mode", "sync", "-w", "2", "-e", "2"
+    program_assert_status(RUN(DATA, "-q", SAME, "--checkpoint", "ck", "--steps", "100"), 0);
+    static const struct {
+        const char *words, *data, *option, *value;
+    } OTHERS[] = {
+        {"--seed is 2 here, and 1 in the run of ck/checkpoint-000000000100.safetensors", DATA, "--seed", "2"},
+        {"--batch is 32 here, and 64 in the run", DATA, "-b", "32"},
+        {"--chunks is 2 here, and ", DATA, "--chunks", "2"},
+        {"--model is svm here, and logistic in the run", DATA, "-M", "svm"},
+        {"--optimizer is adam here, and sgd in the run", DATA, "--optimizer", "adam"},
+        {"--l2 is 0.5 here, and 0 in the run", DATA, "--l2", "0.5"},
+        {"--rate is 0.125 here, and ", DATA, "--rate", "0.125"},
+        {"--shuffle is 0 here, and 1 in the run", DATA, "--shuffle", "0"},
+        {"--bias is 0 here, and 1 in the run", DATA, "--bias", "0"},
+        {"--momentum is 0.5 here, and 0.9 in the run", DATA, "--momentum", "0.5"},
+        {"--schedule is step here, and ", DATA, "--schedule", "step"},
+        {"the number of examples is 19999 here, and 20000 in the run", "builtin:sparse:examples=19999,features=500,nonzeros=9",
+         "-q", "-q"},
+        {"the data's number of features is 501 here, and 500 in the run",
+         "builtin:sparse:examples=20000,features=501,nonzeros=9", "-q", "-q"},
+        {"--mode is async here, and sync in the run", DATA, "--mode", "async"},
+    };
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
+        struct program *p =
+            RUN(OTHERS[i].data, "-q", SAME, "--checkpoint", "ck", "--resume", OTHERS[i].option, OTHERS[i].value);
+        if (!strstr(p->text[ERR], OTHERS[i].words)) fail_msg("expected \"%s\" in: %s", OTHERS[i].words, p->text[ERR]);
+        assert_int_equal(p->status, 2);
+    }
+    program_assert_status(RUN(DATA, "-q", SAME, "--checkpoint", "ck", "--resume"), 0);
+#undef SAME
+}
+
+static void labels_tell_data_apart(void **state) {
+    (void)state;
+    program_write_file("a.svm", "1 1:1\n-1 2:1\n1 1:1 2:1\n-1 3:1\n");
+    program_write_file("b.svm", "1 1:1\n-1 2:1\n-1 1:1 2:1\n1 3:1\n");
+    program_assert_status(
+        RUN("a.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", "--steps", "5"), 0);
+    struct program *p = RUN("b.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", "--resume");
+    assert_int_equal(p->status, 2);
+    assert_non_null(strstr(p->text[ERR], "the checksum of the data's labels, weights and lengths of rows is "));
+}
+
+static void a_folder_of_another_run_is_left_alone(void **state) {
+    (void)state;
+    program_assert_status(RUN(DATA, "-q", "-w", "1", "-e", "1", "--checkpoint", "ck"), 0);
+    const struct refusal list[] = {
+        {2,
+         "--checkpoint ck: it has checkpoints of an earlier run: go on from them with --resume",
+         {DATA, "--checkpoint", "ck"}},
+        {2, "--resume: of what? --checkpoint DIR names the folder", {DATA, "--resume"}},
+        {2, "--checkpoint-every never: expected a time (60s, 5m), steps", {DATA, "--checkpoint-every", "never"}},
+        {2, "--checkpoint-every 0: expected a whole number of steps from 1 to", {DATA, "--checkpoint-every", "0"}},
+        {2, "--keep 0: expected a whole number", {DATA, "--keep", "0"}},
+        {2, "--backend plain writes no checkpoints", {DATA, "--checkpoint", "ck", "--backend", "plain"}},
+        {1, "cannot write checkpoints to none/ck: No such file or directory", {DATA, "--checkpoint", "none/ck"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+    assert_int_equal(count_files("ck", "checkpoint-"), 1);
+}
+
+/* ---- damage ---- */
+
+static void a_damaged_one_is_skipped_with_a_line(void **state) {
+    (void)state;
+#define RUN_OF(...) DATA, "--mode", "sync", "-w", "1", "-e", "3", "--checkpoint", "ck", "--keep", "all", __VA_ARGS__
+    char path[300], line[400];
+    const struct outcome whole = OUTCOME(DATA, "--mode", "sync", "-w", "1", "-e", "3");
+    (void)OUTCOME(RUN_OF("--steps", "350"));
+    (void)OUTCOME(RUN_OF("--steps", "500", "--resume"));
+    newest(path);
+    assert_int_equal(truncate(path, 900), 0);
+    struct program *p = RUN(RUN_OF("-q", "--resume", "--steps", "501"));
+    program_assert_status(p, 0);
+    snprintf(line, sizeof line, "shmtrain: a checkpoint is skipped: %s: ", path);
+    assert_non_null(strstr(p->text[ERR], line));
+    assert_non_null(strstr(p->text[ERR],
+                           "goes on from ck/checkpoint-000000000350.safetensors: epoch 2 of 3, of which 37 of 313 "
+                           "steps are done\n"));
+    const struct outcome rest = OUTCOME(RUN_OF("--resume"));
+    assert_same(&rest, &whole);
+    remove_folder("ck");
+    assert_int_equal(mkdir("ck", 0700), 0);
+    program_write_file("ck/checkpoint-000000000350.safetensors", "no checkpoint");
+    p = RUN(RUN_OF("-q", "--resume"));
+    assert_int_equal(p->status, 1);
+    assert_non_null(strstr(p->text[ERR], "no checkpoint in ck is good (of 1)"));
+#undef RUN_OF
+}
+
+static int mount_small_folder(void) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return errno;
+    return mkdir("ck", 0700) == 0 && mount("none", "ck", "tmpfs", 0, "size=64k") != 0 ? errno : 0;
+}
+
+/* There is room for one of 50 KB. What is learned is saved all the same. */
+static void a_full_disk_is_a_line_and_the_older_one_stays(void **state) {
+    (void)state;
+    static const char SCRIPT[] =
+        "run() { \"$TEST_BUILDDIR/shmtrain\" builtin:sparse:examples=20000,features=5000,nonzeros=9 -q "
+        "--mode sync -w 1 -e 3 --checkpoint ck --checkpoint-every \"1 epoch\" \"$@\"; }; "
+        "run --steps 100; echo $?; run --resume -o m; echo $?; ls m ck; run --resume --steps 100; echo $?";
+    struct program *p = program_run(mount_small_folder, (const char *const[]){"sh", "-c", SCRIPT, NULL});
+    if (p->status == PREPARE_FAILED) {
+        print_message("skipped: no right to mount a small folder\n");
+        skip();
+    }
+    assert_string_equal(p->text[OUT], "0\n1\nm\n\nck:\ncheckpoint-000000000100.safetensors\n0\n");
+    assert_non_null(strstr(p->text[ERR], "cannot write the checkpoint to ck/checkpoint-000000000939.safetensors"));
+    assert_non_null(strstr(p->text[ERR], "No space left on device"));
+    rmdir("ck");
+}
+
+/* ---- what it is good for ---- */
+
+static void a_checkpoint_is_evaluated_like_a_model(void **state) {
+    (void)state;
+    program_write_file("t.svm", "1 1:1 2:0.5\n-1 2:1\n1 1:1\n-1 2:1 3:1\n");
+    program_assert_status(
+        RUN("t.svm", "-q", "-w", "1", "-e", "5", "--optimizer", "adam", "--checkpoint", "ck", "-o", "t.model"), 0);
+    char path[300];
+    newest(path);
+    struct program *p = RUN("predict", "--scores", "t.model", "t.svm");
+    program_assert_status(p, 0);
+    struct program *q = RUN("predict", "--scores", path, "t.svm");
+    program_assert_status(q, 0);
+    assert_string_equal(p->text[OUT], q->text[OUT]);
+}
+
+#define TEST(f) cmocka_unit_test_teardown(f, end_test)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(sync_goes_on_with_the_same_bits_and_any_number_of_workers),
+        TEST(dense_models_validation_and_goals_go_on_too),
+        TEST(sync_killed_at_any_moment_ends_with_the_same_bits),
+        TEST(the_live_modes_count_each_example_once),
+        TEST(async_goes_on_with_other_workers),
+        TEST(a_signal_leaves_a_checkpoint_of_that_moment),
+        TEST(as_many_are_kept_as_somebody_says),
+        TEST(an_empty_folder_is_a_beginning),
+        TEST(other_options_and_data_are_refused_with_both_values),
+        TEST(labels_tell_data_apart),
+        TEST(a_folder_of_another_run_is_left_alone),
+        TEST(a_damaged_one_is_skipped_with_a_line),
+        TEST(a_full_disk_is_a_line_and_the_older_one_stays),
+        TEST(a_checkpoint_is_evaluated_like_a_model),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
