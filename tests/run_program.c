@@ -207,6 +207,14 @@ pid_t program_worker(struct program *p, unsigned rank) {
     }
 }
 
+pid_t program_worker_if_any(struct program *p, unsigned rank) {
+    char name[32];
+    snprintf(name, sizeof name, "shmtrain-w%u", rank);
+    (void)listen_once(p, 1);
+    const pid_t supervisor = program_supervisor(p);
+    return supervisor ? find_child(supervisor, name) : 0;
+}
+
 static int count_threads(pid_t pid) {
     char path[64];
     int n = 0;

@@ -230,12 +230,19 @@ static void assert_death_told(struct program *p, unsigned rank, pid_t pid, const
     assert_ptr_equal(strchr(p->text[ERR], '\n'), p->text[ERR] + p->bytes[ERR] - 1); /* one line */
 }
 
+/* Of a worker, for good. */
+static struct program *start_mortal(const char *mode, const char *threads) {
+    struct program *p = START("-w", "3", "-t", threads, "--mode", mode, "--on-death", "abort", ENDLESS, "-o", "death.model", DATA);
+    program_wait_for_epoch(p);
+    return p;
+}
+
 static void a_killed_worker_ends_the_run_in_each_mode_and_is_named(void **state) {
     (void)state;
     const char *const modes[] = {"async", "sync"};
     for (int m = 0; m < 2; m++)
         for (unsigned rank = 0; rank < 3; rank++) {
-            struct program *p = start_training(modes[m], "death.model");
+            struct program *p = start_mortal(modes[m], "1");
             const pid_t worker = program_worker(p, rank);
             send_to(worker, SIGKILL);
             program_assert_gone_within(p, MOST_SECONDS);
@@ -246,8 +253,7 @@ static void a_killed_worker_ends_the_run_in_each_mode_and_is_named(void **state)
 
 static void a_killed_worker_with_threads_ends_the_run(void **state) {
     (void)state;
-    struct program *p = START("-w", "2", "-t", "2", "--mode", "sync", ENDLESS, DATA);
-    program_wait_for_epoch(p);
+    struct program *p = start_mortal("sync", "2");
     const pid_t worker = program_worker(p, 1);
     send_to(worker, SIGKILL);
     program_assert_gone_within(p, MOST_SECONDS);
@@ -256,7 +262,7 @@ static void a_killed_worker_with_threads_ends_the_run(void **state) {
 
 static void a_worker_that_hangs_does_not_hold_up_the_news_of_another_ones_death(void **state) {
     (void)state;
-    struct program *p = start_training("sync", "hang.model");
+    struct program *p = start_mortal("sync", "1");
     const pid_t worker = program_worker(p, 2);
     send_to(program_worker(p, 0), SIGSTOP);
     send_to(worker, SIGKILL);

@@ -255,8 +255,8 @@ static void after_ctrl_c_there_is_a_whole_trace(void **state) {
 
 /* Kills worker 1 of a run. What it was at is unfinished, unless it was between two things: 1, else 0. */
 static unsigned kill_worker_of(const char *mode) {
-    struct program *p =
-        START("-w", "3", "--mode", mode, ENDLESS, "--batch", "8192", "--slow", "1:+5ms", "--trace", "killed.json", DATA);
+    struct program *p = START("-w", "3", "--mode", mode, ENDLESS, "--on-death", "abort", "--batch", "8192", "--slow", "1:+5ms",
+                              "--trace", "killed.json", DATA);
     program_wait_for_epoch(p);
     assert_int_equal(kill(program_worker(p, 1), SIGKILL), 0);
     program_finish(p);

@@ -92,6 +92,9 @@ static struct shmtrain_report ordinary(void) {
                                     .updates = 33585,
                                     .examples_per_second = 358240,
                                     .wait_fraction = 0.125,
+                                    .respawns = 3,
+                                    .redone = 256,
+                                    .skipped = 64,
                                     .stalls = 2,
                                     .checkpoints = 3,
                                     .checkpoint_seconds = 0.125,
@@ -141,7 +144,8 @@ static const char GOLDEN[] =
     "\"wait_seconds\":0.0,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.125,\"checkpoint_seconds\":0."
     "25,"
     "\"load_seconds\":null,\"delay\":null,\"waited_for\":[]}],"
-    "\"checkpoints\":3,\"checkpoint_seconds\":0.125,\"stalls\":2,\"lost_updates\":null,\"parameter_bytes\":496,\"parameters_"
+    "\"checkpoints\":3,\"checkpoint_seconds\":0.125,\"respawns\":3,\"redone\":256,\"skipped\":64,\"stalls\":2,\"lost_updates\":"
+    "null,\"parameter_bytes\":496,\"parameters_"
     "xxh64\":\"0123456789abcdef\"}\n";
 
 static void a_report_is_one_line_of_json_with_these_names(void **state) {

@@ -124,7 +124,7 @@ static void prepare(struct run *r, uint32_t n_seats, uint32_t n_valid) {
 
 static int seat(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
     (void)team;
-    return shmt_job_work(arg, rank, e);
+    return shmt_job_work(arg, rank, 0, e);
 }
 static void rouse(void *arg) { ((struct shmt_job *)arg)->ops->rouse(((struct shmt_job *)arg)->store); }
 

@@ -100,6 +100,8 @@ struct shmtrain_report {
     double merge_fraction;      /* likewise, merging replicas */
     uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into a later one */
     uint64_t merges;            /* of replicas, by each worker, in all */
+    uint64_t respawns;          /* how often a worker that had died was started again */
+    uint64_t redone, skipped;   /* examples of items that dead workers had in hand: done once more; left out, of whole epochs */
     uint64_t stalls;            /* how often a worker stood still for longer than option stall-timeout; 0 in other programs */
     uint32_t checkpoints;       /* that were written; 0 in other programs */
     double checkpoint_seconds;  /* for which a thread that trains has stood still for them, on average */

@@ -1,9 +1,11 @@
 /* What a worker's death does to a run: see deaths.h. */
 #include "api/deaths.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/store_priv.h"
+#include "api/workers.h"
 
 /* Whether nothing of a worker that is gone is missing to the others: no gradient that an update waits for, no part of a merge. */
 static bool can_do_without(const struct shmt_policy *policy) {
@@ -38,7 +40,66 @@ int shmt_deaths_settle(struct shmtrain_store *store, const struct shmt_crew *cre
     }
     if (wish == SHMT_DEATH_CONTINUES && !can_do_without(policy)) return refuse_to_continue(store, policy);
     out->on_death = wish;
-    out->max_respawns = wish == SHMT_DEATH_RESPAWNS ? (uint32_t)c->max_respawns : 0;
+    out->max_respawns = wish == SHMT_DEATH_ABORTS ? 0 : (uint32_t)c->max_respawns;
     out->skips = shmt_policy_is_live(policy) && strcmp(c->in_flight, "skip") == 0;
     return 0;
+}
+
+/* ---- a death ---- */
+
+/* In the supervisor. With threads a worker is several seats, which die together. */
+static enum shmt_team_burial bury(void *arg, uint32_t rank, uint32_t life) {
+    const struct shmt_workers *w = arg;
+    const struct shmtrain_store *store = w->store;
+    const uint32_t lanes = w->crew->n_seats / w->crew->n_workers;
+    const int comes_back = store->deaths.on_death == SHMT_DEATH_RESPAWNS || rank == 0;
+    (void)life;
+    for (uint32_t lane = 0; lane < lanes; lane++) store->ops->bury(store->job.store, rank * lanes + lane, comes_back);
+    store->ops->rouse(store->job.store);
+    return comes_back ? SHMT_TEAM_COMES_BACK : SHMT_TEAM_GOES_ON;
+}
+
+static void tell_place(void *arg, uint32_t rank, char *out, size_t room) {
+    const struct shmt_workers *w = arg;
+    const struct shmtrain_store *store = w->store;
+    const uint32_t lanes = w->crew->n_seats / w->crew->n_workers;
+    const struct shmt_board *board = store->ops->board(store->job.store);
+    const uint32_t epoch = (uint32_t)load_relaxed(&board->epochs_done); /* relaxed: the team has ended */
+    uint64_t step;
+    for (uint32_t lane = 0; lane < lanes && store->ops->in_hand; lane++) {
+        if (!store->ops->in_hand(store->job.store, rank * lanes + lane, epoch, &step)) continue;
+        snprintf(out, room, "in %s %llu of epoch %u", shmt_policy_is_batched(&store->spec.policy) ? "batch" : "item",
+                 (unsigned long long)step, epoch + 1);
+        return;
+    }
+}
+
+void shmt_deaths_tell_team(const struct shmtrain_store *store, struct shmt_team_spec *spec) {
+    if (!store->ops->bury) return;
+    spec->last_words = tell_place;
+    if (store->deaths.on_death == SHMT_DEATH_ABORTS) return;
+    spec->bury = bury;
+    spec->most_respawns = store->deaths.max_respawns;
+}
+
+static void note(struct shmtrain_store *store, const struct shmt_team_death *death) {
+    char how[96];
+    shmt_team_tell_death(death, how, sizeof how);
+    if (death->burial == SHMT_TEAM_GOES_ON)
+        shmt_log(&store->log, "worker %u (process %d) %s: the others go on without it", death->rank, death->pid, how);
+    else
+        shmt_log(&store->log, "worker %u (process %d) %s: it is started again (%u of %u, --max-respawns)", death->rank,
+                 death->pid, how, death->life + 1, store->deaths.max_respawns);
+}
+
+void shmt_deaths_note(struct shmtrain_store *store, const struct shmt_team *team) {
+    struct shmt_team_death death;
+    uint64_t n = 0;
+    for (;; store->deaths.n_noted++) {
+        const bool there = shmt_team_death_at(team, store->deaths.n_noted, &death, &n);
+        if (!there && store->deaths.n_noted >= n) return;
+        if (!there) continue; /* more died at a time than are recorded */
+        store->deaths.respawns += death.burial == SHMT_TEAM_COMES_BACK;
+        note(store, &death);
+    }
 }

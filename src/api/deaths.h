@@ -9,6 +9,8 @@
 struct shmtrain_store;
 struct shmt_crew;
 struct shmt_policy;
+struct shmt_team;
+struct shmt_team_spec;
 
 enum shmt_on_death {
     SHMT_DEATH_ABORTS,   /* the run ends */
@@ -18,7 +20,10 @@ enum shmt_on_death {
 
 struct shmt_deaths {
     enum shmt_on_death on_death;
-    uint32_t max_respawns; /* of each worker; 0 unless it is started again */
+    uint32_t max_respawns; /* of each worker that is started again: of all, or where the others go on without it, of the
+                              first, which keeps the books of the run */
+    uint32_t respawns;     /* so many there were so far, that were noted */
+    uint64_t n_noted;      /* deaths */
     bool skips;            /* live modes: the item that a dead worker had in hand is left out, not done again */
 };
 
@@ -26,5 +31,11 @@ struct shmt_deaths {
  * so where somebody has asked for it. Errors: _USAGE where the others cannot go on without a worker. */
 int shmt_deaths_settle(struct shmtrain_store *store, const struct shmt_crew *crew, const struct shmt_policy *policy,
                        struct shmt_deaths *out);
+
+/* What a run's team is told of it: into *spec, whose `arg` is the run's struct shmt_workers. */
+void shmt_deaths_tell_team(const struct shmtrain_store *store, struct shmt_team_spec *spec);
+
+/* Deaths that the team has recorded since the last look: a line of the log for each. */
+void shmt_deaths_note(struct shmtrain_store *store, const struct shmt_team *team);
 
 #endif

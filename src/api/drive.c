@@ -30,6 +30,7 @@ struct course {
 };
 
 static void look(struct shmtrain_store *store, struct shmt_team *team, const struct shmt_driver *driver, struct course *c) {
+    shmt_deaths_note(store, team);
     const int rc = driver->tick ? driver->tick(store, team) : 0;
     if (rc < 0 && c->failed == 0) {
         c->failed = rc;
@@ -60,6 +61,7 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
         (void)poll(pollfd, 2, most_ms); /* interrupted: look at once */
         look(store, team, driver, &course);
     }
+    shmt_deaths_note(store, team);
     struct shmt_error why = {0};
     rc = shmt_team_finish(team, &why);
     if (course.stopped) return shmt_fail(&store->error, SHMTRAIN_E_STOPPED, "stopped while %s", spec->what);

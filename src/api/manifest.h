@@ -71,7 +71,7 @@ struct shmt_manifest {
     uint64_t n_valid;
     uint32_t n_outputs, bias, group, n_classes;
     struct shmt_feature_ids features;
-    uint32_t nothing;                 /* 0 */
+    uint32_t deaths;                  /* of the spec: 1: workers may die; 2: may be missing then */
     uint32_t with_accuracy, with_auc; /* as reported; observers need not have the model */
     double share;                     /* > 0: validation is this share of the training data */
     float classes[SHMTRAIN_MAX_CLASSES];

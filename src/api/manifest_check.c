@@ -158,7 +158,7 @@ static bool has_features(const struct shmt_manifest *m) {
     const struct shmt_feature_ids *f = &m->features;
     const bool hashed = f->kind == SHMT_IDS_HASHED;
     if (f->kind > SHMT_IDS_HASHED || f->first > 1 || hashed != (f->hash_bits > 0) || f->hash_bits > SHMT_HASH_BITS_MAX ||
-        m->nothing != 0)
+        m->deaths > 3)
         return false;
     if (hashed && m->train.n_features != UINT32_C(1) << f->hash_bits) return false;
     return f->first == 0 || (f->kind != SHMT_IDS_LISTED && !hashed);

@@ -126,8 +126,15 @@ static void add_counters(struct shmtrain_store *store) {
     uint64_t touched = 0, counted;
     shmt_costs_take(store, shmt_now_ns());
     /* relaxed: the workers have been waited for */
-    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++)
-        touched += load_relaxed(&store->ops->counters(store->job.store, seat)->touched);
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
+        const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
+        touched += load_relaxed(&c->touched);
+        r->redone += load_relaxed(&c->redone);
+    }
+    r->respawns = store->deaths.respawns;
+    for (uint32_t i = 0; i < r->n_epochs; i++)
+        if (!r->epoch[i].partial)
+            r->skipped += store->spec.n_examples - shmt_min_u64(store->spec.n_examples, r->epoch[i].examples);
     if (store->ops->lost(store->job.store, &counted) && touched > 0)
         r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;
 }

@@ -331,6 +331,9 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .item = item_of_config(store, &policy, model, hot, n_examples, crew),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .count_lost = c->count_lost != 0,
+                              .may_die = store->deaths.on_death != SHMT_DEATH_ABORTS,
+                              .may_lack = store->deaths.on_death == SHMT_DEATH_CONTINUES,
+                              .skips = store->deaths.skips,
                               .unmeasured = c->measure == 0,
                               .trace_events = c->trace[0] ? TRACE_EVENTS : 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};

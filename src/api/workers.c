@@ -21,7 +21,8 @@ static int work_at_seat(const struct shmt_workers *w, uint32_t i, struct shmt_te
     job.ring_every = shmt_steps_ring_every(&w->store->spec, w->store->config.log_every);
     job.hooks = w->store->hooks.ask_stop ? &w->store->hooks : NULL;
     shmt_machine_bind(&w->crew->machine, seat);
-    const int rc = shmt_job_work(&job, seat, e);
+    const uint32_t lanes = w->crew->n_seats / w->crew->n_workers;
+    const int rc = shmt_job_work(&job, seat, w->seat ? 0 : shmt_team_life(team, i / lanes), e);
     if (rc < 0 && rc != SHMTRAIN_E_STOPPED && w->left) w->left(w, seat);
     return rc;
 }
@@ -69,15 +70,16 @@ int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_drive
         return shmt_fail(&w.store->error, SHMTRAIN_E_MEMORY, "no memory for the numbers of %u workers", w.crew->n_workers);
     for (uint32_t i = 0; number && i < w.crew->n_workers; i++)
         number[i] = w.seat[i * lanes] / run_lanes; /* as the run counts */
-    const struct shmt_team_spec spec = {.kind = w.crew->kind,
-                                        .n = w.crew->n_workers,
-                                        .body = worker_body,
-                                        .arg = &w,
-                                        .abort = w.abort,
-                                        .roused = rouse_from_worker,
-                                        .grace_ms = SHMT_GRACE_MS,
-                                        .what = "training",
-                                        .number = number};
+    struct shmt_team_spec spec = {.kind = w.crew->kind,
+                                  .n = w.crew->n_workers,
+                                  .body = worker_body,
+                                  .arg = &w,
+                                  .abort = w.abort,
+                                  .roused = rouse_from_worker,
+                                  .grace_ms = SHMT_GRACE_MS,
+                                  .what = "training",
+                                  .number = number};
+    if (!w.seat && spec.kind == SHMT_TEAM_PROCESSES) shmt_deaths_tell_team(w.store, &spec);
     const int rc = shmt_drive(w.store, &spec, driver);
     free(number);
     return rc;

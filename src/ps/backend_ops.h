@@ -39,7 +39,31 @@ struct shmt_seat {
     struct shmt_trace *trace; /* what it does when; NULL: that is not kept */
     uint32_t rank, life;
     uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
-    uint32_t first_epoch;      /* the one that I have begun with: of a guest, once it is let in */
+    uint32_t first_epoch;      /* the one that this life has begun with: of a guest, once it is let in */
+};
+
+/* A seat's way through a run, in order; all but those of the work come again in every epoch. A backend has the stages from _WORK
+ * to _FINISH to itself. See docs/reliability.md. */
+enum shmt_run_stage {
+    SHMT_STAGE_BEGIN,  /* all are there */
+    SHMT_STAGE_MAKE,   /* replicas are made */
+    SHMT_STAGE_WORK,   /* pieces; batches: my chunks of one */
+    SHMT_STAGE_APPLY,  /* batches: my slice of the update */
+    SHMT_STAGE_OFFER,  /* rounds: a gradient */
+    SHMT_STAGE_COME,   /* replicas: to a merge */
+    SHMT_STAGE_MERGE,  /* replicas: my slice of it */
+    SHMT_STAGE_FINISH, /* rounds: I have no more work */
+    SHMT_STAGE_END,    /* the parameters are quiet */
+    SHMT_STAGE_PAUSE,  /* whether the epoch is over */
+    SHMT_STAGE_SCORE,  /* my part of the validation data */
+    SHMT_STAGE_TURN    /* to the next epoch */
+};
+
+/* What is to be done of a stage by this life of a seat. */
+enum shmt_task {
+    SHMT_TASK_NONE, /* it is done, and its meeting passed */
+    SHMT_TASK_MEET, /* it is done */
+    SHMT_TASK_ALL
 };
 
 enum shmt_caps {
@@ -90,6 +114,7 @@ struct shmt_counters {
     _Atomic uint64_t loss_bits;       /* a double: the reported losses of these examples, added up */
     _Atomic uint64_t dropped, folded; /* examples whose gradients were late */
     _Atomic uint64_t merges;
+    _Atomic uint64_t redone; /* examples of pieces that an earlier life had in hand when it died */
     struct shmt_waited_for waited_for[SHMT_WAITED_FOR];
     struct shmt_delays delays;
 };
@@ -116,9 +141,15 @@ struct shmt_backend_ops {
     int (*create)(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e);
     void (*destroy)(struct shmt_store *store);
 
-    /* In the worker, after the fork: takes seat `rank`; every seat is taken once per life. Waits for nobody. */
+    /* In the worker, after the fork: takes seat `rank`; every seat is taken once per life. In a life after the first (from 0)
+     * the seat goes on where the one before stood. Waits for nobody. */
     int (*enter)(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e);
     void (*leave)(struct shmt_seat *seat);
+
+    /* The process that had the seat has died in life `life`: takes back what it had begun and lets go of what it held. Then
+     * either the next life enters (`comes_back`), or nobody waits for the seat any more. By whoever has collected the process,
+     * before anybody else knows; allocates and locks nothing. NULL: a death is the end of the run. */
+    void (*bury)(struct shmt_store *store, uint32_t rank, int comes_back);
 
     /* Guests (SHMT_CAP_JOIN; else NULL). `reserve` takes guest's seat `rank` for this process: 1, or 0 when it is not free;
      * _USAGE when the run is over. `unreserve` gives it back, by the same process, if nobody has entered. After `enter`,
@@ -155,6 +186,10 @@ struct shmt_backend_ops {
      * batch, waits for all gradients, applies my slice of the update, waits for all slices. Rounds: counts a clock, waits as
      * the policy says, and until the updates that the next clock must see are applied. May wait. */
     int (*publish)(struct shmt_seat *seat, struct shmtrain_fate *out);
+
+    /* I begin this stage, which `meet` will end: what of it is left to do for this life (`turn` begins its own). Stages are
+     * begun in their order. NULL: there are no lives but the first. */
+    enum shmt_task (*stage)(struct shmt_seat *seat, enum shmt_run_stage stage);
 
     /* Waits until all seats have called it: parameters are quiet from then on, until `turn`. */
     int (*meet)(struct shmt_seat *seat);
@@ -201,9 +236,9 @@ struct shmt_backend_ops {
     void *(*head)(struct shmt_store *store);  /* spec->head_bytes of shared zeros, before all else in the segment */
     void *(*board)(struct shmt_store *store); /* spec->board_bytes of shared zeros, aligned to a page */
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
-    /* For messages: the item (step) of this epoch that seat `rank` has claimed and not completed into *item_out: 1; 0: there is
-     * none. NULL: nobody knows. */
-    int (*in_hand)(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *item_out);
+    /* For messages: the step (an item, or a batch) of this epoch that seat `rank` has begun and not completed, into *step_out:
+     * 1; 0: there is none. NULL: nobody knows. */
+    int (*in_hand)(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out);
     const struct shmt_ring *(*ring)(struct shmt_store *store, uint32_t rank); /* its events (spec.trace_events); NULL: none */
     void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
     _Atomic uint32_t *(*stop_word)(struct shmt_store *store);  /* nonzero: that was asked for; to be read */

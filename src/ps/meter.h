@@ -31,15 +31,16 @@ static inline uint64_t shmt_meter_read(const _Atomic uint64_t *word, uint64_t no
     return shmt_meter_grows(x + now_ns) ? 0 : x + now_ns;
 }
 
-/* The owner has just sat down. Whoever died here before has left a counter growing, and nobody knows until when it should
- * have. */
+/* The owner has just sat down. Whoever died here before has left a counter growing. Of an earlier life of mine that was until
+ * about now; of a guest nobody knows until when it should have. */
 static inline void shmt_meter_begin(struct shmt_seat *seat) {
     struct shmt_counters *c = seat->counters;
     _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns,
                                        &c->evaluate_ns,   &c->merge_ns,      &c->pause_ns};
     seat->meter = NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (shmt_meter_grows(load_relaxed(words[i]))) store_relaxed(words[i], 0); /* relaxed: mine now */
+        if (shmt_meter_grows(load_relaxed(words[i]))) /* relaxed, here and below: mine now */
+            store_relaxed(words[i], seat->life > 0 ? load_relaxed(words[i]) + shmt_now_ns() : 0);
 }
 
 #endif

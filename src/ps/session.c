@@ -29,8 +29,10 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
         return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no kernel for %s with write %s", shmt_rule_name(spec->rule.kind),
                          shmt_write_name(spec->policy.write));
     const int rc = ops->enter(store, rank, life, &s->seat, e);
-    if (rc == 0) shmt_meter_begin(s->seat);
-    return rc;
+    if (rc < 0) return rc;
+    shmt_meter_begin(s->seat);
+    s->epoch = s->seat->first_epoch;
+    return 0;
 }
 
 void shmt_session_leave(struct shmtrain_session *s) {
@@ -77,7 +79,7 @@ static int end_epoch(struct shmtrain_session *s) {
 /* Nobody has work: the epoch is over, or the run pauses. 1: there is more, 0: the run is over. */
 static int end_leg(struct shmtrain_session *s) {
     if (s->seat->trace) shmt_trace_step(s->seat->trace, s->epoch, 0);
-    int rc = s->ops->meet(s->seat);
+    int rc = shmt_session_stage(s, SHMT_STAGE_END) == SHMT_TASK_NONE ? 0 : s->ops->meet(s->seat);
     if (rc == 0 && s->spec->pauses.allowed) rc = s->ops->pause(s->seat);
     if (rc < 0) return seat_failed(s, rc);
     if (rc == 0) return end_epoch(s);
@@ -178,6 +180,10 @@ int shmt_session_admit(shmtrain_session *s) {
     s->over = rc == 0;
     s->epoch = s->seat->first_epoch;
     return 0;
+}
+
+enum shmt_task shmt_session_stage(shmtrain_session *s, enum shmt_run_stage stage) {
+    return s->ops->stage ? s->ops->stage(s->seat, stage) : SHMT_TASK_ALL;
 }
 
 int shmt_session_meet(shmtrain_session *s) {

@@ -62,6 +62,9 @@ void shmt_session_leave(struct shmtrain_session *s);
 /* A guest's first step: waits until it is let in. Afterwards the session is over where the run has ended meanwhile. */
 int shmt_session_admit(struct shmtrain_session *s);
 
+/* I begin a stage that shmt_session_meet will end: what of it is left to do for this life. */
+enum shmt_task shmt_session_stage(struct shmtrain_session *s, enum shmt_run_stage stage);
+
 /* All meet, outside the epoch's end too; may wait, and the wait does not count as one of training. */
 int shmt_session_meet(shmtrain_session *s);
 

@@ -65,6 +65,8 @@ struct shmt_spec {
     uint64_t steps_before; /* of earlier runs, whose state this one goes on with: they count for adam's corrections */
     bool count_lost;       /* racy: how often each float is updated is counted in the same racy way */
     bool may_die;          /* processes at the seats: when one dies, others take over what it had in hand, so that is kept */
+    bool may_lack;         /* ... or go on without it (but for the chief), from the next epoch on as if it had never been */
+    bool skips;            /* live modes: ... but a piece that it was at, which counts as done, with no examples */
     bool unmeasured;       /* delays and waits for whom are not measured */
     bool l2_shares;        /* room for one l2 share per row (live modes; see span.h) */
     bool curvatures;       /* room for the curvature of the mean loss along each row of table 0 (merge damped) */

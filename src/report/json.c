@@ -110,6 +110,9 @@ void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
     shmt_json_add_costs(o, r);
     json_object_set_new(o, "checkpoints", shmt_json_whole(r->checkpoints));
     json_object_set_new(o, "checkpoint_seconds", shmt_json_number(r->checkpoint_seconds));
+    json_object_set_new(o, "respawns", shmt_json_whole(r->respawns));
+    json_object_set_new(o, "redone", shmt_json_whole(r->redone));
+    json_object_set_new(o, "skipped", shmt_json_whole(r->skipped));
     json_object_set_new(o, "stalls", shmt_json_whole(r->stalls));
     json_object_set_new(o, "lost_updates", shmt_json_number(r->lost_updates));
     json_object_set_new(o, "parameter_bytes", shmt_json_whole(r->parameter_bytes));

@@ -12,20 +12,20 @@ struct body {
     shmtrain_session session;
     struct shmt_slow slow;
     struct shmt_bell bell;
-    uint32_t *example;       /* (largest item) the order of the item in hand */
-    uint64_t epoch_began_ns; /* 0: with the first step of all */
+    uint32_t *example; /* (largest item) the order of the item in hand */
 };
 
 static struct shmt_board *board_of(const struct body *body) { return body->job->ops->board(body->job->store); }
 
 static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
-    struct body *body = arg;
-    /* relaxed: all have met since it was written */
-    if (body->epoch_began_ns == 0) body->epoch_began_ns = load_relaxed(&board_of(body)->first_step_ns);
-    if (epoch == s->spec->first_epoch && body->epoch_began_ns) body->epoch_began_ns -= body->job->before_ns;
-    const int rc = shmt_job_evaluate(s, body->job, epoch, body->epoch_began_ns);
-    body->epoch_began_ns = shmt_now_ns();                                                   /* of the next one */
-    if (s->seat->rank == 0) store_relaxed(&board_of(body)->epoch_ns, body->epoch_began_ns); /* for a checkpoint's figures */
+    const struct body *body = arg;
+    struct shmt_board *board = board_of(body);
+    /* relaxed, all: the chief's own word, also of an earlier life, or all have met since it was written */
+    uint64_t began_ns = load_relaxed(&board->epoch_ns);
+    if (began_ns == 0) began_ns = load_relaxed(&board->first_step_ns);
+    if (epoch == s->spec->first_epoch && began_ns) began_ns -= body->job->before_ns;
+    const int rc = shmt_job_evaluate(s, body->job, epoch, began_ns);
+    if (s->seat->rank == 0) store_relaxed(&board->epoch_ns, shmt_now_ns()); /* the next one */
     return rc;
 }
 
@@ -34,6 +34,8 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
  * come when the others have begun. */
 static int begin(struct body *body) {
     if (body->job->guest) return shmt_session_admit(&body->session);
+    /* an earlier life has passed it */
+    if (shmt_session_stage(&body->session, SHMT_STAGE_BEGIN) == SHMT_TASK_NONE) return 0;
     const int rc = shmt_session_meet(&body->session);
     const uint64_t now_ns = shmt_now_ns();
     uint64_t not_yet = 0; /* or whoever was first */
@@ -108,9 +110,9 @@ static void begin_slow(struct body *body, uint32_t rank) {
     body->session.slow = &body->slow;
 }
 
-int shmt_job_work(const struct shmt_job *job, uint32_t rank, struct shmt_error *e) {
+int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, struct shmt_error *e) {
     struct body body = {.job = job};
-    int rc = shmt_session_enter(&body.session, job->ops, job->store, job->spec, rank, 0, e);
+    int rc = shmt_session_enter(&body.session, job->ops, job->store, job->spec, rank, life, e);
     if (rc < 0) return rc;
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;

@@ -105,6 +105,16 @@ static const float *sum_of_batch(const struct shmt_shm_seat *p, uint64_t at, uin
     return sum_of(p, (uint32_t)__builtin_ctz(p->store->spec.n_chunks), 0, at, n, scratch); /* a power of two */
 }
 
+static void my_slice(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out) {
+    shmt_slice(p->store->layout.flat.n, p->seat.index, p->seat.n_present, from_out, to_out);
+}
+
+void shmt_shm_apply_from_start(struct shmt_shm_seat *p) {
+    uint64_t from, to;
+    my_slice(p, &from, &to);
+    shmt_undo_close(&p->undo, shmt_undo_word(from, 0));
+}
+
 void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples) {
     const struct shmt_store *store = p->store;
     struct shmt_shm_times times = {0};
@@ -112,7 +122,9 @@ void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples) {
     uint64_t from, to;
     shmt_spec_update(&store->spec, p->epoch, p->step, &u);
     u.scale = 1.0f / (float)examples;
-    shmt_slice(store->layout.flat.n, p->seat.index, p->seat.n_present, &from, &to);
+    my_slice(p, &from, &to);
+    /* relaxed: mine; of an earlier life, where it stood */
+    if (p->undo.word) from = shmt_max_u64(from, shmt_min_u64(to, shmt_undo_at(load_relaxed(p->undo.word))));
     shmt_shm_apply_begins(p, p->step);
     shmt_shm_apply_range(p, sum_of_batch, &u, from, to, p->seat.trace ? &times : NULL);
     shmt_shm_apply_ends(p, &times);

@@ -5,6 +5,7 @@
  * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the
  * first one that this batch is the last. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "backends/shm/shm_priv.h"
 #include "store/kernels.h"
@@ -17,11 +18,36 @@ static void share(struct shmt_shm_seat *p) {
     shmt_shm_nodes_make(p);
 }
 
+/* Whatever the life before was at when it died, also in the middle of a push that had not marked yet what it touched. */
+static void clear_all(const struct shmt_shm_seat *p) {
+    const struct shmt_shm_layout *l = &p->store->layout;
+    for (uint32_t slot = 0; slot < l->stack; slot++) {
+        shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot), NULL, l->flat.n);
+        if (l->touched) memset(shmt_shm_map(p->store, p->seat.rank, slot), 0, l->map_bytes);
+    }
+}
+
+/* An earlier life was at a batch: its gradients are complete, or I compute them anew. */
+static void go_on(struct shmt_shm_seat *p) {
+    uint32_t height;
+    if (p->now.stage < SHMT_STAGE_WORK) return;
+    p->step = p->now.piece;
+    p->clock = p->now.clock;
+    if (p->now.stage > SHMT_STAGE_APPLY) return;
+    if (p->now.stage == SHMT_STAGE_APPLY || p->met) {
+        shmt_stack_after(p->from, p->to, &p->stack, &height);
+        p->chunk = p->to;
+    } else {
+        clear_all(p);
+    }
+}
+
 static int enter(struct shmt_shm_seat *p) {
     p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
     if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", p->store->spec.n_chunks);
     p->clock = p->epoch * shmt_spec_steps(&p->store->spec) + p->store->spec.first_step;
     if (!p->guest) share(p); /* a guest's share is found when it is let in */
+    if (p->revived) go_on(p);
     return 0;
 }
 
@@ -56,6 +82,13 @@ static void fetch_weights(const struct shmt_shm_seat *p) {
     }
 }
 
+/* For my next life: I am at my chunks of the batch, or at my slice of its update. */
+static void note_batch(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
+    p->in_work = true;
+    p->now.piece = p->step;
+    shmt_shm_note(p, stage);
+}
+
 /* The batch is applied everywhere: my sums are not needed any more. */
 static void begin_batch(struct shmt_shm_seat *p) {
     fetch_weights(p);
@@ -66,6 +99,7 @@ static void begin_batch(struct shmt_shm_seat *p) {
     p->chunk = p->from;
     p->step++;
     p->clock++;
+    note_batch(p, SHMT_STAGE_WORK);
 }
 
 static uint64_t global_step(const struct shmt_shm_seat *p) { return p->epoch * shmt_spec_steps(&p->store->spec) + p->step; }
@@ -79,19 +113,30 @@ static void decide_on_stop(struct shmt_shm_seat *p) {
     if (p->store->spec.pauses.allowed && shmt_shm_pause_is_due(p, next)) store_relaxed(&control->pause_step, next);
 }
 
-static int finish_batch(struct shmt_shm_seat *p) {
-    const struct shmt_spec *spec = &p->store->spec;
-    _Atomic uint64_t *wait_ns = &p->slot->counters.wait_clock_ns;
+/* All my gradients are in. */
+static int gather(struct shmt_shm_seat *p) {
     decide_on_stop(p);
-    int rc = shmt_shm_meet(p, wait_ns); /* all gradients are in */
+    const int rc = shmt_shm_meet(p, &p->slot->counters.wait_clock_ns); /* all are */
     if (rc < 0) return rc;
-    shmt_shm_apply(p, shmt_spec_examples_of_step(spec, p->step));
-    if (p->seat.rank == 0)
-        bump_relaxed(&p->slot->counters.updates, 1); /* before the meeting: all pull behind it, see missed() */
-    rc = shmt_shm_meet(p, wait_ns);                  /* all slices are applied */
-    if (rc < 0) return rc;
-    begin_batch(p);
+    shmt_shm_apply_from_start(p);
+    note_batch(p, SHMT_STAGE_APPLY);
     return 0;
+}
+
+/* My slice of the update, unless an earlier life has applied it and come to the meeting. */
+static int apply(struct shmt_shm_seat *p, bool is_applied) {
+    if (!is_applied) shmt_shm_apply(p, shmt_spec_examples_of_step(&p->store->spec, p->step));
+    if (p->seat.rank == 0)
+        store_relaxed(&p->slot->counters.updates, p->clock + 1); /* before the meeting: all pull behind it, see missed() */
+    const int rc = shmt_shm_meet(p, &p->slot->counters.wait_clock_ns); /* all slices are applied */
+    if (rc == 0) begin_batch(p);
+    return rc;
+}
+
+static int finish_batch(struct shmt_shm_seat *p) {
+    if (shmt_shm_goes_on_with(p, SHMT_STAGE_APPLY)) return apply(p, p->met);
+    const int rc = gather(p);
+    return rc < 0 ? rc : apply(p, false);
 }
 
 /* My next chunk that has examples; false: there is none left in this batch. A chunk without examples is a gradient of zero. */
@@ -121,6 +166,12 @@ static bool next_chunk(struct shmt_shm_seat *p) {
 
 static int claim(struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &p->store->spec;
+    if (p->revived && p->now.stage == SHMT_STAGE_APPLY) {
+        const int rc = finish_batch(p);
+        if (rc < 0) return rc;
+    }
+    if (!shmt_shm_goes_on_with(p, SHMT_STAGE_WORK) && !p->in_work) note_batch(p, SHMT_STAGE_WORK);
+    p->in_work = true;
     for (;;) {
         /* relaxed: a flag that carries nothing but itself */
         if (load_relaxed(&p->store->control->abort)) return SHMTRAIN_E_STOPPED;

@@ -16,6 +16,14 @@ void shmt_shm_stop_counting(struct shmt_shm_seat *p) {
     shmt_gates_rouse(&p->clocks);
 }
 
+/* What an earlier life had in hand, to be done once more, if it is to be. */
+static bool take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {
+    if (p->store->spec.skips || !shmt_shm_take_up(p, piece_out)) return false;
+    /* relaxed, both: a number to show, with one writer */
+    bump_relaxed(&p->slot->counters.redone, shmt_spec_examples_of_step(&p->store->spec, *piece_out));
+    return true;
+}
+
 int shmt_shm_deal(struct shmt_shm_seat *p) {
     struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
@@ -25,8 +33,8 @@ int shmt_shm_deal(struct shmt_shm_seat *p) {
     const bool stopping = load_relaxed(&store->control->stop) || load_relaxed(&store->control->pause_step) != SHMT_NO_LIMIT ||
                           !shmt_spec_has_step(spec, p->epoch, 0);
     if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
-    bool found = false;
-    while (!stopping && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
+    bool found = !stopping && p->seat.life > 0 && take_up(p, &piece);
+    while (!found && !stopping && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
         found = shmt_spec_has_step(spec, p->epoch, piece);
         if (found) break; /* pieces beyond max_steps are claimed and left undone */
     }
@@ -58,5 +66,6 @@ void shmt_shm_align_clocks(struct shmt_shm_seat *p) {
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
     /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
     store_relaxed(&p->slot->working, 1);
+    if (!p->pausing) p->done = 0;
     shmt_shm_deal_begin(p);
 }

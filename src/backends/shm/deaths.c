@@ -67,7 +67,7 @@ static void leave_locks(struct shmt_store *store, uint32_t rank) {
             &(const struct shmt_locks){.word = store->merge_locks, .mask = (store->layout.merge_mask + 1) * apart - 1}, rank);
 }
 
-void shmt_shm_bury(struct shmt_store *store, uint32_t rank, bool comes_back) {
+void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back) {
     struct shmt_shm_slot *slot = &store->slot[rank];
     take_back(store, rank);
     leave_slices(store, rank);

@@ -58,7 +58,7 @@ struct shmt_shm_record {
     uint64_t done;         /* pieces of the epoch that it had done */
     uint64_t first;        /* rounds: the number of the first update since all met */
     uint32_t epoch;
-    uint8_t stage;  /* enum shmt_stage */
+    uint8_t stage;  /* enum shmt_run_stage */
     uint8_t flag;   /* quorum: the offer is a late one; replicas: another merge follows */
     uint8_t turned; /* quorum: its bit of the lists before the offer */
     uint8_t reserved;

@@ -60,7 +60,7 @@ void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t exa
 }
 
 void shmt_ledger_resume(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples, double loss) {
-    store_relaxed(&piece->owner, tag(epoch) | 1); /* relaxed, both: no worker exists yet; the fork publishes them */
+    store_relaxed(&piece->owner, tag(epoch)); /* relaxed, both: no worker exists yet; the fork publishes them */
     store_relaxed(&piece->done, tag(epoch) | examples);
     piece->loss = loss;
 }

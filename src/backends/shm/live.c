@@ -2,12 +2,30 @@
  * counted per piece. */
 #include "backends/shm/shm_priv.h"
 
+/* An earlier life has counted no clock for the piece that it did last, perhaps. */
+static void go_on(struct shmt_shm_seat *p) {
+    p->in_work = true;
+    p->done = shmt_shm_count_done(p);
+    p->clock += p->done - p->now.done;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
+}
+
+static void note_work(struct shmt_shm_seat *p) {
+    p->in_work = true;
+    p->now.done = p->done;
+    shmt_shm_note(p, SHMT_STAGE_WORK);
+}
+
 static int enter(struct shmt_shm_seat *p) {
     shmt_shm_deal_begin(p);
     return 0;
 }
 
 static int claim(struct shmt_shm_seat *p) {
+    if (shmt_shm_goes_on_with(p, SHMT_STAGE_WORK))
+        go_on(p);
+    else if (!p->in_work)
+        note_work(p);
     const int rc = shmt_shm_deal(p);
     if (rc == 0) shmt_shm_stop_counting(p);
     return rc;
@@ -15,6 +33,7 @@ static int claim(struct shmt_shm_seat *p) {
 
 static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
+    p->done++;
     p->clock++;
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
     *out = (struct shmtrain_fate){.clock = p->clock, .applied = (uint32_t)p->work.n};

@@ -21,9 +21,10 @@ static bool is_batched(const struct shmt_store *store) { return shmt_policy_is_b
 
 /* ---- when: the chief ---- */
 
+/* One that an earlier life of the chief was about to fill is the chief's as well. */
 static bool is_free(const struct shmt_store *store) {
     /* acquire: the application has read all of the last one; pairs with the release in shmt_shm_release */
-    return load_acquire(&store->control->snapshot) == SHMT_SNAPSHOT_FREE;
+    return load_acquire(&store->control->snapshot) != SHMT_SNAPSHOT_FULL;
 }
 
 static bool is_asked(const struct shmt_shm_control *control) {
@@ -115,6 +116,11 @@ static void note_snapshot(const struct shmt_store *store) {
     store_relaxed(&control->snapshot_before, store->spec.steps_before + (rounds ? shmt_shm_updates(store) : 0));
 }
 
+static uint64_t steps_of_run(const struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    return is_batched(store) ? p->epoch * shmt_spec_steps(&store->spec) + p->step : steps_done(store);
+}
+
 /* Whether one is due at the end of an epoch that another one follows. */
 static bool is_due_behind(const struct shmt_shm_seat *p, uint64_t steps) {
     const struct shmt_spec *spec = &p->store->spec;
@@ -123,32 +129,27 @@ static bool is_due_behind(const struct shmt_shm_seat *p, uint64_t steps) {
     return shmt_shm_pause_is_due(p, steps) || (every > 0 && next % every == 0 && is_free(p->store));
 }
 
-/* relaxed, all: nobody but me acts on the stop word, here and in `turn`; the rest as in note_snapshot. */
+/* A life of mine that dies here does it again: so what is asked for stays asked for until the turn that follows. relaxed, all:
+ * nobody but me acts on the stop word, here and in `turn`; the rest as in note_snapshot. */
 static void decide(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     struct shmt_shm_control *control = store->control;
     const struct stand at = stand_of(p);
-    const uint64_t every = store->spec.pauses.steps;
-    const uint64_t steps = is_batched(store) ? p->epoch * shmt_spec_steps(&store->spec) + p->step : steps_done(store);
     const bool stops = load_relaxed(&control->stop) != 0;
     const bool pausing = at.left && !stops && load_relaxed(&control->pause_step) != SHMT_NO_LIMIT;
-    const bool copying = pausing || (!stops && is_due_behind(p, steps));
+    const bool copying = pausing || (!stops && is_due_behind(p, steps_of_run(p)));
     store_relaxed(&control->epoch, at.complete ? p->epoch + 1 : p->epoch);
     store_relaxed(&control->step, at.complete ? 0 : at.steps);
     store_relaxed(&control->pausing, pausing);
     store_relaxed(&control->copying, copying);
-    store_relaxed(&control->pause_step, SHMT_NO_LIMIT);
-    if (!copying) return;
-    note_snapshot(store);
-    store_relaxed(&control->answered, load_relaxed(&control->asked));
-    if (every > 0) store_relaxed(&control->due, (steps / every + 1) * every);
-    p->look_in = 0;
+    if (copying) note_snapshot(store);
 }
 
 int shmt_shm_pause(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
-    if (seat->rank == 0) decide(p);
-    const int rc = shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
+    const enum shmt_task task = shmt_shm_stage(p, SHMT_STAGE_PAUSE);
+    if (seat->rank == 0 && task == SHMT_TASK_ALL) decide(p);
+    const int rc = task == SHMT_TASK_NONE ? 0 : shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
     if (rc < 0) return rc;
     /* relaxed, both: published by the meeting, and written again behind another one */
     p->pausing = load_relaxed(&p->store->control->pausing) != 0;
@@ -184,9 +185,19 @@ int shmt_shm_copy(struct shmt_seat *seat) {
     return 1;
 }
 
-void shmt_shm_copied(struct shmt_shm_seat *p) {
+/* The next one is not due before it is asked for again. relaxed, but for the last: my own words. */
+static void end_snapshot(struct shmt_shm_seat *chief) {
+    struct shmt_shm_control *control = chief->store->control;
+    const uint64_t every = chief->store->spec.pauses.steps;
+    store_relaxed(&control->answered, load_relaxed(&control->asked));
+    if (every > 0) store_relaxed(&control->due, (steps_of_run(chief) / every + 1) * every);
+    chief->look_in = 0;
     /* release: the parts of all, which the meeting has brought to me; pairs with the acquire in shmt_shm_snapshot */
-    if (p->copying && p->seat.rank == 0) store_release(&p->store->control->snapshot, SHMT_SNAPSHOT_FULL);
+    store_release(&control->snapshot, SHMT_SNAPSHOT_FULL);
+}
+
+void shmt_shm_copied(struct shmt_shm_seat *p) {
+    if (p->copying && p->seat.rank == 0) end_snapshot(p);
     p->pausing = p->copying = false;
 }
 

@@ -55,7 +55,7 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
         const bool works = load_acquire(&store->slot[seat].working) != 0;
         /* acquire: its gradient and its offer; pairs with the release in shmt_gate_reach */
         const bool arrived = load_acquire(&store->slot[seat].gate.clock) == look->round + 1;
-        look->working += works;
+        look->working += works || arrived; /* who has died since it came is one of those that the round is of */
         const bool late = arrived && load_relaxed(&store->offer[seat].late) != 0; /* relaxed: published by the clock */
         look->arrived += arrived && !late;
         look->late += late;

@@ -88,6 +88,21 @@ static void make_my_part(struct shmt_shm_seat *p) {
     shmt_shm_replica_begin(p->store, m->mine, from, to);
 }
 
+/* An earlier life was at work in this epoch. What it had done by then is counted again; merges that it had missed or not
+ * noted are made up for by the next one. */
+static void go_on(struct shmt_shm_seat *p) {
+    const struct shmt_policy *policy = &p->store->spec.policy;
+    struct shmt_shm_merging *m = p->merging;
+    m->begun = p->now.stage > SHMT_STAGE_MAKE;
+    m->training = p->now.stage >= SHMT_STAGE_WORK && p->now.stage < SHMT_STAGE_END;
+    if (!m->training) return;
+    p->done = m->clocks = m->completed = shmt_shm_count_done(p);
+    m->examples = m->clocks * p->store->spec.item;
+    if (shmt_policy_merges_together(policy)) return;
+    p->clock += m->clocks / policy->merge_every - p->now.done / policy->merge_every;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
+}
+
 static int enter(struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &p->store->spec;
     const uint32_t n_replicas = p->store->layout.n_replicas;
@@ -106,8 +121,9 @@ static int enter(struct shmt_shm_seat *p) {
     if (rc < 0) return rc;
     shmt_shm_deal_begin(p);
     if (p->guest) return 0; /* what it shares in is found when it is let in */
-    make_my_part(p);
+    if (!p->revived || p->now.stage < SHMT_STAGE_MAKE || (p->now.stage == SHMT_STAGE_MAKE && !p->met)) make_my_part(p);
     share(p);
+    if (p->revived) go_on(p);
     return 0;
 }
 
@@ -141,18 +157,29 @@ static bool anybody_works(const struct shmt_shm_seat *p) {
     return false;
 }
 
+/* My slice, between the two meetings. What was found of those who work is noted with it: they may have gone on by the time at
+ * which another life of mine asks. */
+static void merge_my_slice(struct shmt_shm_seat *p) {
+    if (shmt_shm_goes_on_with(p, SHMT_STAGE_MERGE)) {
+        if (p->met) return;
+    } else {
+        p->now.flag = anybody_works(p);
+        shmt_shm_note(p, SHMT_STAGE_MERGE);
+    }
+    shmt_shm_merge_together(p, p->now.flag == 0);
+    note_merge(p);
+}
+
 /* 1: there will be another merge in this epoch, 0: it was the last one. */
 static int meet_to_merge(struct shmt_shm_seat *p) {
     /* Those who merge alone meet at the end of an epoch only. */
     const bool together = shmt_policy_merges_together(&p->store->spec.policy);
     _Atomic uint64_t *wait_ns = together ? &p->slot->counters.wait_clock_ns : &p->slot->counters.wait_epoch_ns;
-    int rc = shmt_shm_meet(p, wait_ns); /* all are here */
+    int rc = shmt_shm_stage(p, SHMT_STAGE_COME) == SHMT_TASK_NONE ? 0 : shmt_shm_meet(p, wait_ns); /* all are here */
     if (rc < 0) return rc;
-    const bool more = anybody_works(p);
-    shmt_shm_merge_together(p, !more);
-    note_merge(p);
+    merge_my_slice(p);
     rc = shmt_shm_meet(p, wait_ns); /* all slices are merged */
-    return rc < 0 ? rc : more;
+    return rc < 0 ? rc : p->now.flag;
 }
 
 /* All of my replica, or of a damped one those tiers that are due. Others' updates are seen when it is merged whole. */
@@ -182,24 +209,46 @@ static int end_stretch(struct shmt_shm_seat *p) {
 /* I have no more work in this epoch: nobody waits for my clock from now on, so what I have pushed must be in the master. */
 static int finish_epoch(struct shmt_shm_seat *p) {
     int more = 1;
-    if (!shmt_policy_merges_together(&p->store->spec.policy)) merge_by_myself(p, true);
-    shmt_shm_stop_counting(p);
+    if (!p->revived) { /* else an earlier life was on its way to a merge already */
+        if (!shmt_policy_merges_together(&p->store->spec.policy)) merge_by_myself(p, true);
+        shmt_shm_stop_counting(p);
+    }
     while (more == 1) more = meet_to_merge(p); /* alone: once, because nobody comes who has work */
     p->merging->training = false;
     return more;
+}
+
+static void note_work(struct shmt_shm_seat *p) {
+    p->in_work = true;
+    p->now.done = p->done;
+    shmt_shm_note(p, SHMT_STAGE_WORK);
+}
+
+/* An earlier life had come to a merge: I go on with it, and then with my work, if I had any. */
+static int take_over(struct shmt_shm_seat *p) {
+    if (shmt_shm_goes_on_with(p, SHMT_STAGE_WORK)) return p->in_work = true;
+    if (load_relaxed(&p->slot->working) == 0) return finish_epoch(p); /* relaxed: my own word */
+    const int rc = meet_to_merge(p);
+    if (rc < 0) return rc;
+    note_work(p);
+    return 1;
 }
 
 /* ---- pieces ---- */
 
 static int begin_run(struct shmt_shm_seat *p) {
     p->merging->begun = true;
-    return p->guest ? 0 : shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns); /* all replicas are made */
+    if (p->guest) return 0;
+    (void)shmt_shm_stage(p, SHMT_STAGE_MAKE);                  /* what is to be done of it was when I entered */
+    return shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns); /* all replicas are made */
 }
 
 static int claim(struct shmt_shm_seat *p) {
-    int rc = p->merging->begun ? 0 : begin_run(p);
+    int rc = p->merging->begun ? 1 : begin_run(p);
     if (rc < 0) return rc;
     p->merging->training = true;
+    if (p->revived && (rc = take_over(p)) != 1) return rc;
+    if (!p->in_work) note_work(p);
     rc = shmt_shm_deal(p);
     return rc == 0 ? finish_epoch(p) : rc;
 }
@@ -212,8 +261,11 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     m->completed++;
     m->examples += p->work.n;
     *out = (struct shmtrain_fate){.clock = m->completed, .applied = (uint32_t)p->work.n};
+    p->done++;
     if (!shmt_policy_merge_due(policy, m->clocks)) return 0;
-    const int rc = shmt_policy_merges_together(policy) ? meet_to_merge(p) : end_stretch(p);
+    const bool together = shmt_policy_merges_together(policy);
+    const int rc = together ? meet_to_merge(p) : end_stretch(p);
+    if (rc >= 0 && together) note_work(p);
     return rc < 0 ? rc : 0;
 }
 

@@ -7,6 +7,7 @@
  * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or offered for that
  * round first, without counting towards its quorum. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
@@ -24,7 +25,17 @@ static void share(struct shmt_shm_seat *p) {
     r->first = r->applied = p->clock;                  /* nobody has begun yet, and all slices have had the same updates */
     r->items = load_relaxed(&p->store->control->step); /* relaxed: published by the meeting, or before workers exist */
     r->recipe.update = UINT64_MAX;
-    if (shmt_shm_has_quorum(p->store)) r->turned = shmt_shm_turned(p); /* I have no offer that could turn it */
+    if (!shmt_shm_has_quorum(p->store)) return;
+    r->turned = shmt_shm_turned(p);                               /* I have no offer that could turn it */
+    p->done = load_relaxed(&p->store->offer[p->seat.rank].items); /* relaxed: my own word, or as above */
+}
+
+/* An earlier life was at work in this epoch, or is to be done with it. */
+static void go_on(struct shmt_shm_seat *p) {
+    struct shmt_shm_rounds *r = p->rounds;
+    r->first = r->applied = p->now.first;
+    p->done = p->now.done;
+    if (p->now.stage == SHMT_STAGE_OFFER) r->turned = p->now.turned;
 }
 
 static int enter(struct shmt_shm_seat *p) {
@@ -35,6 +46,7 @@ static int enter(struct shmt_shm_seat *p) {
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for the gradients of %u workers", n_seats);
     shmt_shm_deal_begin(p);
     if (!p->guest) share(p); /* a guest's clock is known when it is let in */
+    if (p->revived) go_on(p);
     return 0;
 }
 
@@ -85,9 +97,27 @@ static uint64_t last_clock(const struct shmt_shm_seat *p) {
 
 /* I have run out of work: when all have, what is left to be applied is. */
 static int finish(struct shmt_shm_seat *p) {
-    shmt_shm_stop_counting(p);
+    if (shmt_shm_stage(p, SHMT_STAGE_FINISH) == SHMT_TASK_ALL) shmt_shm_stop_counting(p);
     const int rc = shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
     return rc < 0 ? rc : shmt_shm_apply_until(p, last_clock(p));
+}
+
+/* For my next life, before it is marked as done: my gradient of the piece in hand is complete. */
+static void note_offer(struct shmt_shm_seat *p, bool late) {
+    p->now.piece = p->piece;
+    p->now.done = p->done;
+    p->now.first = p->rounds->first;
+    p->now.flag = late;
+    p->now.turned = (uint8_t)p->rounds->turned;
+    shmt_shm_note(p, SHMT_STAGE_OFFER);
+}
+
+/* Whatever it was has become of it. */
+static void note_work(struct shmt_shm_seat *p) {
+    p->in_work = true;
+    p->now.done = p->done;
+    p->now.first = p->rounds->first;
+    shmt_shm_note(p, SHMT_STAGE_WORK);
 }
 
 static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
@@ -132,7 +162,9 @@ static int offer_late(struct shmt_shm_seat *p) {
     int rc = 0;
     while (rc == 0) {
         rc = catch_up(p);
-        if (rc == 0) rc = offer(p, true);
+        if (rc < 0) return rc;
+        note_offer(p, true);
+        rc = offer(p, true);
     }
     return rc < 0 ? rc : 0;
 }
@@ -142,7 +174,7 @@ static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     struct shmt_counters *c = &p->slot->counters;
     struct shmtrain_fate fate = {0};
     store_relaxed(&mine->examples[0], p->work.n); /* published by the clock, both */
-    bump_relaxed(&mine->items, 1);
+    store_relaxed(&mine->items, p->done + 1);
     int rc = offer(p, false);
     if (rc == 1) {
         fate.applied = (uint32_t)p->work.n;
@@ -160,6 +192,17 @@ static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     return rc;
 }
 
+/* A late one of an earlier life, which was offering it once more. */
+static int publish_late(struct shmt_shm_seat *p) {
+    int rc = offer(p, true);
+    if (rc == 0) rc = offer_late(p);
+    if (rc >= 0) rc = catch_up(p);
+    if (rc < 0) return rc;
+    p->done++;
+    note_work(p);
+    return 0;
+}
+
 /* ---- the engine ---- */
 
 /* Whatever stands in my buffer was applied, or dropped. */
@@ -169,9 +212,41 @@ static void begin_gradient(struct shmt_shm_seat *p) {
                p->store->layout.flat.n);
 }
 
+/* The gradient of the piece in hand is complete. */
+static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    note_offer(p, false);
+    shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
+    const int rc = shmt_shm_has_quorum(p->store) ? publish_offer(p, out) : publish_clock(p, out);
+    if (rc < 0) return rc;
+    p->done++;
+    note_work(p);
+    return 0;
+}
+
+/* An earlier life had a gradient complete, and has offered it or not: I do what it would have done. What it was at otherwise
+ * is done anew, in a buffer in which anything may stand, also where the map says nothing of it. */
+static int take_over(struct shmt_shm_seat *p) {
+    const struct shmt_shm_layout *l = &p->store->layout;
+    struct shmtrain_fate fate;
+    if (shmt_shm_goes_on_with(p, SHMT_STAGE_OFFER)) {
+        const bool late = p->now.flag != 0;
+        p->piece = p->now.piece;
+        p->work.n = shmt_spec_examples_of_step(&p->store->spec, p->piece);
+        return late ? publish_late(p) : publish(p, &fate);
+    }
+    if (!shmt_shm_goes_on_with(p, SHMT_STAGE_WORK)) return 0;
+    shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot_of(p)), NULL, l->flat.n);
+    if (l->touched) memset(shmt_shm_map(p->store, p->seat.rank, slot_of(p)), 0, l->map_bytes);
+    return 0;
+}
+
 static int claim(struct shmt_shm_seat *p) {
     const bool quorum = shmt_shm_has_quorum(p->store);
-    int rc = shmt_shm_deal(p);
+    if (p->revived && p->now.stage == SHMT_STAGE_FINISH) return finish(p);
+    int rc = p->revived ? take_over(p) : 0;
+    if (rc < 0) return rc;
+    if (!p->in_work) note_work(p);
+    rc = shmt_shm_deal(p);
     if (rc == 0 && !quorum) return finish(p);
     if (rc == 0) shmt_shm_stop_counting(p);
     if (rc != 1) return rc;
@@ -179,11 +254,6 @@ static int claim(struct shmt_shm_seat *p) {
     if (rc < 0) return rc;
     begin_gradient(p);
     return 1;
-}
-
-static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
-    shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
-    return shmt_shm_has_quorum(p->store) ? publish_offer(p, out) : publish_clock(p, out);
 }
 
 static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {

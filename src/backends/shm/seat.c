@@ -30,9 +30,10 @@ void shmt_shm_count_present(struct shmt_shm_seat *p) {
     p->meeting.watch.spin_ns = p->clocks.watch.spin_ns = p->seat.n_present <= spec->spin_seats ? spec->spin_ns : 0;
 }
 
-/* The run's own workers are there as long as it goes on, and buffers are laid out for that: a store in which they are not was
- * damaged, and a guest must not believe it. */
+/* The run's own workers are there as long as it goes on, unless it goes on without those that die, and buffers are laid out for
+ * that: a store in which they are not was damaged, and a guest must not believe it. */
 static int check_present(struct shmt_shm_seat *p) {
+    if (p->store->spec.may_lack) return 0;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats - p->store->spec.n_guests; seat++)
         if (!shmt_shm_takes_part(p, seat))
             return shmt_fail(&p->seat.error, SHMTRAIN_E_USAGE, "the store is damaged: worker %u of its run is not there", seat);

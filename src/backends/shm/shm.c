@@ -235,6 +235,8 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->clocks = gates_of(store, rank, &store->slot[0].working);
     p->meeting.tell = p->clocks.tell = shmt_shm_note_wait;
     p->meeting.tell_arg = p->clocks.tell_arg = p;
+    if (life > 0) shmt_shm_revive(p);
+    p->seat.first_epoch = p->epoch;
     shmt_shm_count_present(p);
     populate(p);
     begin_trace(p);
@@ -251,6 +253,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
 
 static int claim(struct shmt_seat *seat, struct shmtrain_work *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    if (p->revived && p->now.stage >= SHMT_STAGE_END) return 0; /* an earlier life had no more */
     const int rc = p->engine->claim(p);
     if (rc != 1) return rc;
     shmt_shm_pull_begins(p);
@@ -314,6 +317,10 @@ static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
 
 /* ---- the end of an epoch ---- */
 
+static enum shmt_task stage(struct shmt_seat *seat, enum shmt_run_stage which) {
+    return shmt_shm_stage(shmt_shm_seat_of(seat), which);
+}
+
 static int meet(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     return shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
@@ -350,18 +357,25 @@ static int tally(struct shmt_seat *seat, struct shmt_tally *out) {
     return 0;
 }
 
+/* The chief, before the meeting that ends a turn. relaxed, all: it alone decides, and the meeting publishes it */
+static void lead_on(struct shmt_shm_seat *chief) {
+    const struct shmt_spec *spec = &chief->store->spec;
+    struct shmt_shm_control *control = chief->store->control;
+    const bool more = chief->epoch < spec->epochs && shmt_spec_has_step(spec, chief->epoch, 0);
+    if (!chief->pausing) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
+    store_relaxed(&control->pause_step, SHMT_NO_LIMIT);
+    if (load_relaxed(&control->over)) return;
+    if (!chief->pausing) store_relaxed(&control->step, 0);
+    shmt_shm_admit_all(chief);
+}
+
 static int turn(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
-    const struct shmt_spec *spec = &p->store->spec;
-    struct shmt_shm_control *control = p->store->control;
-    if (p->engine->align) p->engine->align(p);
+    const bool is_met = shmt_shm_stage(p, SHMT_STAGE_TURN) == SHMT_TASK_MEET; /* an earlier life has done what follows */
+    if (p->engine->align && !is_met) p->engine->align(p);
     if (!p->pausing) p->epoch++;
-    const bool more = p->epoch < spec->epochs && shmt_spec_has_step(spec, p->epoch, 0);
-    /* relaxed, all: the chief alone decides, and the meeting publishes it */
-    if (seat->rank == 0 && !p->pausing) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
-    const bool over = seat->rank == 0 && load_relaxed(&control->over);
-    if (seat->rank == 0 && !over && !p->pausing) store_relaxed(&control->step, 0);
-    if (seat->rank == 0 && !over) shmt_shm_admit_all(p);
+    if (seat->rank == 0 && !is_met) lead_on(p);
+    p->in_work = false;
     const int rc = meet(seat);
     if (rc == 0) shmt_shm_copied(p);
     return rc < 0 ? rc : shmt_shm_begin_epoch(p);
@@ -414,9 +428,9 @@ static const struct shmt_counters *counters(struct shmt_store *store, uint32_t r
     return rank < store->spec.n_seats ? &store->slot[rank].counters : NULL;
 }
 
-static int in_hand(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *item_out) {
-    if (shmt_policy_is_batched(&store->spec.policy)) return 0; /* chunks are nobody's but who has to compute them */
-    return shmt_ledger_in_hand(store->ledger, shmt_spec_pieces(&store->spec), epoch, rank, item_out);
+static int in_hand(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out) {
+    if (shmt_policy_is_batched(&store->spec.policy)) return shmt_shm_batch_of(store, rank, epoch, step_out);
+    return shmt_ledger_in_hand(store->ledger, shmt_spec_pieces(&store->spec), epoch, rank, step_out);
 }
 
 static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) {
@@ -443,6 +457,8 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .destroy = destroy,
     .enter = enter,
     .leave = leave,
+    .bury = shmt_shm_bury,
+    .stage = stage,
     .claim = claim,
     .bind = bind,
     .lend = lend,

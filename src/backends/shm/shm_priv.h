@@ -92,11 +92,17 @@ struct shmt_shm_seat {
     bool pausing, copying;                 /* as control says behind the meeting of a pause */
     uint64_t look_in;                      /* chief: so many pieces until it counts how many steps are done */
     bool guest, given_back;
-    struct shmt_undo undo;     /* aggregate: of what I change in an apply phase */
-    struct shmt_trace trace;   /* what seat.trace points to, where there is one */
-    _Atomic uint64_t *wait_ns; /* the counter of the waits that come next */
-    uint64_t waited_ns;        /* what stood there when the wait began that goes on */
-    uint64_t others;           /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
+    bool in_work;               /* the stage of the engine's own is noted, until the next turn */
+    bool revived;               /* an earlier life of mine has died, and I have not come to the stage that it was at yet; ... */
+    bool met;                   /* ... it had reached the meeting at that stage's end */
+    struct shmt_shm_record now; /* my last record; of an earlier life, while `revived` */
+    uint64_t done;              /* all but batches: pieces of the epoch that I have done */
+    uint64_t left_behind;       /* the ledger's pieces from here on may be such that an earlier life had in hand */
+    struct shmt_undo undo;      /* aggregate: of what I change in an apply phase */
+    struct shmt_trace trace;    /* what seat.trace points to, where there is one */
+    _Atomic uint64_t *wait_ns;  /* the counter of the waits that come next */
+    uint64_t waited_ns;         /* what stood there when the wait began that goes on */
+    uint64_t others;            /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
     struct shmtrain_work work;
     uint64_t piece;                   /* the one in hand */
     uint64_t slowest;                 /* all but batches: the least clock that I have seen of those who have work */
@@ -201,11 +207,34 @@ void shmt_shm_come(struct shmt_shm_seat *p);          /* a guest has entered */
 void shmt_shm_give_back(struct shmt_shm_seat *p);     /* a guest leaves */
 void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that begins an epoch */
 
+/* lives.c: where a seat stands, for its next life */
+
+/* I begin a stage of the engine's own. `now` may say more of it: piece, done, first, flag, turned. */
+void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage);
+
+/* I come to a stage that ends in a meeting: whether its work is to be done, only the meeting is, or an earlier life has
+ * passed it. */
+enum shmt_task shmt_shm_stage(struct shmt_shm_seat *p, enum shmt_run_stage stage);
+
+/* For messages: the batch of that epoch that seat `rank` is at; false: none, or nobody knows. */
+bool shmt_shm_batch_of(const struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out);
+
+/* In `enter`, of a life that is not the first. */
+void shmt_shm_revive(struct shmt_shm_seat *p);
+
+/* An earlier life was at that stage, and I have not gone on with it yet; from now on I have. */
+bool shmt_shm_goes_on_with(struct shmt_shm_seat *p, enum shmt_run_stage stage);
+
+/* Pieces of this epoch that I have done, in all lives. Looks at the whole ledger. */
+uint64_t shmt_shm_count_done(const struct shmt_shm_seat *p);
+
+/* The next piece of this epoch that an earlier life of mine had in hand; false: there is none. */
+bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out);
+
 /* deaths.c: what is done for a seat whose process has died, by whoever has collected it. Allocates nothing, and locks nothing. */
 
-/* Takes back what it was changing, and lets go of what it held. Its place is free for the next life then; without one
- * (`comes_back` false) nobody waits for it any more. The caller rouses. */
-void shmt_shm_bury(struct shmt_store *store, uint32_t rank, bool comes_back);
+/* See the entry of the same name in ps/backend_ops.h. */
+void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back);
 
 /* Where a seat keeps the old bytes of what it changes; `first`: of the span, in the flat array. */
 struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, uint64_t first);
@@ -235,7 +264,10 @@ void shmt_shm_apply_ends(struct shmt_shm_seat *p, const struct shmt_shm_times *t
 /* Whether a gradient may be other than zero there; a map of NULL: it may. */
 bool shmt_shm_is_touched(const uint8_t *map, uint64_t at, uint64_t n);
 
-/* My slice of the update of a batch of `examples`. */
+/* Nothing of my slice is applied yet; before I say that I begin to. */
+void shmt_shm_apply_from_start(struct shmt_shm_seat *p);
+
+/* My slice of the update of a batch of `examples`, from where I or an earlier life of mine stood. */
 void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples);
 void shmt_shm_nodes_make(struct shmt_shm_seat *p); /* p->nodes, by who takes part */
 

@@ -1,0 +1,147 @@
+/* The real program from outside: workers that are killed, and started again where they stood, or left out. */
+#include "run_program.h"
+
+#include <signal.h>
+
+#define DATA     "builtin:sparse:examples=20000,valid=100,features=2000,nonzeros=20"
+#define EXAMPLES 20000
+#define EPOCHS   150
+#define E_TEXT   "150"
+
+static unsigned times(const char *text, const char *words) {
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, words)); at++) n++;
+    return n;
+}
+
+/* Kills a worker of a run, one after the other, until `n` were killed or the run has ended. Returns how many. */
+static unsigned kill_workers(struct program *p, unsigned workers, unsigned n) {
+    const int signals[] = {SIGKILL, SIGSEGV};
+    unsigned killed = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const pid_t pid = program_worker_if_any(p, i % workers);
+        if (pid > 0 && kill(pid, signals[i % 2]) == 0) killed++;
+        usleep(10000);
+    }
+    return killed;
+}
+
+struct outcome {
+    char hash[17];
+    long long examples, respawns, redone;
+};
+
+static struct outcome outcome_of(struct program *p) {
+    struct outcome o = {0};
+    program_finish(p);
+    program_assert_status(p, 0);
+    json_t *json = program_json(p);
+    snprintf(o.hash, sizeof o.hash, "%s", json_string_value(json_object_get(json, "parameters_xxh64")));
+    o.examples = json_integer_value(json_object_get(json, "examples"));
+    o.respawns = json_integer_value(json_object_get(json, "respawns"));
+    o.redone = json_integer_value(json_object_get(json, "redone"));
+    json_decref(json);
+    return o;
+}
+
+#define RESPAWNING(...) "--json", "--max-respawns", "100000", "-e", E_TEXT, __VA_ARGS__, DATA
+
+static void sync_has_the_same_bits_however_often_workers_are_killed(void **state) {
+    (void)state;
+    const char *const optimizers[] = {"sgd", "adam"}, *const threads[] = {"1", "2"};
+    for (int i = 0; i < 2; i++) {
+        struct program *quiet = START(RESPAWNING("-w", "3", "--mode", "sync", "--optimizer", optimizers[i], "-t", threads[i]));
+        const struct outcome undisturbed = outcome_of(quiet);
+        struct program *p = START(RESPAWNING("-w", "3", "--mode", "sync", "--optimizer", optimizers[i], "-t", threads[i]));
+        const unsigned killed = kill_workers(p, 3, 12);
+        const struct outcome o = outcome_of(p);
+        assert_string_equal(o.hash, undisturbed.hash);
+        assert_int_equal(o.examples, (long long)EXAMPLES * EPOCHS);
+        assert_int_equal(undisturbed.respawns, 0);
+        assert_true(o.respawns <= killed);
+        assert_int_equal(times(p->text[ERR], ": it is started again ("), o.respawns);
+    }
+}
+
+static void every_example_is_counted_in_each_mode(void **state) {
+    (void)state;
+    const char *const modes[][8] = {{"async", "--replicas", "one", "--optimizer", "sgd"},
+                                    {"async", "--write", "locked", "--optimizer", "adagrad"},
+                                    {"async", "--replicas", "worker", "--optimizer", "sgd"},
+                                    {"ssp:2", "--write", "atomic", "--optimizer", "adagrad"},
+                                    {"backup:2", "--late", "fold", "--optimizer", "sgd"},
+                                    {"backup:2", "--late", "drop", "--optimizer", "sgd"},
+                                    {"async", "--write", "aggregate", "--staleness", "2"},
+                                    {"local:8", "--replicas", "worker", "--optimizer", "sgd"}};
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        const char *const *a = modes[m];
+        struct program *p = START(RESPAWNING("-w", "3", "--mode", a[0], a[1], a[2], a[3], a[4]));
+        (void)kill_workers(p, 3, 9);
+        const struct outcome o = outcome_of(p);
+        if (o.examples != (long long)EXAMPLES * EPOCHS)
+            fail_msg("%s %s %s: %lld examples after %lld respawns", a[0], a[1], a[2], o.examples, o.respawns);
+    }
+}
+
+static void who_dies_too_often_ends_the_run_with_a_sentence(void **state) {
+    (void)state;
+    struct program *p = START("-w", "2", "--mode", "sync", "--max-respawns", "2", "-e", "1000000", DATA);
+    program_wait_for_epoch(p);
+    for (int i = 1; i <= 3; i++) {
+        char line[64];
+        assert_int_equal(kill(program_worker(p, 1), SIGKILL), 0);
+        snprintf(line, sizeof line, "it is started again (%d of 2", i);
+        if (i < 3) program_wait_for(p, ERR, line);
+    }
+    program_finish(p);
+    program_assert_status(p, 1);
+    assert_non_null(strstr(p->text[ERR], "shmtrain: worker 1 (process "));
+    assert_non_null(strstr(p->text[ERR], ") was killed by signal 9 (Killed) while training"));
+    assert_non_null(strstr(p->text[ERR], "; it had been started again 2 times before"));
+}
+
+static void the_others_go_on_without_who_is_left_out(void **state) {
+    (void)state;
+    struct program *p = START("-w", "3", "--mode", "async", "--on-death", "continue", "--json", "-e", "300", DATA);
+    assert_int_equal(kill(program_worker(p, 1), SIGKILL), 0);
+    program_wait_for(p, ERR, "worker 1 (process ");
+    program_wait_for(p, ERR, "the others go on without it");
+    assert_int_equal(kill(program_worker(p, 0), SIGKILL), 0); /* it keeps the books */
+    program_wait_for(p, ERR, "it is started again (1 of 3");
+    const struct outcome o = outcome_of(p);
+    assert_true(o.examples >= (long long)EXAMPLES * 300 - 2 * 5000); /* but for the items that were in hand */
+    assert_true(o.examples <= (long long)EXAMPLES * 300);
+}
+
+static void a_quorum_goes_on_without_who_is_left_out(void **state) {
+    (void)state;
+    struct program *p = START("-w", "4", "--mode", "backup:3", "--on-death", "continue", "--json", "-e", "100", DATA);
+    for (unsigned rank = 1; rank < 4; rank += 2) {
+        assert_int_equal(kill(program_worker(p, rank), SIGKILL), 0);
+        program_wait_for(p, ERR, "the others go on without it");
+    }
+    (void)outcome_of(p);
+}
+
+/* What was in hand counts as lost, once for each death at most. */
+static void items_in_hand_are_skipped_where_that_is_asked_for(void **state) {
+    (void)state;
+    struct program *p = START(RESPAWNING("-w", "3", "--mode", "async", "--replicas", "one", "--in-flight", "skip", "--item", "100"));
+    (void)kill_workers(p, 3, 12);
+    const struct outcome o = outcome_of(p);
+    assert_int_equal(o.redone, 0);
+    assert_true(o.examples <= (long long)EXAMPLES * EPOCHS);
+    assert_true(o.examples >= (long long)EXAMPLES * EPOCHS - 100 * o.respawns);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(sync_has_the_same_bits_however_often_workers_are_killed),
+        PROGRAM_TEST(every_example_is_counted_in_each_mode),
+        PROGRAM_TEST(who_dies_too_often_ends_the_run_with_a_sentence),
+        PROGRAM_TEST(the_others_go_on_without_who_is_left_out),
+        PROGRAM_TEST(a_quorum_goes_on_without_who_is_left_out),
+        PROGRAM_TEST(items_in_hand_are_skipped_where_that_is_asked_for),
+    };
+    return cmocka_run_group_tests_name("workers started again", tests, program_make_folder, program_remove_folder);
+}
