@@ -11,6 +11,7 @@ enum { EPOCHS = 3 };
 struct seen {
     struct shmt_tally tally[EPOCHS];
     uint64_t snapshots; /* that seat 0 has looked at */
+    uint64_t told;      /* that it was told of */
     uint8_t times[];    /* [epoch * n_examples + example]: how often it was handed out */
 };
 
@@ -121,8 +122,12 @@ static int push_ones(const struct run *run, shmtrain_session *s, const struct sh
     return shmtrain_push_sparse(s, 0, &(struct shmtrain_csr){.n = (uint32_t)w->n, .start = start, .id = id}, slope);
 }
 
+static void note_kept(void *arg) { seen_of(arg)->told++; }
+
 static int work(struct run *run, shmtrain_session *s) {
     struct game *game = (struct game *)run;
+    s->kept = note_kept;
+    s->kept_arg = run;
     uint64_t items = 0;
     uint32_t order[64];
     struct shmtrain_work w;
@@ -174,6 +179,7 @@ static void pauses_and_goes_on(const struct kase *k) {
         for (uint64_t at = 0; at < EPOCHS * n; at++) assert_int_equal(seen_of(&game.run)->times[at], 1);
         const uint64_t steps = EPOCHS * shmt_spec_steps(&game.run.spec);
         const uint64_t snapshots = seen_of(&game.run)->snapshots + (uint64_t)k->ops->snapshot(game.run.store, &last);
+        assert_int_equal(seen_of(&game.run)->told, snapshots);
         if (shmt_policy_is_batched(&k->policy))
             assert_int_equal(snapshots, (steps - 1) / EVERY[i]); /* behind the last one nothing follows */
         else if (k->n_seats == 1)

@@ -62,7 +62,9 @@ static void add_loss(_Atomic uint64_t *bits, double loss) {
 /* What all do last while the parameters are quiet: their parts of a snapshot, if one is taken. As `turn`. */
 static int leave_rest(struct shmtrain_session *s) {
     int rc = s->spec->pauses.allowed ? s->ops->copy(s->seat) : 0;
+    const bool kept = rc == 1 && s->kept && s->seat->rank == 0;
     if (rc >= 0) rc = s->ops->turn(s->seat);
+    if (rc >= 0 && kept) s->kept(s->kept_arg);
     return rc < 0 ? seat_failed(s, rc) : rc;
 }
 

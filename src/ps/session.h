@@ -50,6 +50,8 @@ struct shmtrain_session {
     uint32_t begun;            /* with hooks: the epoch that before_epoch was called for, plus 1 */
     shmt_epoch_end *epoch_end; /* NULL: nothing happens */
     void *epoch_end_arg;
+    void (*kept)(void *arg); /* by the chief, when a snapshot is there to be read; NULL: nobody is told */
+    void *kept_arg;
     double loss; /* what was reported for the item in hand */
     struct shmt_error error;
 };

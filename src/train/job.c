@@ -116,6 +116,8 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
     if (rc < 0) return rc;
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
+    body.session.kept = job->notify;
+    body.session.kept_arg = job->notify_arg;
     body.session.hooks = job->hooks;
     if (job->ring_every > 0 && job->notify) {
         body.bell = (struct shmt_bell){.every = job->ring_every, .ring = job->notify, .arg = job->notify_arg};
