@@ -182,6 +182,31 @@ static void a_hook_before_a_step_may_push(void **state) {
     shmtrain_store_destroy(store);
 }
 
+static void backends_of_one_worker_call_them_too(void **state) {
+    static const char *const BACKENDS[] = {"plain", "copy"};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        begin(NULL);
+        g_seen->looks = true;
+        const struct shmtrain_hooks hooks = all_hooks();
+        struct shmtrain_store *store = make_store("threads", "sync", &hooks);
+        WELL(store, shmtrain_store_set(store, "backend", BACKENDS[k]));
+        WELL(store, shmtrain_store_set(store, "workers", "1"));
+        WELL(store, shmtrain_store_run(store, count, NULL));
+        assert_int_equal(atomic_load(&g_seen->mistakes), 0);
+        assert_int_equal(atomic_load(&g_seen->examples[1]), EPOCHS * 640);
+        assert_int_equal(calls_of(AFTER_EPOCH), EPOCHS);
+        g_seen->returns_in = AFTER_EPOCH + 1;
+        g_seen->returns = 1;
+        g_seen->what = 1;
+        for (uint32_t i = 0; i < EPOCHS; i++) atomic_store(&g_seen->value[i], 0);
+        atomic_store(&g_seen->epoch[0], 0);
+        WELL(store, shmtrain_store_run(store, count, NULL));
+        assert_int_equal(shmtrain_store_report(store)->n_epochs, 2);
+        shmtrain_store_destroy(store);
+    }
+}
+
 /* ---- what they return ---- */
 
 static void any_of_them_ends_a_run_well(void **state) {
@@ -283,6 +308,7 @@ int main(void) {
         TEST(they_change_no_bit_of_a_sync_run),
         TEST(some_of_them_are_enough_and_none_may_be_set_again),
         TEST(a_hook_before_a_step_may_push),
+        TEST(backends_of_one_worker_call_them_too),
         TEST(any_of_them_ends_a_run_well),
         TEST(from_the_first_worker_the_end_of_an_epoch_is_the_end_of_the_run),
         TEST(a_status_fails_the_run_with_its_name),

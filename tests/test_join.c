@@ -111,6 +111,33 @@ static void in_live_modes_every_example_is_dealt_once_whoever_is_there(void **st
     assert_true(most - least <= 1); /* the last epoch was stopped */
 }
 
+/* After so many epochs of its own it has seen enough. */
+static int leave_after(void *arg, shmtrain_session *s, uint32_t epoch) {
+    int *left = arg;
+    (void)s;
+    (void)epoch;
+    return --*left == 0;
+}
+
+static void a_guests_hook_ends_its_own_part_only(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int left = 3;
+        const struct shmtrain_hooks hooks = {.arg = &left, .after_epoch = leave_after};
+        const pid_t maker = start_maker(&(struct how){"hogwild", "processes", "2", "1", FOREVER, NULL, 100});
+        struct shmtrain_store *store = make_guest(SPAWNS[i], "1");
+        WELL(store, shmtrain_store_hooks(store, &hooks));
+        WELL(store, shmtrain_store_join(store, NAME, work, NULL)); /* returns, though the run goes on for ever */
+        assert_true(tally->examples[2] > 0);
+        shmtrain_store_destroy(store);
+        const uint64_t so_far = tally->examples[0];
+        while (tally->examples[0] < so_far + EXAMPLES) nap(1000); /* it does */
+        assert_int_equal(stop_maker(maker), 0);
+        end(NULL);
+        begin(NULL);
+    }
+}
+
 static void a_guest_stays_until_the_run_is_over(void **state) {
     int status;
     (void)state;
@@ -273,6 +300,7 @@ int main(void) {
         TEST(an_observer_sees_the_run_and_what_it_leaves),
         TEST(guests_work_and_leave_and_the_sums_stay_exact),
         TEST(in_live_modes_every_example_is_dealt_once_whoever_is_there),
+        TEST(a_guests_hook_ends_its_own_part_only),
         TEST(a_guest_stays_until_the_run_is_over),
         TEST(training_a_model_with_guests_gives_the_same_bits),
         TEST(softmax_with_guests_gives_the_same_bits),

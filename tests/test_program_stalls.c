@@ -75,6 +75,24 @@ static void who_waits_for_it_is_counted_and_does_not_stand_still(void **state) {
     assert_int_equal(count(p->text[ERR], "shmtrain: worker 1"), 0);
 }
 
+/* Who waits for a row lock is at work: but not for one who is stopped, perhaps with that lock. */
+static void who_may_be_waiting_for_a_lock_of_it_does_not_stand_still(void **state) {
+    (void)state;
+    for (unsigned rank = 0; rank < 3; rank++) {
+        struct program *p = START("-w", "3", "--mode", "hogwild", "--write", "locked", SOON, ENDLESS,
+                                  "builtin:sparse:examples=20000,valid=100,features=16,nonzeros=4");
+        program_wait_for_epoch(p);
+        const pid_t pid = program_worker(p, rank);
+        send_to(pid, SIGSTOP);
+        program_wait_for(p, ERR, stall_of(rank, pid));
+        usleep(600000); /* three times what it takes to be told of */
+        send_to(pid, SIGCONT);
+        program_wait_for(p, ERR, end_of(rank, pid));
+        end_by_signal(p);
+        assert_int_equal(count(p->text[ERR], "stands still"), 1);
+    }
+}
+
 /* What it has in hand is known where items are dealt. An item is made long by --slow, which sleeps. */
 static void a_long_item_is_told_from_a_stop_and_named(void **state) {
     (void)state;
@@ -205,6 +223,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(a_stopped_worker_is_told_of_in_each_mode_and_the_run_goes_on_with_it),
         PROGRAM_TEST(who_waits_for_it_is_counted_and_does_not_stand_still),
+        PROGRAM_TEST(who_may_be_waiting_for_a_lock_of_it_does_not_stand_still),
         PROGRAM_TEST(a_long_item_is_told_from_a_stop_and_named),
         PROGRAM_TEST(of_threads_the_progress_tells),
         PROGRAM_TEST(a_stopped_worker_is_killed_where_that_is_asked_for),

@@ -183,9 +183,10 @@ static void say_stall(const struct shmtrain_store *store, uint32_t worker, uint6
     const char *words = words_of(w->state);
     say_who(store, worker, who, sizeof who);
     say_where(store, worker, where, sizeof where);
-    snprintf(out, bytes, "%s stands still for %s, %s%s%s; %u other%s wait%s", who,
-             shmt_duration_text(now_ns - w->told_ns, since), where, words[0] ? ": " : "", words, waiting,
-             waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
+    char others[32] = "nobody waits";
+    if (waiting > 0) snprintf(others, sizeof others, "%u other%s", waiting, waiting == 1 ? " waits" : "s wait");
+    snprintf(out, bytes, "%s stands still for %s, %s%s%s; %s", who, shmt_duration_text(now_ns - w->told_ns, since), where,
+             words[0] ? ": " : "", words, others);
 }
 
 /* ---- what is to be done ---- */
@@ -229,6 +230,18 @@ static void tell_end(struct shmtrain_store *store, uint32_t worker, uint64_t now
     w->told_ns = 0;
 }
 
+/* From now on: what was seen before says nothing about it. */
+static void count_from(struct shmt_stalls *s, uint32_t worker, uint64_t now_ns) {
+    for (uint32_t k = worker * s->seats; k < (worker + 1) * s->seats; k++) s->seat[k].since_ns = now_ns;
+}
+
+/* Who is at work while another one is stopped may be trying to take a lock that this one holds, which counts as work. */
+static bool is_one_stopped(const struct shmt_stalls *s) {
+    bool any = false;
+    for (uint32_t i = 0; i < s->n_workers; i++) any |= s->worker[i].stopped_ns != 0;
+    return any;
+}
+
 static void look_at(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
     struct shmt_stalls *s = &store->stalls;
     struct shmt_stall_worker *w = &s->worker[worker];
@@ -237,13 +250,17 @@ static void look_at(struct shmtrain_store *store, const struct shmt_team *team, 
     const bool resting = rests(store, worker, now_ns, &still_ns);
     if (pid != w->pid) { /* another life, or nobody: what was told is about one that is gone */
         *w = (struct shmt_stall_worker){.pid = pid};
-        for (uint32_t k = worker * s->seats; k < (worker + 1) * s->seats; k++) s->seat[k].since_ns = now_ns;
+        count_from(s, worker, now_ns);
         return;
     }
     if (worker >= store->spec.n_workers && pid == 0) return;
     w->state = resting && pid > 0 ? shmt_process_state(pid) : '\0';
     const bool stopped = shmt_state_is_stopped(w->state);
     w->stopped_ns = stopped ? w->stopped_ns ? w->stopped_ns : now_ns : 0;
+    if (!stopped && w->told_ns == 0 && is_one_stopped(s)) {
+        count_from(s, worker, now_ns);
+        return;
+    }
     const uint64_t since_ns = stopped ? w->stopped_ns : still_ns;
     const bool stalls = since_ns != 0 && now_ns - since_ns >= s->timeout_ns;
     if (stalls && w->told_ns == 0) {
@@ -256,10 +273,11 @@ static void look_at(struct shmtrain_store *store, const struct shmt_team *team, 
 
 /* When we ourselves were stopped, or a listener took its time, nobody's rest counts that we have not seen. */
 static void begin_anew(struct shmt_stalls *s, uint64_t now_ns) {
-    for (uint32_t i = 0; i < s->n_workers; i++)
-        if (s->worker[i].told_ns == 0) s->worker[i].stopped_ns = 0;
-    for (uint32_t k = 0; k < s->n_workers * s->seats; k++)
-        if (s->worker[k / s->seats].told_ns == 0) s->seat[k].since_ns = now_ns;
+    for (uint32_t i = 0; i < s->n_workers; i++) {
+        if (s->worker[i].told_ns != 0) continue;
+        s->worker[i].stopped_ns = 0;
+        count_from(s, i, now_ns);
+    }
 }
 
 int shmt_stalls_tick(struct shmtrain_store *store, const struct shmt_team *team) {
