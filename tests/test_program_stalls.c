@@ -131,6 +131,25 @@ static void a_stopped_worker_is_killed_where_that_is_asked_for(void **state) {
     assert_non_null(strstr(p->text[ERR], died));
 }
 
+/* Killed, started again where it stood: in sync the bits are those of a run that nobody has touched. */
+static void and_is_started_again_where_that_is_not_forbidden(void **state) {
+    char reference[17], hash[40];
+    (void)state;
+#define OF_100 "--mode", "sync", "-w", "2", "-e", "100", DATA
+    HASH(reference, OF_100);
+    struct program *p = START(SOON, "--on-stall", "kill", OF_100);
+    program_wait_for_epoch(p);
+    const pid_t pid = program_worker(p, 1);
+    send_to(pid, SIGSTOP);
+    program_finish(p);
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], stall_of(1, pid)));
+    assert_non_null(strstr(p->text[ERR], ": it is killed (--on-stall kill)\n"));
+    assert_non_null(strstr(p->text[ERR], ": it is started again (1 of 3, --max-respawns)\n"));
+    snprintf(hash, sizeof hash, "xxh64 %s", reference);
+    assert_non_null(strstr(p->text[OUT], hash));
+}
+
 static void or_the_run_ends_with_a_sentence(void **state) {
     const char *const modes[] = {"async", "sync"};
     (void)state;
@@ -227,6 +246,7 @@ int main(void) {
         PROGRAM_TEST(a_long_item_is_told_from_a_stop_and_named),
         PROGRAM_TEST(of_threads_the_progress_tells),
         PROGRAM_TEST(a_stopped_worker_is_killed_where_that_is_asked_for),
+        PROGRAM_TEST(and_is_started_again_where_that_is_not_forbidden),
         PROGRAM_TEST(or_the_run_ends_with_a_sentence),
         PROGRAM_TEST(none_and_0_look_at_nobody),
         PROGRAM_TEST(a_run_that_was_stopped_as_a_whole_tells_of_nobody),

@@ -40,7 +40,7 @@ static const struct effect {
     {.option = "on-stall", .of_stalls = true},
     {.option = "checkpoint-every", .of_checkpoints = true},
     {.option = "keep", .of_checkpoints = true},
-    {.option = "max-respawns", .of_deaths = "respawn"},
+    {.option = "max-respawns", .of_deaths = "respawn|continue"},
     {.option = "in-flight", .part = LIVE, .of_deaths = "respawn|continue"},
 };
 

@@ -141,7 +141,8 @@ static void say_where(const struct shmtrain_store *store, uint32_t worker, char 
         if (!c || !is_at_work(c)) continue;
         works = true;
         if (!store->ops->in_hand || !store->ops->in_hand(store->job.store, k, epoch, &item)) continue;
-        snprintf(out, bytes, "in item %llu of epoch %u", (unsigned long long)item, epoch + 1);
+        snprintf(out, bytes, "in %s %llu of epoch %u", shmt_policy_is_batched(&store->spec.policy) ? "batch" : "item",
+                 (unsigned long long)item, epoch + 1);
         return;
     }
     snprintf(out, bytes, works ? "at work in epoch %u" : "between two pieces of work, in epoch %u", epoch + 1);
