@@ -72,6 +72,8 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(keep), 1, 1000000, "all"},
     {{"resume", 0, NULL, "0", ENV("RESUME"), KEEP, "go on from the newest good checkpoint in DIR, if any"},
      SWITCH, AT(resume), 0, 1, NULL},
+    {{"init-from", 0, "FILE", "", ENV("INIT_FROM"), KEEP, "begin with the parameters of a model or checkpoint"},
+     TEXT, AT(init_from), 0, 0, NULL},
     {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, hogwild, sync, ssp:S, backup:K, local:H or node:H"},
      TEXT, AT(mode), 0, 0, NULL},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy, atomic, locked or aggregate; default: the mode's"},

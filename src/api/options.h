@@ -20,7 +20,7 @@ struct shmt_config {
     double time_limit, target_loss; /* seconds; NaN: none */
     uint64_t patience;              /* epochs; 0: any number */
     uint64_t max_respawns;          /* of each worker */
-    char *checkpoint, *checkpoint_every;
+    char *checkpoint, *checkpoint_every, *init_from;
     uint64_t keep; /* checkpoints; 0: all */
     uint64_t resume;
     char *on_death, *in_flight;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/effects.h"
+#include "api/init_from.h"
 #include "api/manifest.h"
 #include "api/rows.h"
 #include "api/store_priv.h"
@@ -169,6 +170,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
         store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
         rc = shmt_checkpoints_settle(store, NULL);
     }
+    if (rc == 0 && !store->checkpoints.from) rc = shmt_init_from(store, NULL);
     if (rc == 0) rc = shmt_checkpoints_restore(store);
     if (rc == 0) {
         shmt_board_plan(store->spec.epochs, 0, 1, &store->job.board);

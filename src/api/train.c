@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/cache.h"
+#include "api/init_from.h"
 #include "api/places.h"
 #include "api/plan.h"
 #include "api/probe.h"
@@ -118,6 +119,13 @@ static int settle_rate(struct shmt_training *s) {
 }
 
 static int settle_checkpoints(struct shmt_training *s) { return shmt_checkpoints_settle(s->store, s->model); }
+static int init_parameters(struct shmt_training *s) {
+    struct shmt_trained ours = {0};
+    if (s->store->checkpoints.from) return 0; /* that is further */
+    describe(s, &ours);
+    return shmt_init_from(s->store, &ours);
+}
+
 static int restore_parameters(struct shmt_training *s) { return shmt_checkpoints_restore(s->store); }
 
 static int meet_data(struct shmt_training *s) {
@@ -326,6 +334,7 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {meet_data, false},
                   {settle_rate, false},
                   {begin_parameters, false},
+                  {init_parameters, false},
                   {restore_parameters, false},
                   {renumber_columns, false},
                   {note_loading, false},

@@ -97,8 +97,8 @@ static const struct topic RUNS[] = {
 "values; -w, -t, --epochs and all that ends a run may be others. In sync it comes\n"
 "to the same bits as one that never stopped, whatever its -w. In other modes each\n"
 "example is trained on once in an epoch, as ever.\n"
-"A checkpoint is a model, too: eval and predict take it. shmtrain inspect FILE\n"
-"says what is in it, examples/read_checkpoint.py reads it with NumPy.\n"},
+"A checkpoint is a model, too, for eval, predict, inspect, and --init-from FILE:\n"
+"a new run begins with its parameters, feature by feature.\n"},
 
 {"output", "what is printed, and what is saved",
 "stdout has what is about to run, a table with a line for each epoch, and what\n"
