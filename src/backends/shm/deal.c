@@ -30,11 +30,12 @@ int shmt_shm_deal(struct shmt_shm_seat *p) {
     uint64_t piece;
     if (spec->pauses.allowed && p->seat.rank == 0) shmt_shm_look_for_pause(p);
     /* relaxed, all: flags that carry nothing but themselves */
-    const bool stopping = load_relaxed(&store->control->stop) || load_relaxed(&store->control->pause_step) != SHMT_NO_LIMIT ||
-                          !shmt_spec_has_step(spec, p->epoch, 0);
+    const bool stopping = load_relaxed(&store->control->stop) || !shmt_spec_has_step(spec, p->epoch, 0);
+    const bool pausing = load_relaxed(&store->control->pause_step) != SHMT_NO_LIMIT;
     if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
+    /* Before a pause, too: who asks then whether there is more to be dealt takes what is claimed for done. */
     bool found = !stopping && p->seat.life > 0 && take_up(p, &piece);
-    while (!found && !stopping && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
+    while (!found && !stopping && !pausing && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
         found = shmt_spec_has_step(spec, p->epoch, piece);
         if (found) break; /* pieces beyond max_steps are claimed and left undone */
     }
