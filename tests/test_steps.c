@@ -172,6 +172,29 @@ static void in_the_background_none_is_lost_and_metrics_have_the_same(void **stat
     shmtrain_store_destroy(store);
 }
 
+/* Steps and examples are counted from the first run's beginning; what that one told is not told again. */
+static void a_run_that_goes_on_counts_on(void **state) {
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        const char *const mode = k == 0 ? "sync" : "hogwild";
+        struct shmtrain_store *store = make_store("processes", mode, "50");
+        WELL(store, shmtrain_store_set(store, "checkpoint", "."));
+        WELL(store, shmtrain_store_set(store, "steps", "320"));
+        WELL(store, shmtrain_store_train(store, SPARSE));
+        assert_lines(50, 320, 32000, 3);
+        shmtrain_store_destroy(store);
+        store = make_store("processes", mode, "50");
+        WELL(store, shmtrain_store_set(store, "checkpoint", "."));
+        WELL(store, shmtrain_store_set(store, "resume", "1"));
+        WELL(store, shmtrain_store_train(store, SPARSE));
+        assert_true(g_steps[0].step >= 350 && g_steps[0].examples > 32000);
+        assert_true(g_steps[0].loss > 0 && g_steps[0].loss < 1);
+        assert_lines(50, 600, 60000, 3);
+        shmtrain_store_destroy(store);
+        assert_int_equal(system("rm checkpoint-*"), 0);
+    }
+}
+
 static void a_line_for_people_has_it_all_and_fits(void **state) {
     const struct shmtrain_steps some = {
         .step = 1200, .epoch = 3, .epochs = 10, .examples = 1228800, .loss = 0.3125, .examples_per_second = 1200000};
@@ -200,6 +223,7 @@ int main(void) {
         TEST(lines_come_when_steps_are_done_and_not_ten_times_a_second),
         TEST(nobody_is_told_who_has_not_asked),
         TEST(in_the_background_none_is_lost_and_metrics_have_the_same),
+        TEST(a_run_that_goes_on_counts_on),
         TEST(a_line_for_people_has_it_all_and_fits),
     };
     return cmocka_run_group_tests_name("steps", tests, make_folder, remove_folder);

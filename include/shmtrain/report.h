@@ -158,7 +158,7 @@ struct shmtrain_progress {
 struct shmtrain_steps {
     uint64_t step;              /* steps of the run that are done: batches in `sync`, else items, of all workers together */
     uint32_t epoch, epochs;     /* the epoch that is going on, from 1; of how many */
-    uint64_t examples;          /* trained on so far, in the run */
+    uint64_t examples;          /* trained on so far, in the run, with the run that it goes on from */
     double seconds;             /* since training began, evaluation included */
     double loss;                /* mean over the examples since the line before; NaN: nobody reports any */
     double examples_per_second; /* since the line before, evaluation included */

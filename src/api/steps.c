@@ -16,7 +16,8 @@ static uint64_t first_ns_of(const struct shmtrain_store *store) {
 /* Steps of a run that this one goes on from were told there. */
 void shmt_steps_begin(struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
-    store->steps = (struct shmt_steps){.step = spec->first_epoch * shmt_spec_steps(spec) + spec->first_step};
+    store->steps = (struct shmt_steps){.step = spec->first_epoch * shmt_spec_steps(spec) + spec->first_step,
+                                       .examples = board_of(store)->before_examples};
 }
 
 uint64_t shmt_steps_ring_every(const struct shmt_spec *spec, uint64_t every) {
@@ -39,15 +40,22 @@ static void add_up(const struct shmtrain_store *store, uint64_t *examples_out, d
     }
 }
 
-/* The epochs that were told, and what has been done since. Of a batch that is not complete the first chunk counts: who has it
- * rings when it has done it. */
+/* Of a batch that is not complete the first chunk counts: who has it rings when it has done it. */
+static uint64_t steps_in(const struct shmt_spec *spec, uint64_t examples) {
+    const uint64_t each = shmt_spec_step_examples(spec);
+    return shmt_policy_is_batched(&spec->policy) ? shmt_ceil_div(examples, each) : examples / each;
+}
+
+/* Those of the epochs that were told, of which the last one may have been cut off, and what has been done since. */
 static uint64_t steps_of(const struct shmtrain_store *store, uint64_t examples) {
     const struct shmt_spec *spec = &store->spec;
-    const uint64_t told = store->report.examples, here = examples > told ? examples - told : 0;
-    const uint64_t each = shmt_spec_step_examples(spec), steps = shmt_spec_steps(spec);
-    const uint64_t epochs = here / spec->n_examples, rest = here % spec->n_examples;
-    const uint64_t of_rest = shmt_policy_is_batched(&spec->policy) ? shmt_ceil_div(rest, each) : rest / each;
-    return (store->report.n_epochs + epochs) * steps + shmt_min_u64(of_rest, steps);
+    const struct shmtrain_report *r = &store->report;
+    const bool cut = r->n_epochs > 0 && r->epoch[r->n_epochs - 1].partial;
+    const uint64_t whole = cut ? r->n_epochs - 1 : r->n_epochs;
+    const uint64_t told = cut ? r->examples - r->epoch[r->n_epochs - 1].examples : r->examples;
+    const uint64_t here = examples > told ? examples - told : 0;
+    const uint64_t rest = steps_in(spec, here % spec->n_examples);
+    return (whole + here / spec->n_examples) * shmt_spec_steps(spec) + shmt_min_u64(rest, shmt_spec_steps(spec));
 }
 
 void shmt_steps_tick(struct shmtrain_store *store) {
@@ -57,7 +65,8 @@ void shmt_steps_tick(struct shmtrain_store *store) {
     double loss;
     if (every == 0 || first_ns == 0) return;
     add_up(store, &now.examples, &loss);
-    now.step = steps_of(store, now.examples + board_of(store)->before_examples);
+    now.examples += board_of(store)->before_examples;
+    now.step = steps_of(store, now.examples);
     if (now.step / every <= before->step / every || now.examples <= before->examples) return;
     const uint64_t since_ns = before->at_ns ? before->at_ns : first_ns;
     const double examples = (double)(now.examples - before->examples);
