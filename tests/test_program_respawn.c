@@ -1,6 +1,7 @@
 /* The real program from outside: workers that are killed, and started again where they stood, or left out. */
 #include "run_program.h"
 
+#include <dirent.h>
 #include <signal.h>
 
 #define DATA     "builtin:sparse:examples=20000,valid=100,features=2000,nonzeros=20"
@@ -24,6 +25,17 @@ static unsigned kill_workers(struct program *p, unsigned workers, unsigned n) {
         usleep(10000);
     }
     return killed;
+}
+
+/* Of the checkpoints of a run. */
+static void remove_folder(const char *folder) {
+    const struct dirent *entry;
+    DIR *all = opendir(folder);
+    assert_non_null(all);
+    while ((entry = readdir(all)))
+        if (entry->d_name[0] != '.') assert_int_equal(unlinkat(dirfd(all), entry->d_name, 0), 0);
+    closedir(all);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 struct outcome {
@@ -79,6 +91,7 @@ static void every_example_is_counted_in_each_mode(void **state) {
         const struct outcome o = outcome_of(p);
         if (o.examples != (long long)EXAMPLES * EPOCHS)
             fail_msg("%s %s %s: %lld examples after %lld respawns", a[0], a[1], a[2], o.examples, o.respawns);
+        remove_folder("saved");
     }
 }
 
