@@ -6,7 +6,7 @@
  * the worker's own copy, and what several workers or the application are to see has to lie in shared memory), on the thread
  * that has the session. Threads of a worker, and workers that are threads (`spawn` threads), call them at the same time, with
  * the same `arg`. A worker that joins by name calls the hooks of the program that has joined. For the application's own process
- * there is struct shmtrain_listener, whose `epoch` and `progress` nobody waits for.
+ * there is struct shmtrain_listener, whose `epoch`, `checkpoint` and `progress` nobody waits for.
  *
  * What they may do. Session calls that look (shmtrain_view, _pull, _dot, _rows, _rank, ...), always; between before_step and the
  * end of the item also those that push. They must not call shmtrain_next, _clock, _report or _lend. They should not wait: the

@@ -140,6 +140,14 @@ struct shmtrain_worker_progress {
     uint32_t reserved;
 };
 
+/* A checkpoint of a run (option checkpoint): see shmtrain_listener.checkpoint. */
+struct shmtrain_checkpoint {
+    const char *path;    /* of its file */
+    uint64_t step;       /* of the run, that it is of */
+    uint32_t written;    /* 0: it is about to be written, or could not be; 1: it is there */
+    const char *failure; /* why it could not be written; "": it could, or will be seen */
+};
+
 /* A run that goes on, at one moment: see shmtrain_listener.progress and shmtrain_store_look. */
 struct shmtrain_progress {
     uint32_t epoch, epochs;          /* the epoch that is going on, from 1 (0: none has begun); of how many */

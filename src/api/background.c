@@ -24,8 +24,9 @@
 struct note {
     struct note *next;
     uint64_t behind; /* what had been posted before it */
-    bool is_steps;   /* and not a text */
+    enum { TEXT, STEPS, CHECKPOINT } kind;
     struct shmtrain_steps steps;
+    struct shmtrain_checkpoint checkpoint; /* its path is `text`; its failure, too, behind that */
     char text[];
 };
 
@@ -42,6 +43,9 @@ struct shmt_background {
     pthread_mutex_t lock;
     uint64_t posted; /* 0: nothing, 1: begin, 2: and the first epoch, ... */
     struct shmtrain_report so_far;
+    uint32_t n_before; /* epochs that were done when it began, of a run that goes on; their examples and seconds */
+    uint64_t examples_before;
+    double seconds_before;
     struct note *first_note, **last_note;
     struct shmtrain_progress progress;
     struct shmtrain_worker_progress *progress_worker; /* (progress.n_workers) */
@@ -73,22 +77,36 @@ static void post(struct shmt_background *b, const struct shmtrain_report *so_far
     poke(b);
 }
 
-static void post_begin(void *arg, const struct shmtrain_report *so_far) { post(arg, so_far); }
+/* What it goes on from is not told again. */
+static void post_begin(void *arg, const struct shmtrain_report *so_far) {
+    struct shmt_background *b = arg;
+    pthread_mutex_lock(&b->lock);
+    b->n_before = so_far->n_epochs;
+    b->examples_before = so_far->examples;
+    b->seconds_before = so_far->train_seconds;
+    pthread_mutex_unlock(&b->lock);
+    post(b, so_far);
+}
 
 static void post_epoch(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch) {
     (void)epoch; /* the next one of so_far->epoch */
     post(arg, so_far);
 }
 
-/* `steps` NULL: a line of the log. */
-static void post_word(struct shmt_background *b, const char *line, const struct shmtrain_steps *steps) {
-    const size_t bytes = strlen(line) + 1;
-    struct note *note = malloc(sizeof *note + bytes);
-    if (!note) return; /* a word less */
-    note->next = NULL;
-    note->is_steps = steps != NULL;
-    if (steps) note->steps = *steps;
-    memcpy(note->text, line, bytes);
+/* Room for a word of two texts; NULL: no memory, and a word less. */
+static struct note *make_note(const char *first, const char *second) {
+    const size_t bytes = strlen(first) + 1, more = strlen(second) + 1;
+    struct note *note = calloc(1, sizeof *note + bytes + more);
+    if (!note) return NULL;
+    memcpy(note->text, first, bytes);
+    memcpy(note->text + bytes, second, more);
+    note->checkpoint.path = note->text;
+    note->checkpoint.failure = note->text + bytes;
+    return note;
+}
+
+static void post_word(struct shmt_background *b, struct note *note) {
+    if (!note) return;
     pthread_mutex_lock(&b->lock);
     note->behind = b->posted;
     *b->last_note = note;
@@ -97,11 +115,25 @@ static void post_word(struct shmt_background *b, const char *line, const struct 
     poke(b);
 }
 
-static void post_note(void *arg, const char *line) { post_word(arg, line, NULL); }
+static void post_note(void *arg, const char *line) { post_word(arg, make_note(line, "")); }
 
 static void post_steps(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_steps *steps) {
+    struct note *note = make_note("", "");
     (void)so_far;
-    post_word(arg, "", steps);
+    if (note) note->kind = STEPS;
+    if (note) note->steps = *steps;
+    post_word(arg, note);
+}
+
+static void post_checkpoint(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_checkpoint *checkpoint) {
+    struct note *note = make_note(checkpoint->path, checkpoint->failure);
+    (void)so_far;
+    if (note) {
+        note->kind = CHECKPOINT;
+        note->checkpoint.step = checkpoint->step;
+        note->checkpoint.written = checkpoint->written;
+    }
+    post_word(arg, note);
 }
 
 /* *to becomes a copy of *from with workers of its own; false: no memory. */
@@ -179,8 +211,13 @@ static int start_thread(struct shmt_background *b) {
 
 /* The store's listener while the thread runs: the mailbox. */
 static void listen_to(struct shmtrain_store *store, struct shmt_background *b) {
-    store->listener = (struct shmtrain_listener){
-        .arg = b, .begin = post_begin, .epoch = post_epoch, .note = post_note, .progress = post_progress, .steps = post_steps};
+    store->listener = (struct shmtrain_listener){.arg = b,
+                                                 .begin = post_begin,
+                                                 .epoch = post_epoch,
+                                                 .note = post_note,
+                                                 .progress = post_progress,
+                                                 .steps = post_steps,
+                                                 .checkpoint = post_checkpoint};
     store->log = (struct shmt_log){.line = post_note, .arg = b};
 }
 
@@ -239,11 +276,11 @@ static enum event take_event(struct shmt_background *b, struct note **out) {
         *out = note;
         event = NOTE;
     } else if (b->delivered < b->posted) {
-        const uint64_t examples = b->seen.examples;
-        const double seconds = b->seen.train_seconds;
         event = b->delivered == 0 ? BEGIN : EPOCH;
+        const uint64_t examples = event == BEGIN ? b->examples_before : b->seen.examples;
+        const double seconds = event == BEGIN ? b->seconds_before : b->seen.train_seconds;
         b->seen = b->so_far; /* which may be further already */
-        b->seen.n_epochs = (uint32_t)b->delivered++;
+        b->seen.n_epochs = b->n_before + (uint32_t)b->delivered++;
         b->seen.examples = examples;
         b->seen.train_seconds = seconds;
         if (event == EPOCH) {
@@ -265,8 +302,9 @@ static void tell(const struct shmt_background *b, enum event event, const struct
     const struct shmtrain_report *seen = &b->seen;
     if (event == BEGIN && to->begin) to->begin(to->arg, seen);
     if (event == EPOCH && to->epoch) to->epoch(to->arg, seen, &seen->epoch[seen->n_epochs - 1]);
-    if (event == NOTE && note->is_steps && to->steps) to->steps(to->arg, seen, &note->steps);
-    if (event == NOTE && !note->is_steps && to->note) to->note(to->arg, note->text);
+    if (event == NOTE && note->kind == STEPS && to->steps) to->steps(to->arg, seen, &note->steps);
+    if (event == NOTE && note->kind == CHECKPOINT && to->checkpoint) to->checkpoint(to->arg, seen, &note->checkpoint);
+    if (event == NOTE && note->kind == TEXT && to->note) to->note(to->arg, note->text);
     if (event == PROGRESS && to->progress) to->progress(to->arg, seen, &b->shown);
 }
 

@@ -135,6 +135,8 @@ static void fill_run(struct shmtrain_store *store, struct shmt_checkpoint *out) 
     out->n_ids = c->as->ids.n;
 }
 
+static uint64_t step_of(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
+
 static void fill(struct shmtrain_store *store, const struct shmt_snapshot *snapshot) {
     struct shmt_checkpoints *c = &store->checkpoints;
     c->now = (struct shmt_checkpoint){.n_tables = 0};
@@ -142,6 +144,15 @@ static void fill(struct shmtrain_store *store, const struct shmt_snapshot *snaps
     fill_run(store, &c->now);
     fill_moment(store, snapshot, &c->now.at);
     fill_tables(store, snapshot, &c->now);
+    (void)shmt_checkpoint_name(store->config.checkpoint, &c->now, c->path, NULL); /* short enough when the run began */
+}
+
+/* Before and after it is written. */
+static void tell(struct shmtrain_store *store, bool written) {
+    struct shmt_checkpoints *c = &store->checkpoints;
+    const struct shmtrain_checkpoint what = {
+        .path = c->path, .step = step_of(&c->now), .written = written && c->error.status == 0, .failure = c->error.text};
+    if (store->listener.checkpoint) store->listener.checkpoint(store->listener.arg, &store->report, &what);
 }
 
 /* From parameters that are no numbers nobody wants to go on: the older checkpoints are worth more. */
@@ -153,14 +164,11 @@ static bool is_finite(const struct shmt_checkpoint *c) {
 
 static void write_file(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
-    c->path[0] = '\0';
     if (is_finite(&c->now))
         (void)shmt_checkpoint_write(store->config.checkpoint, &c->now, (uint32_t)store->config.keep, c->path, &c->error);
     else
         shmt_fail(&c->error, SHMTRAIN_E_NUMBERS, "not all parameters are finite numbers");
 }
-
-static uint64_t step_of(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
 
 /* ---- by a thread of its own ---- */
 
@@ -189,6 +197,7 @@ static void take_back(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
     store->ops->release(store->job.store);
     if (c->error.status < 0) {
+        tell(store, true);
         if (c->n_failed++ == 0)
             shmt_log(&store->log, "%s; the run goes on, older checkpoints are kept, and later ones are tried", c->error.text);
         return;
@@ -197,6 +206,7 @@ static void take_back(struct shmtrain_store *store) {
     c->n_failed = 0;
     c->written_step = step_of(&c->now);
     store->report.checkpoints++;
+    tell(store, true);
 }
 
 static void end_apart(struct shmtrain_store *store) {
@@ -226,6 +236,7 @@ void shmt_checkpoints_tick(struct shmtrain_store *store) {
     ask_if_due(store);
     if (c->writing || !store->ops->snapshot(store->job.store, &snapshot)) return;
     fill(store, &snapshot);
+    tell(store, false);
     if (begin_apart(store)) return;
     write_file(store); /* without one, here */
     take_back(store);
@@ -240,9 +251,11 @@ void shmt_checkpoints_end(struct shmtrain_store *store, int rc) {
     fill(store, &snapshot);
     c->now.ended_by = shmt_end_of(store->report.stopped_by);
     if (step_of(&c->now) != c->written_step || c->now.ended_by != SHMT_END_NOT) {
+        tell(store, false);
         write_file(store);
         if (c->error.status < 0) shmt_report_unwritten(store, "%s", c->error.text);
         if (c->error.status == 0) store->report.checkpoints++;
+        tell(store, true);
     }
     store->ops->release(store->job.store);
 }

@@ -194,12 +194,16 @@ static int make_draft(struct draft *d, const struct shmt_checkpoint *c, struct s
 
 static uint64_t step_of_run(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
 
+int shmt_checkpoint_name(const char *folder, const struct shmt_checkpoint *checkpoint, char *out, struct shmt_error *e) {
+    return shmt_checkpoint_path(folder, step_of_run(checkpoint), out, e);
+}
+
 int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
                           struct shmt_error *e) {
     struct draft *d = calloc(1, sizeof *d);
     int rc = d ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write a checkpoint");
     path_out[0] = '\0';
-    if (rc == 0) rc = shmt_checkpoint_path(folder, step_of_run(checkpoint), path_out, e);
+    if (rc == 0) rc = shmt_checkpoint_name(folder, checkpoint, path_out, e);
     if (rc == 0) rc = make_draft(d, checkpoint, e);
     if (rc == 0) rc = shmt_model_file_seal(path_out, "the checkpoint", d->tensor, d->n_tensors, d->note, d->n_notes, e);
     if (rc == 0) remove_old(folder, keep);

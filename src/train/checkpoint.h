@@ -80,6 +80,9 @@ int shmt_checkpoint_folder(const char *folder, struct shmt_error *e);
 int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
                           struct shmt_error *e);
 
+/* The name that it would be written as; out (PATH_MAX). Errors: _SYSTEM: it is too long. */
+int shmt_checkpoint_name(const char *folder, const struct shmt_checkpoint *checkpoint, char *out, struct shmt_error *e);
+
 /* The last one of a folder by its name, good or not. 1: there is one; 0: none, or no folder. `path_out` (PATH_MAX). Errors: _SYSTEM,
  * _MEMORY. */
 int shmt_checkpoint_last(const char *folder, char *path_out, struct shmt_error *e);
