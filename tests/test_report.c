@@ -307,6 +307,9 @@ static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
                         "delay       mean 256 updates (0.25 clocks), p50 0, p99 1,024, max 1,024\n"
                         "waiting     12.5 % of the workers' time, mostly for worker 1\n"
                         "checkpoints 3, for which training has rested 0.125 s\n"
+                        "deaths      workers were started again 3 times,\n"
+                        "            256 examples of items in hand done once more,\n"
+                        "            64 examples of items in hand left out\n"
                         "validation  loss 0.34375, accuracy 84.38 %, AUC 0.8984\n"
                         "            the model that made the data has loss 0.31250: 0.03125 to go\n"
                         "parameters  xxh64 0123456789abcdef\n");
@@ -361,7 +364,7 @@ static void add_strange_costs(struct shmtrain_report *r, uint64_t n, double x, i
     r->slow = "1:5x,2:+2ms,3:5x,4:+2ms,5:5x,6:+2ms,7:5x,8:+2ms,9:5x,10:+2ms,11:5x,12:+2ms";
     r->replicas = variant & 1 ? "one" : "worker";
     r->n_replicas = r->merge_every = r->quorum = most;
-    r->dropped = r->folded = r->merges = n;
+    r->dropped = r->folded = r->merges = r->respawns = r->redone = r->skipped = n;
     r->merge_fraction = x;
     r->delay = (struct shmtrain_delay){.samples = n, .mean = x, .p50 = x, .p99 = x, .max = x, .clocks = x};
 }

@@ -144,6 +144,24 @@ static void add_checkpoints(char *out, size_t bytes, const struct shmtrain_repor
     shmt_add(out, bytes, " s\n");
 }
 
+static void add_examples(char *out, size_t bytes, const char *before, uint64_t n, const char *after) {
+    char text[16];
+    if (n > 0) shmt_add(out, bytes, "%s%s example%s %s", before, shmt_short_number((double)n, text), shmt_plural(n), after);
+}
+
+/* Of guests nobody is started again, but what they had in hand is left out. */
+static void add_deaths(char *out, size_t bytes, const struct shmtrain_report *r) {
+    char text[16];
+    if (r->respawns == 0 && r->skipped == 0) return;
+    shmt_add(out, bytes, "deaths      ");
+    if (r->respawns > 0)
+        shmt_add(out, bytes, "workers were started again %s time%s", shmt_short_number((double)r->respawns, text),
+                 shmt_plural(r->respawns));
+    add_examples(out, bytes, ",\n            ", r->redone, "of items in hand done once more");
+    add_examples(out, bytes, r->respawns > 0 ? ",\n            " : "", r->skipped, "of items in hand left out");
+    shmt_add(out, bytes, "\n");
+}
+
 void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {
     SHMT_PLAIN_NUMBERS;
     char text[2][16];
@@ -161,6 +179,7 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     shmt_add(out, bytes, "\n");
     shmt_add_costs(out, bytes, r);
     add_checkpoints(out, bytes, r);
+    add_deaths(out, bytes, r);
     if (!isnan(r->lost_updates)) {
         shmt_add(out, bytes, "lost        ");
         shmt_add_number(out, bytes, 6, 2, 100 * r->lost_updates);
