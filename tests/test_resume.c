@@ -1,205 +1,185 @@
-/* Checkpoints as an application has them: of models and of its own worker functions, with workers that are processes and
- * threads, in the background, too; and who hears of them. */
-#include "api_help.h"
-#include "folder_help.h"
+/* `sync` has the same bits with pauses as without them, and whichever snapshot another run begins with, with any number of
+ * workers: in parameters, state and losses, by every rule. */
+#include "pause_help.h"
 
 #include <math.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
 
-#define DATA "builtin:sparse:examples=20000,features=300,nonzeros=6"
+#include "base/random.h"
+#include "math/logistic.h"
 
-struct heard {
-    unsigned before, after, failed, epochs;
-    uint32_t first_epoch; /* that was told */
-    uint64_t step, examples;
-    char path[4200], note[600];
+/* ---- a small logistic problem ---- */
+
+enum { N = 300, NNZ = 6, ROWS = 5000, EPOCHS = 3 }; /* more rows than are added up without a map of what was touched */
+static uint64_t row_start[N + 1];
+static uint32_t column[N * NNZ];
+static float value_of[N * NNZ];
+
+static int make_problem(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < N; i++) {
+        for (uint32_t j = 0; j < NNZ; j++) {
+            const uint64_t h = shmt_hash64(3, i, j, 0);
+            column[i * NNZ + j] = (uint32_t)(j * (ROWS / NNZ) + shmt_below(h, ROWS / NNZ / 20));
+            value_of[i * NNZ + j] = (float)shmt_unit(shmt_mix64(h)) - 0.4f;
+        }
+        row_start[i + 1] = (i + 1) * NNZ;
+    }
+    return 0;
+}
+
+struct slopes {
+    const uint32_t *order;
+    double loss;
 };
 
-static void hear_checkpoint(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_checkpoint *checkpoint) {
-    struct heard *heard = arg;
-    assert_non_null(so_far);
-    assert_non_null(strstr(checkpoint->path, "/checkpoint-0000"));
-    if (checkpoint->written) {
-        heard->after++;
-        heard->step = checkpoint->step;
-        assert_int_equal(access(checkpoint->path, R_OK), 0);
-        assert_string_equal(checkpoint->failure, "");
-        snprintf(heard->path, sizeof heard->path, "%s", checkpoint->path);
-    } else if (checkpoint->failure[0]) {
-        heard->failed++;
-    } else {
-        heard->before++;
+static void slope_of(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
+    struct slopes *s = arg;
+    for (uint32_t k = 0; k < n; k++) {
+        const float y = s->order[first + k] % 3 ? 1 : -1;
+        float loss;
+        slope_out[k] = y * shmt_logistic(y * dot[k], &loss);
+        s->loss += (double)loss;
     }
 }
 
-static void hear_epoch(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch) {
-    struct heard *heard = arg;
-    if (heard->epochs++ == 0) heard->first_epoch = epoch->epoch;
-    assert_int_equal(so_far->n_epochs, epoch->epoch);
-    heard->examples = so_far->examples;
+/* ---- runs ---- */
+
+struct game {
+    struct run run; /* first: what workers get */
+    struct kept_list list;
+    bool keeps; /* workers are threads, and keep what they see */
+};
+
+/* Seat 0, in the place of the application. */
+static void look(struct game *game) {
+    struct shmt_snapshot snap;
+    if (game->run.k->ops->snapshot(game->run.store, &snap) != 1) return;
+    if (game->keeps) keep(&game->list, &snap);
+    game->run.k->ops->release(game->run.store);
 }
 
-static void hear_note(void *arg, const char *line) {
-    struct heard *heard = arg;
-    snprintf(heard->note, sizeof heard->note, "%s", line);
-}
-
-static struct shmtrain_store *make_saving(const char *spawn, const char *workers, struct heard *heard) {
-    const struct shmtrain_listener listener = {
-        .arg = heard, .epoch = hear_epoch, .note = hear_note, .checkpoint = hear_checkpoint};
-    struct shmtrain_store *store;
-    *heard = (struct heard){0};
-    assert_int_equal(shmtrain_store_create(&store), 0);
-    shmtrain_store_listen(store, &listener);
-    WELL(store, shmtrain_store_set(store, "spawn", spawn));
-    WELL(store, shmtrain_store_set(store, "workers", workers));
-    WELL(store, shmtrain_store_set(store, "mode", "sync"));
-    WELL(store, shmtrain_store_set(store, "epochs", "4"));
-    WELL(store, shmtrain_store_set(store, "optimizer", "adam"));
-    WELL(store, shmtrain_store_set(store, "checkpoint", "ck"));
-    WELL(store, shmtrain_store_set(store, "checkpoint-every", "1 epoch"));
-    return store;
-}
-
-static uint64_t hash_of(struct shmtrain_store *store) { return shmtrain_store_report(store)->parameters_xxh64; }
-
-static int clean(void **state) {
-    (void)state;
-    return system("rm -rf ck") == 0 ? 0 : -1;
-}
-
-static uint64_t train_whole(void) {
-    struct heard heard;
-    struct shmtrain_store *store = make_saving("threads", "1", &heard);
-    WELL(store, shmtrain_store_set(store, "checkpoint", ""));
-    WELL(store, shmtrain_store_train(store, DATA));
-    const uint64_t hash = hash_of(store);
-    assert_int_equal(heard.before + heard.after, 0);
-    shmtrain_store_destroy(store);
-    return hash;
-}
-
-static void whoever_listens_hears_of_each_before_and_after(void **state) {
-    (void)state;
-    const uint64_t whole = train_whole();
-    for (int i = 0; i < 2; i++) {
-        struct heard heard;
-        struct shmtrain_store *store = make_saving(SPAWNS[i], "2", &heard);
-        WELL(store, shmtrain_store_set(store, "steps", "700"));
-        WELL(store, shmtrain_store_train(store, DATA));
-        assert_true(heard.after >= 1 && heard.before == heard.after && heard.failed == 0);
-        assert_int_equal(heard.step, 700);
-        assert_int_equal(shmtrain_store_report(store)->checkpoints, heard.after);
-        shmtrain_store_destroy(store);
-        store = make_saving(SPAWNS[1 - i], "3", &heard);
-        WELL(store, shmtrain_store_set(store, "resume", "1"));
-        WELL(store, shmtrain_store_train(store, DATA));
-        assert_true(hash_of(store) == whole);
-        assert_int_equal(heard.first_epoch, 3);
-        assert_int_equal(heard.epochs, 2);
-        assert_int_equal(heard.examples, 4 * 20000);
-        assert_int_equal(shmtrain_store_report(store)->n_epochs, 4);
-        shmtrain_store_destroy(store);
-        assert_int_equal(clean(NULL), 0);
-    }
-}
-
-static void one_that_cannot_be_written_is_told_and_the_run_goes_on(void **state) {
-    (void)state;
-    struct heard heard;
-    struct shmtrain_store *store = make_saving("threads", "2", &heard);
-    WELL(store, shmtrain_store_set(store, "steps", "700"));
-    WELL(store, shmtrain_store_train(store, DATA));
-    shmtrain_store_destroy(store);
-    /* What stands where the last one is to be cannot be replaced. */
-    assert_int_equal(
-        system("rm -f ck/checkpoint-000000001252.safetensors && mkdir -p ck/checkpoint-000000001252.safetensors/x"), 0);
-    store = make_saving("threads", "2", &heard);
-    WELL(store, shmtrain_store_set(store, "resume", "1"));
-    WELL(store, shmtrain_store_train(store, DATA));
-    assert_true(heard.failed >= 1);
-    assert_non_null(strstr(shmtrain_store_report(store)->unwritten, "checkpoint-000000001252.safetensors: it is a folder"));
-    assert_true(hash_of(store) == train_whole());
-    shmtrain_store_destroy(store);
-}
-
-static void own_worker_functions_go_on_too(void **state) {
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct shmtrain_store *store = make(SPAWNS[i], "2", "3", 640), *rest = make(SPAWNS[1 - i], "1", "3", 640);
-        WELL(store, shmtrain_store_run(store, count, NULL));
-        const uint64_t whole = hash_of(store);
-        const float last = read_one(store, 0);
-        shmtrain_store_destroy(store);
-        store = make(SPAWNS[i], "3", "3", 640);
-        WELL(store, shmtrain_store_set(store, "checkpoint", "ck"));
-        WELL(store, shmtrain_store_set(store, "steps", "17"));
-        WELL(store, shmtrain_store_run(store, count, NULL));
-        assert_true(read_one(store, 0) != last);
-        shmtrain_store_destroy(store);
-        WELL(rest, shmtrain_store_set(rest, "checkpoint", "ck"));
-        WELL(rest, shmtrain_store_set(rest, "resume", "1"));
-        WELL(rest, shmtrain_store_run(rest, count, NULL));
-        assert_true(read_one(rest, 0) == last && hash_of(rest) == whole);
-        shmtrain_store_destroy(rest);
-        assert_int_equal(clean(NULL), 0);
-    }
-}
-
-static void tables_that_are_others_are_refused(void **state) {
-    (void)state;
-    struct shmtrain_store *store = make("threads", "1", "1", 64), *other;
-    WELL(store, shmtrain_store_set(store, "checkpoint", "ck"));
-    WELL(store, shmtrain_store_run(store, count, NULL));
-    shmtrain_store_destroy(store);
-    assert_int_equal(shmtrain_store_create(&other), 0);
-    WELL(other, shmtrain_store_set(other, "workers", "1"));
-    WELL(other, shmtrain_store_set(other, "epochs", "1"));
-    WELL(other, shmtrain_store_set(other, "mode", "sync"));
-    WELL(other, shmtrain_store_set(other, "schedule", "constant"));
-    WELL(other, shmtrain_store_set(other, "checkpoint", "ck"));
-    WELL(other, shmtrain_store_set(other, "resume", "1"));
-    assert_int_equal(shmtrain_store_table(other, "count", 3, 1), 0);
-    WELL(other, shmtrain_store_examples(other, 64));
-    refused(other, shmtrain_store_run(other, count, NULL), SHMTRAIN_E_USAGE,
-            "--resume: table \"count\" (3, 1) is none of those of");
-    shmtrain_store_destroy(other);
-}
-
-/* Its epochs are told from where it goes on. */
-static void runs_in_the_background_go_on_and_tell_of_it(void **state) {
-    (void)state;
-    struct heard heard;
-    struct shmtrain_store *store = make_saving("threads", "2", &heard);
-    WELL(store, shmtrain_store_set(store, "steps", "700"));
-    WELL(store, shmtrain_store_train(store, DATA));
-    shmtrain_store_destroy(store);
-    store = make_saving("threads", "2", &heard);
-    WELL(store, shmtrain_store_set(store, "resume", "1"));
-    WELL(store, shmtrain_store_start_training(store, DATA));
+static int learn(struct run *run, shmtrain_session *s) {
+    uint32_t order[64];
+    struct shmtrain_work w;
     int rc;
-    while ((rc = shmtrain_store_step(store)) == 1) {
-        struct pollfd look = {.fd = shmtrain_store_fd(store), .events = POLLIN};
-        (void)poll(&look, 1, 1000);
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        if (s->seat->rank == 0) look((struct game *)run);
+        if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
+        struct slopes slopes = {.order = order};
+        const struct shmtrain_csr x = {.n = (uint32_t)w.n, .start = row_start, .id = column, .value = value_of, .order = order};
+        if ((rc = shmtrain_each(s, 0, &x, 64, slope_of, &slopes)) < 0) return rc;
+        if ((rc = shmtrain_report(s, slopes.loss)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
-    WELL(store, rc);
-    assert_true(hash_of(store) == train_whole());
-    assert_int_equal(heard.first_epoch, 3);
-    assert_int_equal(heard.epochs, 2);
-    assert_int_equal(heard.examples, 4 * 20000);
-    assert_true(heard.after >= 1 && heard.before == heard.after);
-    shmtrain_store_destroy(store);
+    return rc;
+}
+
+/* What an epoch gave, in the board. */
+static int note_tally(shmtrain_session *s, void *arg, uint32_t epoch) {
+    const struct run *run = arg;
+    struct shmt_tally tally;
+    if (s->ops->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
+    if (s->seat->rank == 0) ((struct shmt_tally *)run->board)[epoch] = tally;
+    return 0;
+}
+
+static struct kase sync_with(uint32_t n_seats, enum shmt_team_kind kind) {
+    return (struct kase){shmt_backend_at(0), {.write = SHMT_WRITE_AGGREGATE}, n_seats, kind};
+}
+
+static struct shmt_spec spec_for(const struct kase *k, uint32_t rule, uint64_t every) {
+    struct shmt_spec spec = spec_of(k, N, ROWS, 1);
+    spec.rule = (struct shmt_rule){
+        .kind = rule, .l1 = 0.001f, .l2 = 0.01f, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f, .beta = 1};
+    spec.rate.base = 0.1f;
+    if (rule != SHMT_RULE_FTRL) spec.rate.kind = SHMT_RATE_INVERSE, spec.rate.power = 0.5f, spec.rate.every = 1;
+    spec.batch = 32;
+    spec.n_chunks = 8;
+    if (every) spec.pauses = (struct shmt_pauses){.steps = every, .allowed = 1};
+    return spec;
+}
+
+/* What must have the same bits. */
+struct outcome {
+    float floats[(1 + SHMT_MAX_PLANES) * ROWS];
+    double loss[EPOCHS];
+    uint64_t examples[EPOCHS];
+};
+
+static void take_outcome(const struct run *run, struct outcome *out) {
+    const struct shmt_backend_ops *ops = run->k->ops;
+    const struct shmt_tally *tally = run->board;
+    memset(out, 0, sizeof *out);
+    memcpy(out->floats, ops->weight(run->store, 0), ROWS * sizeof(float));
+    for (uint32_t i = 0; ops->state(run->store, 0, i); i++)
+        memcpy(out->floats + (1 + i) * ROWS, ops->state(run->store, 0, i), ROWS * sizeof(float));
+    for (uint32_t epoch = run->spec.first_epoch; epoch < EPOCHS; epoch++) {
+        out->loss[epoch] = tally[epoch].loss;
+        out->examples[epoch] = tally[epoch].examples;
+    }
+}
+
+static void assert_same(const struct outcome *a, const struct outcome *b, uint32_t first_epoch) {
+    assert_memory_equal(a->floats, b->floats, sizeof a->floats);
+    assert_memory_equal(a->loss + first_epoch, b->loss + first_epoch, (EPOCHS - first_epoch) * sizeof *a->loss);
+    assert_memory_equal(a->examples + first_epoch, b->examples + first_epoch, (EPOCHS - first_epoch) * sizeof *a->examples);
+}
+
+static void play(struct game *game, struct outcome *out) {
+    game->run.epoch_end = note_tally;
+    go_well(&game->run, learn);
+    take_outcome(&game->run, out);
+    end(&game->run);
+}
+
+static void play_rule(uint32_t n_seats, enum shmt_team_kind kind, uint32_t rule, uint64_t every, struct outcome *out) {
+    const struct kase k = sync_with(n_seats, kind);
+    struct game game = {0};
+    begin(&game.run, &k, spec_for(&k, rule, every));
+    play(&game, out);
+}
+
+static struct outcome plain, other; /* too large for a stack */
+
+/* ---- what must hold ---- */
+
+static void pauses_change_no_bit(void **state) {
+    static const uint32_t SEATS[] = {1, 2, 3, 8};
+    (void)state;
+    for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++) {
+        play_rule(1, SHMT_TEAM_THREADS, rule, 0, &plain);
+        assert_true(plain.loss[EPOCHS - 1] < plain.loss[0]); /* it learns */
+        for (uint32_t i = 0; i < 8; i++) {
+            play_rule(SEATS[i % 4], i < 4 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES, rule, 1 + i % 3, &other);
+            assert_same(&plain, &other, 0);
+        }
+    }
+}
+
+static void whichever_snapshot_a_run_begins_with_it_ends_with_the_same_bits(void **state) {
+    static const uint32_t SEATS[] = {1, 4, 2, 7};
+    (void)state;
+    for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++) {
+        const struct kase k = sync_with(1 + rule % 3, SHMT_TEAM_THREADS);
+        struct game game = {.keeps = true};
+        play_rule(1, SHMT_TEAM_THREADS, rule, 0, &plain);
+        begin(&game.run, &k, spec_for(&k, rule, 1));
+        play(&game, &other);
+        assert_int_equal(game.list.n, EPOCHS * ((N + 31) / 32) - 1); /* one behind each step but the last */
+        for (uint32_t i = 0; i < game.list.n; i++) {
+            const struct kase now = sync_with(SEATS[i % 4], i % 8 < 4 ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS);
+            struct game rest = {0};
+            begin_from(&rest.run, &now, spec_for(&now, rule, i % 2), &game.list.kept[i]); /* it may pause, too */
+            play(&rest, &other);
+            assert_same(&plain, &other, game.list.kept[i].at.epoch);
+        }
+        free_kept(&game.list);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(whoever_listens_hears_of_each_before_and_after, deadline, clean),
-        cmocka_unit_test_setup_teardown(one_that_cannot_be_written_is_told_and_the_run_goes_on, deadline, clean),
-        cmocka_unit_test_setup_teardown(own_worker_functions_go_on_too, deadline, clean),
-        cmocka_unit_test_setup_teardown(tables_that_are_others_are_refused, deadline, clean),
-        cmocka_unit_test_setup_teardown(runs_in_the_background_go_on_and_tell_of_it, deadline, clean),
+        cmocka_unit_test(pauses_change_no_bit),
+        cmocka_unit_test(whichever_snapshot_a_run_begins_with_it_ends_with_the_same_bits),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_problem, NULL);
 }

@@ -6,6 +6,7 @@
 #include <shmtrain/data.h>
 #include <shmtrain/data_info.h>
 #include <shmtrain/doctor.h>
+#include <shmtrain/drill.h>
 #include <shmtrain/hooks.h>
 #include <shmtrain/inspect.h>
 #include <shmtrain/model.h>

@@ -31,6 +31,7 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the best of any run"},
     {"html", 0, "FILE", "", "", PROGRAM, "compare: also write a page with table and plots to FILE"},
     {"quick", 0, NULL, "", "", PROGRAM, "bench: in a few seconds, with rough figures"},
+    {"rounds", 0, "N", "1000", "", PROGRAM, "drill: how many runs are disturbed"},
     {"force", 0, NULL, "", "", PROGRAM, "rm: also a store that is in use"},
     {"help", 'h', NULL, "", "", PROGRAM, "this text, or that of a command"},
     {"version", 0, NULL, "", "", PROGRAM, "the version"},
@@ -47,6 +48,7 @@ enum {
     OWN_TARGET,
     OWN_HTML,
     OWN_QUICK,
+    OWN_ROUNDS,
     OWN_FORCE,
     OWN_HELP,
     OWN_VERSION,
@@ -211,6 +213,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
             break;
         case OWN_QUICK:
             out->quick = true;
+            break;
+        case OWN_ROUNDS:
+            out->rounds = argument;
             break;
         case OWN_FORCE:
             out->force = true;

@@ -46,6 +46,7 @@ int rm_run(struct shmtrain_store *store, const struct arguments *a);
 int join_run(struct shmtrain_store *store, const struct arguments *a);
 int watch_run(struct shmtrain_store *store, const struct arguments *a);
 int bench_run(struct shmtrain_store *store, const struct arguments *a);
+int drill_run(struct shmtrain_store *store, const struct arguments *a);
 int doctor_run(struct shmtrain_store *store, const struct arguments *a);
 int help_run(struct shmtrain_store *store, const struct arguments *a);
 

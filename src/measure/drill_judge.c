@@ -1,0 +1,127 @@
+/* Whether a run of a drill has ended as it must: see drill_judge.h. */
+#include "measure/drill_judge.h"
+
+#include <shmtrain/store.h>
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define LAST_LEAVE_NS 10000000000u /* so long processes may take to end behind their run's */
+#define LEAST_SHARE   0.06
+#define MODEL         "model"
+
+/* The first finding counts. */
+static void find(char *why, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void find(char *why, size_t room, const char *format, ...) {
+    va_list list;
+    if (why[0] != '\0') return;
+    va_start(list, format);
+    vsnprintf(why, room, format, list);
+    va_end(list);
+}
+
+void shmt_drill_expect(struct shmt_drill_expected *expected, const struct shmt_drill_stage *stage) {
+    const bool first = expected->n_runs++ == 0;
+    expected->low = first ? stage->loss : fmin(expected->low, stage->loss);
+    expected->high = first ? stage->loss : fmax(expected->high, stage->loss);
+    expected->train_seconds = fmax(expected->train_seconds, stage->train_seconds);
+    expected->xxh64 = stage->xxh64;
+    expected->n_epochs = stage->n_epochs;
+    memcpy(expected->examples, stage->examples, sizeof expected->examples);
+}
+
+void shmt_drill_band(const struct shmt_drill_expected *expected, double *low_out, double *high_out) {
+    const double spread = expected->high - expected->low, mean = (expected->high + expected->low) / 2;
+    const double margin = fmax(spread, LEAST_SHARE * fabs(mean));
+    *low_out = expected->low - margin;
+    *high_out = expected->high + margin;
+}
+
+/* Each example once in each epoch; of items that are skipped one for each death may be missing. */
+static void count_examples(const struct shmt_drill_expected *expected, const struct shmt_drill_trial *trial,
+                           const struct shmt_drill_stage *stage, char *why, size_t room) {
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < expected->n_epochs; i++) {
+        const uint64_t n = stage->examples[i], should = expected->examples[i];
+        if (n > should || (n < should && !trial->skips))
+            find(why, room, "epoch %u has %" PRIu64 " examples instead of %" PRIu64, i + 1, n, should);
+        missing += should - n; /* only looked at where it cannot have wrapped */
+    }
+    if (missing > trial->deaths * stage->item)
+        find(why, room, "%" PRIu64 " examples were skipped in %" PRIu64 " deaths, with items of %" PRIu64, missing,
+             trial->deaths, stage->item);
+}
+
+void shmt_drill_judge(const struct shmt_drill_mode *mode, const struct shmt_drill_expected *expected,
+                      const struct shmtrain_drill_mode *score, const struct shmt_drill_trial *trial,
+                      const struct shmt_drill_stage *stage, char *why, size_t room) {
+    why[0] = '\0';
+    if (stage->rc < 0) find(why, room, "%s", stage->message);
+    if (stage->n_epochs != expected->n_epochs)
+        find(why, room, "it has done %u epochs of %u", stage->n_epochs, expected->n_epochs);
+    count_examples(expected, trial, stage, why, room);
+    if (mode->same_bits && stage->xxh64 != expected->xxh64)
+        find(why, room, "parameters %016" PRIx64 " instead of %016" PRIx64, stage->xxh64, expected->xxh64);
+    if (!mode->same_bits && !(stage->loss >= score->low_loss && stage->loss <= score->high_loss))
+        find(why, room, "loss %.6f, which is not within %.6f .. %.6f", stage->loss, score->low_loss, score->high_loss);
+}
+
+/* ---- residue ---- */
+
+/* All that a run has forked ends with it, though perhaps a moment later. */
+static void look_for_processes(char *why, size_t room) {
+    const uint64_t began_ns = shmt_now_ns();
+    const struct timespec pause = {.tv_nsec = 500000};
+    uint32_t left;
+    while ((left = shmt_drill_children()) > 0 && shmt_now_ns() - began_ns < LAST_LEAVE_NS) (void)nanosleep(&pause, NULL);
+    if (left == 0) return;
+    find(why, room, "%u of its processes are still there", left);
+    shmt_drill_kill_children();
+    while (shmt_drill_children() > 0) (void)nanosleep(&pause, NULL);
+}
+
+/* Whose names contain `part` is residue; where `part` is NULL, everything but the model. */
+static void look_into(const char *folder, const char *part, char *why, size_t room) {
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    if (!dir) return;
+    while ((entry = readdir(dir))) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+        if (part ? strstr(name, part) != NULL : strcmp(name, MODEL) != 0) find(why, room, "it left %s/%s", folder, name);
+    }
+    closedir(dir);
+}
+
+static void empty(const char *folder) {
+    char path[600];
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    if (!dir) return;
+    while ((entry = readdir(dir))) {
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        (void)unlink(path); /* not of . and .. */
+    }
+    closedir(dir);
+}
+
+void shmt_drill_look_for_residue(const struct shmt_drill_place *place, bool well, char *why, size_t room) {
+    char path[sizeof place->folder + 8], message[256] = "";
+    look_for_processes(why, room);
+    /* Nobody has it open any more: it is removed without force. A run that has not begun has none. */
+    if (place->name[0] && shmtrain_named_remove(place->name, 0, message, sizeof message) < 0 && well)
+        find(why, room, "%s", message);
+    if (place->name[0]) look_into("/dev/shm", place->name, why, room);
+    look_into(place->folder, NULL, why, room);
+    snprintf(path, sizeof path, "%s/" MODEL, place->folder);
+    if (well && access(path, R_OK) != 0) find(why, room, "it has left no model");
+    empty(place->folder);
+}

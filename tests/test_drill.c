@@ -1,0 +1,220 @@
+/* Tests of shmtrain drill: each wrong ending of a run is found, what a run leaves behind is found, too, and what is printed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "folder_help.h"
+#include "measure/drill_judge.h"
+
+/* ---- endings ---- */
+
+static const struct shmt_drill_mode SYNC = {.name = "sync", .same_bits = true}, LIVE = {.name = "async", .may_skip = true};
+
+static struct shmt_drill_stage good_run(void) {
+    return (struct shmt_drill_stage){.xxh64 = 7, .loss = 0.5, .n_epochs = 2, .examples = {100, 100}, .item = 10};
+}
+
+/* What is said of such a run, after undisturbed ones with losses 0.5 and 0.51. */
+static const char *verdict(const struct shmt_drill_mode *mode, struct shmt_drill_stage run, struct shmt_drill_trial trial) {
+    static char why[320];
+    struct shmt_drill_expected expected = {0};
+    struct shmtrain_drill_mode score = {0};
+    struct shmt_drill_stage quiet = good_run();
+    shmt_drill_expect(&expected, &quiet);
+    quiet.loss = 0.51;
+    shmt_drill_expect(&expected, &quiet);
+    shmt_drill_band(&expected, &score.low_loss, &score.high_loss);
+    shmt_drill_judge(mode, &expected, &score, &trial, &run, why, sizeof why);
+    return why;
+}
+
+static void each_wrong_ending_is_found(void **state) {
+    (void)state;
+    const struct shmt_drill_trial none = {0}, skips = {.skips = true, .deaths = 2};
+    struct shmt_drill_stage run = good_run();
+    assert_string_equal(verdict(&SYNC, run, none), "");
+    run.loss = 0.9;
+    assert_string_equal(verdict(&SYNC, run, none), ""); /* its bits say all */
+    assert_non_null(strstr(verdict(&LIVE, run, none), "loss 0.900000, which is not within 0.4"));
+    run.loss = NAN;
+    assert_non_null(strstr(verdict(&LIVE, run, none), "loss"));
+    run = good_run();
+    run.xxh64 = 8;
+    assert_string_equal(verdict(&LIVE, run, none), "");
+    assert_string_equal(verdict(&SYNC, run, none), "parameters 0000000000000008 instead of 0000000000000007");
+    run = good_run();
+    run.n_epochs = 1;
+    assert_string_equal(verdict(&SYNC, run, none), "it has done 1 epochs of 2");
+    run = good_run();
+    run.examples[1] = 90;
+    assert_string_equal(verdict(&LIVE, run, none), "epoch 2 has 90 examples instead of 100");
+    assert_string_equal(verdict(&LIVE, run, skips), "");
+    run.examples[0] = 89;
+    assert_string_equal(verdict(&LIVE, run, skips), "21 examples were skipped in 2 deaths, with items of 10");
+    run.examples[0] = 101;
+    assert_string_equal(verdict(&LIVE, run, skips), "epoch 1 has 101 examples instead of 100");
+    run.rc = SHMTRAIN_E_DIED;
+    snprintf(run.message, sizeof run.message, "worker 3 died");
+    assert_string_equal(verdict(&LIVE, run, none), "worker 3 died");
+}
+
+static void losses_may_be_as_far_apart_as_those_of_undisturbed_runs(void **state) {
+    (void)state;
+    struct shmt_drill_expected expected = {0};
+    struct shmt_drill_stage quiet = good_run();
+    double low, high;
+    quiet.loss = 1;
+    shmt_drill_expect(&expected, &quiet);
+    shmt_drill_band(&expected, &low, &high); /* of one run: the least */
+    assert_true(fabs(low - 0.94) < 1e-9 && fabs(high - 1.06) < 1e-9);
+    quiet.loss = 2;
+    shmt_drill_expect(&expected, &quiet);
+    shmt_drill_band(&expected, &low, &high);
+    assert_true(fabs(low) < 1e-9 && fabs(high - 3) < 1e-9);
+}
+
+/* ---- residue ---- */
+
+static struct shmt_drill_place place_here(void) {
+    struct shmt_drill_place place = {0};
+    assert_true(strlen(g_folder) < sizeof place.folder);
+    memcpy(place.folder, g_folder, strlen(g_folder));
+    return place;
+}
+
+static void make_file(const char *path) {
+    const int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void files_that_a_run_leaves_are_found_and_removed(void **state) {
+    (void)state;
+    const struct shmt_drill_place place = place_here();
+    char why[320] = "";
+    make_file("model");
+    shmt_drill_look_for_residue(&place, true, why, sizeof why);
+    assert_string_equal(why, "");
+    assert_int_equal(access("model", F_OK), -1);
+    shmt_drill_look_for_residue(&place, true, why, sizeof why);
+    assert_string_equal(why, "it has left no model");
+    why[0] = '\0';
+    shmt_drill_look_for_residue(&place, false, why, sizeof why); /* one that has failed has none */
+    assert_string_equal(why, "");
+    make_file("model.unfinished");
+    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    assert_non_null(strstr(why, "/model.unfinished"));
+    assert_int_equal(access("model.unfinished", F_OK), -1);
+}
+
+static void shared_memory_that_a_run_leaves_is_found(void **state) {
+    (void)state;
+    struct shmt_drill_place place = place_here();
+    char why[320] = "", path[128];
+    snprintf(place.name, sizeof place.name, "drill-test-%d", (int)getpid());
+    snprintf(path, sizeof path, "/dev/shm/left-of-%s", place.name);
+    make_file(path);
+    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    unlink(path);
+    assert_non_null(strstr(why, "left-of-drill-test-"));
+}
+
+/* Its parent, the run, has ended before it. */
+static void processes_that_a_run_leaves_are_found_and_killed(void **state) {
+    (void)state;
+    const struct shmt_drill_place place = place_here();
+    char why[320] = "";
+    if (!shmt_drill_can_find()) {
+        puts("skipped: the system does not say whose children processes are");
+        skip();
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const pid_t run = fork();
+    assert_true(run >= 0);
+    if (run == 0) {
+        if (fork() == 0)
+            for (;;) pause();
+        _exit(0);
+    }
+    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    assert_string_equal(why, "1 of its processes are still there");
+    assert_int_equal(shmt_drill_children(), 0);
+}
+
+/* ---- what is printed ---- */
+
+static struct shmtrain_drill made_up(void) {
+    struct shmtrain_drill d = {.seed = UINT64_MAX,
+                               .rounds = 1000,
+                               .failed = 9,
+                               .workers = 4,
+                               .quiet_runs = 50,
+                               .seconds = 100,
+                               .n_modes = 3,
+                               .n_failures = 1};
+    for (int i = 0; i < 2; i++) {
+        struct shmtrain_drill_mode *m = &d.mode[i];
+        memset(m->name, 'm', sizeof m->name - 1);
+        *m = (struct shmtrain_drill_mode){.runs = 500, .failed = i ? 9 : 0, .deaths = 99999, .stops = 9999, .respawns = 99999};
+        snprintf(m->name, sizeof m->name, "a mode with a very long name %d", i);
+        m->worst_respawn_ms = i ? 12345.6 : (double)NAN;
+        m->low_loss = m->high_loss = NAN;
+    }
+    snprintf(d.failure[0].mode, sizeof d.failure[0].mode, "%s", d.mode[1].name);
+    for (size_t at = 0; at + 10 < sizeof d.failure[0].why; at += 6) strcat(d.failure[0].why, "words ");
+    d.failure[0].seed = UINT64_MAX;
+    return d;
+}
+
+static void lines_are_at_most_80_columns_wide(void **state) {
+    (void)state;
+    const struct shmtrain_drill d = made_up();
+    char *text = shmtrain_drill_text(&d);
+    assert_non_null(text);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > 80) fail_msg("%.*s", (int)strcspn(line, "\n"), line);
+    assert_non_null(strstr(text, " 9 FAILED\n"));
+    assert_non_null(strstr(text, "again: shmtrain drill --rounds 1 --seed 18446744073709551615\n"));
+    assert_non_null(strstr(text, "8 more are not shown"));
+    free(text);
+}
+
+static void json_has_what_the_lines_have(void **state) {
+    (void)state;
+    const struct shmtrain_drill d = made_up();
+    char *text = shmtrain_drill_json(&d);
+    json_t *o = json_loads(text, 0, NULL);
+    assert_non_null(o);
+    const json_t *modes = json_object_get(o, "modes"), *failures = json_object_get(o, "failures");
+    assert_int_equal(json_array_size(modes), 2); /* the third has no runs */
+    assert_int_equal(json_array_size(failures), 1);
+    assert_int_equal(json_integer_value(json_object_get(o, "failed")), 9);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(modes, 1), "deaths")), 99999);
+    assert_true(json_is_null(json_object_get(json_array_get(modes, 0), "worst_respawn_ms")));
+    json_decref(o);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_wrong_ending_is_found),
+        cmocka_unit_test(losses_may_be_as_far_apart_as_those_of_undisturbed_runs),
+        cmocka_unit_test(files_that_a_run_leaves_are_found_and_removed),
+        cmocka_unit_test(shared_memory_that_a_run_leaves_is_found),
+        cmocka_unit_test(processes_that_a_run_leaves_are_found_and_killed),
+        cmocka_unit_test(lines_are_at_most_80_columns_wide),
+        cmocka_unit_test(json_has_what_the_lines_have),
+    };
+    return cmocka_run_group_tests_name("drill", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,54 @@
+/* shmtrain drill from outside: a few rounds, and what it refuses. */
+#include "run_program.h"
+
+/* One round in each of the first modes. */
+static void runs_end_as_they_must_whoever_dies(void **state) {
+    (void)state;
+    struct program *p = RUN("drill", "--rounds", "10", "--seed", "4096", "--json");
+    json_t *json = program_json(p);
+    long long deaths = 0, respawns = 0;
+    const json_t *mode, *failures = json_object_get(json, "failures");
+    size_t i;
+    for (i = 0; i < json_array_size(failures); i++)
+        print_error("%s\n", json_string_value(json_object_get(json_array_get(failures, i), "why")));
+    program_assert_status(p, 0);
+    assert_int_equal(json_integer_value(json_object_get(json, "rounds")), 10);
+    assert_int_equal(json_integer_value(json_object_get(json, "failed")), 0);
+    const json_t *modes = json_object_get(json, "modes");
+    assert_int_equal(json_array_size(modes), 10);
+    for (i = 0; i < json_array_size(modes); i++) {
+        mode = json_array_get(modes, i);
+        assert_int_equal(json_integer_value(json_object_get(mode, "runs")), 1);
+        deaths += json_integer_value(json_object_get(mode, "deaths"));
+        respawns += json_integer_value(json_object_get(mode, "respawns"));
+    }
+    assert_true(deaths > 0);
+    assert_true(respawns > 0);
+    json_decref(json);
+}
+
+static void one_round_has_a_line_of_its_mode(void **state) {
+    (void)state;
+    struct program *p = RUN("drill", "--rounds", "1", "--seed", "16");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "\nsync   "));
+    assert_non_null(strstr(p->text[OUT], "all ended as they must"));
+    assert_int_equal(p->bytes[ERR], 0);
+}
+
+static void what_is_no_number_of_rounds_is_refused(void **state) {
+    (void)state;
+    const char *const bad[] = {"0", "-1", "many", "1x", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        program_assert_refused(RUN("drill", "--rounds", bad[i]), 2, "a number of rounds is needed");
+    program_assert_refused(RUN("drill", "a9a"), 2, "a9a");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(runs_end_as_they_must_whoever_dies),
+        PROGRAM_TEST(one_round_has_a_line_of_its_mode),
+        PROGRAM_TEST(what_is_no_number_of_rounds_is_refused),
+    };
+    return cmocka_run_group_tests_name("drills", tests, program_make_folder, program_remove_folder);
+}
