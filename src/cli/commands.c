@@ -90,11 +90,11 @@ static const struct command COMMANDS[] = {
      "with quartiles. Takes up to two minutes, on a machine with nothing else to do.\n",
      "quick json quiet", 0, 0, bench_run},
     {"drill", "", "kill and stop workers at random, and look how runs end",
-     "Trains on generated data in all modes in turn, 4 workers each, and kills (SIGKILL,\n"
-     "SIGSEGV, exit) and stops them meanwhile. Each run has to end, leave nothing\n"
-     "behind, count each example, and come to the result of undisturbed runs: in sync\n"
-     "the same bits, else a loss within their spread, which is measured first. Prints\n"
-     "a line for each mode. Exit status 1 if a run failed, with a line to repeat it.\n",
+     "Trains on generated data in all modes in turn, with 4 workers, and kills them\n"
+     "(SIGKILL, SIGSEGV, exit) and stops them meanwhile. Each run has to end, leave\n"
+     "nothing behind, count each example, and come to the result of undisturbed runs:\n"
+     "in sync the same bits, else a loss within their spread, which is measured first.\n"
+     "A line for each mode. Exit status 1 if a run failed, with a line to repeat it.\n",
      "rounds seed json quiet", 0, 0, drill_run},
     {"help", "[COMMAND|TOPIC]", "this text, or more about a command or a topic", "", "", 0, 1, help_run},
 };
