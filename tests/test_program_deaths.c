@@ -232,7 +232,8 @@ static void assert_death_told(struct program *p, unsigned rank, pid_t pid, const
 
 /* Of a worker, for good. */
 static struct program *start_mortal(const char *mode, const char *threads) {
-    struct program *p = START("-w", "3", "-t", threads, "--mode", mode, "--on-death", "abort", ENDLESS, "-o", "death.model", DATA);
+    struct program *p =
+        START("-w", "3", "-t", threads, "--mode", mode, "--on-death", "abort", ENDLESS, "-o", "death.model", DATA);
     program_wait_for_epoch(p);
     return p;
 }

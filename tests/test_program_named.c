@@ -142,8 +142,8 @@ static void a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life(void 
 
 static void a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence(void **state) {
     (void)state;
-    struct program *run = START("--mode", "async", "-w", "2", "-e", "1000000", "--guests", "2", "--on-death", "abort", "--name",
-                                g_name, DATA);
+    struct program *run =
+        START("--mode", "async", "-w", "2", "-e", "1000000", "--guests", "2", "--on-death", "abort", "--name", g_name, DATA);
     program_wait_for_epoch(run);
     struct program *guest = START("join", "-w", "1", g_name);
     wait_for_work(guest);

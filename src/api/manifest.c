@@ -118,6 +118,17 @@ static void tables_of(const struct shmt_manifest *m, struct shmt_spec *out) {
     }
 }
 
+/* Where the run began, when it may pause, and what it does without. */
+static void course_of(const struct shmt_manifest *m, struct shmt_spec *out) {
+    out->first_epoch = (uint32_t)m->first_epoch;
+    out->first_step = m->first_step;
+    out->pauses.steps = m->pause_steps;
+    out->pauses.epochs = m->pause_epochs;
+    out->pauses.allowed = m->may_pause;
+    out->may_die = (m->deaths & 1) != 0;
+    out->may_lack = (m->deaths & 2) != 0;
+}
+
 void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
     *out = (struct shmt_spec){
         .n_seats = m->n_seats,
@@ -134,8 +145,6 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
                    .replicas = (enum shmt_replicas)m->replicas,
                    .merge_every = m->merge_every,
                    .merge = (enum shmt_merge)m->merge},
-        .may_die = (m->deaths & 1) != 0,
-        .may_lack = (m->deaths & 2) != 0,
         .unmeasured = m->unmeasured != 0,
         .trace_events = m->trace_events,
         .cpu = m->cpu,
@@ -165,9 +174,6 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
         .spin_ns = m->spin_ns,
         .spin_seats = m->spin_seats,
         .board_bytes = m->board_bytes,
-        .first_epoch = (uint32_t)m->first_epoch,
-        .first_step = m->first_step,
-        .pauses = {.steps = m->pause_steps, .epochs = m->pause_epochs, .allowed = m->may_pause},
         .head_bytes = sizeof(struct shmt_head),
         .placement = {.policy = m->place_policy,
                       .private_local = m->place_private_local,
@@ -180,4 +186,5 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
     memcpy(out->placement.node, m->place_node, sizeof m->place_node);
     memcpy(out->placement.seat_node, m->place_seat_node, sizeof m->place_seat_node);
     tables_of(m, out);
+    course_of(m, out);
 }
