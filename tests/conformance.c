@@ -91,8 +91,7 @@ struct shmt_spec spec_of(const struct kase *k, uint64_t n_examples, uint64_t row
 static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
     struct run *run = arg;
     shmtrain_session s;
-    (void)team;
-    int rc = shmt_session_enter(&s, run->k->ops, run->store, &run->spec, rank, 0, e);
+    int rc = shmt_session_enter(&s, run->k->ops, run->store, &run->spec, rank, shmt_team_life(team, rank), e);
     if (rc < 0) return rc;
     s.epoch_end = run->epoch_end;
     s.epoch_end_arg = run;
@@ -114,6 +113,16 @@ static void wake(void *arg) {
     run->k->ops->rouse(run->store);
 }
 
+/* By the supervisor. Who cannot be done without comes again. */
+static enum shmt_team_burial bury(void *arg, uint32_t rank, uint32_t life) {
+    const struct run *run = arg;
+    const bool comes_back = rank == 0 || !run->spec.may_lack;
+    (void)life;
+    run->k->ops->bury(run->store, rank, comes_back);
+    run->k->ops->rouse(run->store);
+    return comes_back ? SHMT_TEAM_COMES_BACK : SHMT_TEAM_GOES_ON;
+}
+
 int go(struct run *run, int (*work)(struct run *, shmtrain_session *), struct shmt_error *e) {
     const struct shmt_team_spec team = {.kind = run->k->kind,
                                         .n = run->k->n_seats,
@@ -122,6 +131,8 @@ int go(struct run *run, int (*work)(struct run *, shmtrain_session *), struct sh
                                         .abort = run->k->ops->abort_word(run->store),
                                         .roused = wake,
                                         .grace_ms = 5000,
+                                        .bury = run->spec.may_die ? bury : NULL,
+                                        .most_respawns = 100000,
                                         .what = "testing"};
     alarm(120);
     run->work = work;

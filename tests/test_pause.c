@@ -5,20 +5,29 @@
  * the parameters tell which examples are in them. */
 #include "pause_help.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/random.h"
+
 enum { EPOCHS = 3 };
 
 /* In the board, so that processes share it. */
 struct seen {
     struct shmt_tally tally[EPOCHS];
-    uint64_t snapshots; /* that seat 0 has looked at */
-    uint64_t told;      /* that it was told of */
-    uint8_t times[];    /* [epoch * n_examples + example]: how often it was handed out */
+    uint32_t epochs_done;
+    uint64_t snapshots;    /* that seat 0 has looked at */
+    uint64_t told;         /* that it was told of */
+    _Atomic uint32_t gone; /* the last worker is about to die */
+    uint8_t times[];       /* [epoch * n_examples + example]: how often it was handed out */
 };
 
 struct game {
     struct run run; /* first: what workers get */
     struct kept_list list;
     bool keeps;        /* workers are threads, and keep what they see */
+    bool dies;         /* now and then a worker does, before it has pushed anything of its item */
+    bool leaves;       /* the last one does, at its first item, and does not come again */
     bool holds;        /* seat 0 does not look at all */
     uint64_t ask_from; /* seat 0 asks for a snapshot at each of its items from this number on */
     uint32_t stop_in;  /* who gets an item of this epoch stops the run; 0: nobody does */
@@ -122,6 +131,19 @@ static int push_ones(const struct run *run, shmtrain_session *s, const struct sh
     return shmtrain_push_sparse(s, 0, &(struct shmtrain_csr){.n = (uint32_t)w->n, .start = start, .id = id}, slope);
 }
 
+static void die(void) { (void)raise(SIGKILL); }
+
+/* By the item and the life, so that the next life gets past it. */
+static void die_now_and_then(const struct game *game, const shmtrain_session *s, const struct shmtrain_work *w) {
+    if (game->dies && shmt_hash64(17, w->step, w->chunk, s->seat->life) % 6 == 0) die();
+    if (!game->leaves) return;
+    if (s->seat->rank + 1 == game->run.spec.n_seats) {
+        store_release(&seen_of(&game->run)->gone, 1);
+        die();
+    }
+    while (!load_acquire(&seen_of(&game->run)->gone)) usleep(100); /* so that there is an item for it */
+}
+
 static void note_kept(void *arg) { seen_of(arg)->told++; }
 
 static int work(struct run *run, shmtrain_session *s) {
@@ -135,6 +157,7 @@ static int work(struct run *run, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if (s->seat->rank == 0 && (rc = look(game, s)) < 0) return rc;
         if (s->seat->rank == 0 && game->ask_from && ++items >= game->ask_from) run->k->ops->ask(run->store);
+        die_now_and_then(game, s, &w);
         if (game->stop_in && w.epoch == game->stop_in) run->k->ops->stop(run->store);
         if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(run, s, &w, order)) < 0) return rc;
         for (uint64_t i = 0; i < w.n; i++) seen_of(run)->times[w.epoch * run->spec.n_examples + order[i]]++;
@@ -145,9 +168,10 @@ static int work(struct run *run, shmtrain_session *s) {
 
 static int note_tally(shmtrain_session *s, void *arg, uint32_t epoch) {
     const struct run *run = arg;
-    struct shmt_tally tally;
-    if (s->ops->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
-    if (s->seat->rank == 0) seen_of(run)->tally[epoch] = tally;
+    struct seen *seen = seen_of(run);
+    if (s->seat->rank > 0 || seen->epochs_done > epoch) return 0; /* by an earlier life: the others may be further */
+    if (s->ops->tally(s->seat, &seen->tally[epoch]) != 0) return SHMTRAIN_E_MEMORY;
+    seen->epochs_done = epoch + 1;
     return 0;
 }
 
@@ -193,6 +217,50 @@ static void pauses_and_goes_on(const struct kase *k) {
 static void every_mode_pauses_with_all_that_is_done_and_nothing_else(void **state) {
     (void)state;
     each_case(pauses_and_goes_on);
+}
+
+/* ---- deaths ---- */
+
+static void dies_and_goes_on(const struct kase *k) {
+    struct game game = {.dies = true};
+    struct shmt_spec spec = spec_that_pauses(k, 500, 2);
+    if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_PROCESSES) return;
+    spec.may_die = true;
+    begin_game(&game, k, spec);
+    go_well(&game.run, work);
+    check_all_done(&game.run);
+    for (uint64_t at = 0; at < EPOCHS * 500; at++) assert_true(seen_of(&game.run)->times[at] >= 1);
+    end(&game.run);
+}
+
+static void a_snapshot_is_right_however_many_have_died(void **state) {
+    (void)state;
+    each_case(dies_and_goes_on);
+}
+
+/* Who will never copy a part again must not be missed: the snapshots behind its death are whole. */
+static void goes_on_without(const struct kase *k) {
+    struct game game = {.leaves = true};
+    struct shmt_snapshot last;
+    struct shmt_spec spec = spec_that_pauses(k, 500, 2);
+    const bool can = shmt_policy_is_live(&k->policy) && !shmt_policy_has_replicas(&k->policy);
+    if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_PROCESSES || k->n_seats < 2 || !can) return;
+    spec.may_die = spec.may_lack = true;
+    begin_game(&game, k, spec);
+    go_well(&game.run, work);
+    uint64_t lost = 0;
+    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
+        lost += seen_of(&game.run)->tally[epoch].lost;
+        assert_int_equal(seen_of(&game.run)->tally[epoch].examples + seen_of(&game.run)->tally[epoch].lost, 500);
+    }
+    assert_in_range(lost, 1, spec.item);
+    assert_in_range(seen_of(&game.run)->snapshots + (uint64_t)k->ops->snapshot(game.run.store, &last), 1, 100);
+    end(&game.run);
+}
+
+static void snapshots_are_whole_without_who_does_not_come_again(void **state) {
+    (void)state;
+    each_case(goes_on_without);
 }
 
 /* ---- going on from a snapshot ---- */
@@ -366,6 +434,8 @@ static void a_run_begins_within_its_epochs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mode_pauses_with_all_that_is_done_and_nothing_else),
+        cmocka_unit_test(a_snapshot_is_right_however_many_have_died),
+        cmocka_unit_test(snapshots_are_whole_without_who_does_not_come_again),
         cmocka_unit_test(another_run_does_the_rest_with_other_workers),
         cmocka_unit_test(a_snapshot_is_taken_when_somebody_asks),
         cmocka_unit_test(nobody_waits_for_who_has_the_last_snapshot),

@@ -3,6 +3,7 @@
 #include "pause_help.h"
 
 #include <math.h>
+#include <sys/time.h>
 
 #include "base/random.h"
 #include "math/logistic.h"
@@ -48,6 +49,7 @@ struct game {
     struct run run; /* first: what workers get */
     struct kept_list list;
     bool keeps; /* workers are threads, and keep what they see */
+    bool dies;  /* workers are processes, and die at any moment */
 };
 
 /* Seat 0, in the place of the application. */
@@ -58,7 +60,15 @@ static void look(struct game *game) {
     game->run.k->ops->release(game->run.store);
 }
 
+/* The first lives end by SIGALRM, wherever they are by then. */
+static void wind_up(const shmtrain_session *s) {
+    const uint64_t us = 50 + shmt_below(shmt_hash64(23, s->seat->rank, s->seat->life, 0), 3000);
+    const struct itimerval once = {.it_value = {.tv_usec = (suseconds_t)us}};
+    if (s->seat->life < 30) (void)setitimer(ITIMER_REAL, &once, NULL);
+}
+
 static int learn(struct run *run, shmtrain_session *s) {
+    if (((struct game *)run)->dies) wind_up(s);
     uint32_t order[64];
     struct shmtrain_work w;
     int rc;
@@ -73,12 +83,18 @@ static int learn(struct run *run, shmtrain_session *s) {
     return rc;
 }
 
-/* What an epoch gave, in the board. */
+/* What the epochs gave, in the board. */
+struct given {
+    struct shmt_tally tally[EPOCHS];
+    uint32_t epochs_done;
+};
+
+/* A life that died behind it does not do it again: the others may be further. */
 static int note_tally(shmtrain_session *s, void *arg, uint32_t epoch) {
-    const struct run *run = arg;
-    struct shmt_tally tally;
-    if (s->ops->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
-    if (s->seat->rank == 0) ((struct shmt_tally *)run->board)[epoch] = tally;
+    struct given *given = ((const struct run *)arg)->board;
+    if (s->seat->rank > 0 || given->epochs_done > epoch) return 0;
+    if (s->ops->tally(s->seat, &given->tally[epoch]) != 0) return SHMTRAIN_E_MEMORY;
+    given->epochs_done = epoch + 1;
     return 0;
 }
 
@@ -107,7 +123,7 @@ struct outcome {
 
 static void take_outcome(const struct run *run, struct outcome *out) {
     const struct shmt_backend_ops *ops = run->k->ops;
-    const struct shmt_tally *tally = run->board;
+    const struct shmt_tally *tally = ((const struct given *)run->board)->tally;
     memset(out, 0, sizeof *out);
     memcpy(out->floats, ops->weight(run->store, 0), ROWS * sizeof(float));
     for (uint32_t i = 0; ops->state(run->store, 0, i); i++)
@@ -155,6 +171,22 @@ static void pauses_change_no_bit(void **state) {
     }
 }
 
+static void deaths_in_pauses_change_no_bit(void **state) {
+    (void)state;
+    for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++) {
+        play_rule(1, SHMT_TEAM_THREADS, rule, 0, &plain);
+        for (uint32_t n = 1; n <= 4; n++) {
+            const struct kase k = sync_with(n, SHMT_TEAM_PROCESSES);
+            struct game game = {.dies = true};
+            struct shmt_spec spec = spec_for(&k, rule, 1);
+            spec.may_die = true;
+            begin(&game.run, &k, spec);
+            play(&game, &other);
+            assert_same(&plain, &other, 0);
+        }
+    }
+}
+
 static void whichever_snapshot_a_run_begins_with_it_ends_with_the_same_bits(void **state) {
     static const uint32_t SEATS[] = {1, 4, 2, 7};
     (void)state;
@@ -179,6 +211,7 @@ static void whichever_snapshot_a_run_begins_with_it_ends_with_the_same_bits(void
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pauses_change_no_bit),
+        cmocka_unit_test(deaths_in_pauses_change_no_bit),
         cmocka_unit_test(whichever_snapshot_a_run_begins_with_it_ends_with_the_same_bits),
     };
     return cmocka_run_group_tests(tests, make_problem, NULL);

@@ -74,6 +74,14 @@ static struct stand stand_of_batches(const struct shmt_spec *spec, uint32_t epoc
     return (struct stand){.steps = step, .left = shmt_spec_has_step(spec, epoch, step), .complete = complete};
 }
 
+/* Somebody had it in hand when it died, and its next life will take it up, as soon as there is work again. */
+static bool will_be_taken_up(const struct shmt_store *store, uint64_t piece) {
+    const struct shmt_spec *spec = &store->spec;
+    const uint64_t owner = load_relaxed(&store->ledger[piece].owner) & 0xffff; /* rank + 1; relaxed: all have met */
+    if (!spec->may_die || spec->skips || owner == 0 || owner > spec->n_seats - spec->n_guests) return false;
+    return shmt_shm_is_present(store, (uint32_t)owner - 1);
+}
+
 /* Pieces beyond max_steps may be claimed, and are neither done nor lost. */
 static struct stand stand_of_pieces(const struct shmt_store *store, uint32_t epoch) {
     const struct shmt_spec *spec = &store->spec;
@@ -81,9 +89,10 @@ static struct stand stand_of_pieces(const struct shmt_store *store, uint32_t epo
     for (uint64_t i = 0; i < shmt_spec_steps(spec); i++) {
         const bool in_run = shmt_spec_has_step(spec, epoch, i), claimed = shmt_ledger_is_claimed(&store->ledger[i], epoch);
         const bool done = shmt_ledger_examples(&store->ledger[i], epoch) > 0;
+        const bool lost = in_run && claimed && !done && !will_be_taken_up(store, i);
         at.steps += done;
-        at.left |= in_run && !claimed;
-        at.complete &= done || (in_run && claimed);
+        at.left |= in_run && !done && !lost;
+        at.complete &= done || lost;
     }
     return at;
 }
@@ -174,13 +183,16 @@ static void copy_part(const struct shmt_store *store, uint64_t index, uint64_t n
     }
 }
 
-/* The run's own seats share the work: a guest may die in the middle of it. */
+/* Those share the work whom nobody goes on without: all own seats, or the chief alone. Who has died in the middle of it does it
+ * again. */
 int shmt_shm_copy(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_spec *spec = &p->store->spec;
+    const uint32_t copiers = spec->may_lack ? 1 : spec->n_seats - spec->n_guests;
     _Atomic uint64_t *const before = seat->meter;
     if (!p->copying) return 0;
     shmt_meter_turn(seat, &p->slot->counters.pause_ns);
-    if (!p->guest) copy_part(p->store, seat->rank, p->store->spec.n_seats - p->store->spec.n_guests);
+    if (seat->rank < copiers) copy_part(p->store, seat->rank, copiers);
     shmt_meter_turn(seat, before);
     return 1;
 }

@@ -21,7 +21,8 @@ void shmt_shm_count_present(struct shmt_shm_seat *p) {
     p->seat.index = p->seat.n_present = 0;
     memset(p->present, 0, sizeof p->present);
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
-        if (!shmt_shm_is_present(p->store, seat)) continue;
+        const bool is_me = seat == p->seat.rank && !p->guest; /* also where an earlier life has left, and died only then */
+        if (!is_me && !shmt_shm_is_present(p->store, seat)) continue;
         p->present[seat / 64] |= UINT64_C(1) << seat % 64;
         if (seat < p->seat.rank) p->seat.index++;
         p->seat.n_present++;
