@@ -89,7 +89,8 @@ static void json_has_the_runs_as_train_gives_them(void **state) {
 }
 
 static int choose_a_mode(void) {
-    return setenv("SHMTRAIN_MODE", "sync", 1) || setenv("SHMTRAIN_NAME", "compared", 1) || setenv("SHMTRAIN_EPOCHS", "2", 1);
+    return setenv("SHMTRAIN_MODE", "sync", 1) || setenv("SHMTRAIN_NAME", "compared", 1) || setenv("SHMTRAIN_EPOCHS", "2", 1) ||
+           setenv("SHMTRAIN_CHECKPOINT", "compared.ck", 1) || setenv("SHMTRAIN_RESUME", "1", 1);
 }
 
 static void the_environment_counts_as_in_training_but_for_the_mode(void **state) {
@@ -103,6 +104,7 @@ static void the_environment_counts_as_in_training_but_for_the_mode(void **state)
     json_decref(o);
     p = RUN("rm", "compared"); /* the runs had no name */
     program_assert_status(p, 2);
+    assert_int_not_equal(access("compared.ck", F_OK), 0); /* nor do several take turns at one folder */
 }
 
 static int limit_steps(void) { return setenv("SHMTRAIN_STEPS", "9", 1); }
