@@ -213,6 +213,22 @@ struct word {
 };
 #define WORD(name) offsetof(struct shmt_manifest, name)
 
+/* Of a run that goes on from one of fewer workers. */
+static void items_of_an_earlier_run_are_taken(void **state) {
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(0));
+    for (int i = 0; i < 2; i++) {
+        struct shmt_manifest m = manifest;
+        m.first_epoch = 1;
+        m.item = i ? 501 : 126; /* a fourth of the 500 examples is what one worker has; all of them are the most */
+        put(fd);
+        put_manifest(fd[STORE], &m, true);
+        if (use() != !i) fail_msg("%u examples of an item were%s taken", m.item, i ? "" : " not");
+        take_away(fd);
+    }
+}
+
 /* Divisors, and what examples and turns are multiplied by. */
 static void items_and_merges_that_no_run_has_are_refused(void **state) {
     static const char ITEMS[] = "its work cannot be dealt", MERGES[] = "its replicas cannot be merged";
@@ -224,6 +240,10 @@ static void items_and_merges_that_no_run_has_are_refused(void **state) {
         {0, WORD(item), UINT32_MAX, ITEMS},
         {0, WORD(merge_every), 1, MERGES}, /* of one copy */
         {0, WORD(curvatures), 1, MERGES},
+        {0, WORD(first_epoch), UINT32_MAX, ITEMS},
+        {0, WORD(may_pause), 2, ITEMS},
+        {0, WORD(first_step), UINT32_MAX, "cannot begin behind"},
+        {0, WORD(pause_epochs), 1, "never pauses"}, /* and has no room for a snapshot */
         {DAMPED, WORD(item), 0, ITEMS},
         {DAMPED, WORD(item), UINT32_MAX, ITEMS},
         {DAMPED, WORD(item), 1u << 31, ITEMS},
@@ -375,6 +395,7 @@ int main(void) {
         TEST(spoilt_bytes_of_the_store_do_no_harm),
         TEST(a_store_of_another_length_is_refused),
         TEST(spoilt_data_is_refused_or_harmless),
+        TEST(items_of_an_earlier_run_are_taken),
         TEST(items_and_merges_that_no_run_has_are_refused),
         TEST(what_is_wrong_is_said),
         TEST(an_observer_without_the_model_sees_what_it_is_judged_by),

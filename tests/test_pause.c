@@ -63,7 +63,9 @@ static int check_rows(struct run *run, shmtrain_session *s, const struct shmt_sn
         return s->error.status;
     for (uint64_t i = 0; i < n; i++) {
         const float row = snap->weight[snap->at.epoch * spec->n_examples + order[i]];
-        if (!done && row != 0) return refuse(s, "an example is in it that is not done", snap, piece);
+        const float word = snap->planes ? snap->state[snap->at.epoch * spec->n_examples + order[i]] : row;
+        if (!done && (row != 0 || word != 0)) return refuse(s, "an example is in it that is not done", snap, piece);
+        if (done && row != 0 && word == 0) return refuse(s, "the state of an example is not in it", snap, piece);
         if (done && row == 0 && !drops) return refuse(s, "an example is done that is not in it", snap, piece);
     }
     return 0;
@@ -217,6 +219,28 @@ static void pauses_and_goes_on(const struct kase *k) {
 static void every_mode_pauses_with_all_that_is_done_and_nothing_else(void **state) {
     (void)state;
     each_case(pauses_and_goes_on);
+}
+
+/* Each rule that a write mode bears; its state is copied with its parameters. */
+static void every_rule_pauses_with_its_state(void **state) {
+    (void)state;
+    for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++)
+        for (int write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++)
+            for (uint32_t seats = 1; seats <= 3; seats += 2) {
+                const struct kase k = {shmt_backend_at(0),
+                                       {.write = (enum shmt_write)write, .staleness = 2},
+                                       seats,
+                                       write % 2 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES};
+                struct shmt_spec spec = spec_that_pauses(&k, 500, 3);
+                struct shmt_need need;
+                struct game game = {0};
+                spec.rule = (struct shmt_rule){.kind = rule, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f, .beta = 1};
+                if (k.ops->plan(&spec, &need, NULL) < 0) continue; /* the mode does not bear it */
+                begin_game(&game, &k, spec);
+                go_well(&game.run, work);
+                check_all_done(&game.run);
+                end(&game.run);
+            }
 }
 
 /* ---- deaths ---- */
@@ -434,6 +458,7 @@ static void a_run_begins_within_its_epochs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mode_pauses_with_all_that_is_done_and_nothing_else),
+        cmocka_unit_test(every_rule_pauses_with_its_state),
         cmocka_unit_test(a_snapshot_is_right_however_many_have_died),
         cmocka_unit_test(snapshots_are_whole_without_who_does_not_come_again),
         cmocka_unit_test(another_run_does_the_rest_with_other_workers),

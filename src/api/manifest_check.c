@@ -68,12 +68,14 @@ static struct shmt_policy policy_of(const struct shmt_manifest *m) {
                                 .merge = (enum shmt_merge)m->merge};
 }
 
-/* As spec.c deals: in rounds an item is a seat's part of the batch, else at most a fourth of its part of the examples. */
+/* As spec.c deals: in rounds an item is a seat's part of the batch, else at most a fourth of its part of the examples; or as
+ * many as an earlier run had with other workers, which this one goes on from. */
 static bool has_items(const struct shmt_manifest *m) {
     const uint64_t own = m->n_seats - m->n_guests;
     const struct shmt_policy policy = policy_of(m);
     if (shmt_policy_has_rounds(&policy)) return m->item * own == m->batch;
-    return m->item >= 1 && m->item <= MOST_ITEM && m->item <= shmt_ceil_div(m->n_examples, 4 * own);
+    const uint64_t parts = m->first_epoch > 0 || m->first_step > 0 ? 1 : 4 * own;
+    return m->item >= 1 && m->item <= MOST_ITEM && m->item <= shmt_ceil_div(m->n_examples, parts);
 }
 
 /* A chunk is a bit field of trees; a batch is a divisor. */
