@@ -3,8 +3,8 @@
  *     begin -> settle -> [data is loaded: meet] -> [restore] -> begin_board -> tick, tick, ... -> end -> close
  *
  * Workers only copy what they have learned (ps/snapshot.h); files are written by a thread of the application, so that neither
- * they nor who drives the run wait for a disk. A file that cannot be written while the run goes on is a line of the log, and the
- * older ones stay. Where the options ask for none, all of this does nothing. */
+ * they nor who drives the run wait for a disk. A file that cannot be written while the run goes on is a line of the log, and
+ * the older ones stay. Where the options ask for none, all of this does nothing. */
 #ifndef SHMT_API_CHECKPOINTS_H
 #define SHMT_API_CHECKPOINTS_H
 
@@ -40,8 +40,8 @@ struct shmt_checkpoints {
     char path[PATH_MAX];
 };
 
-/* Before anything is loaded: the folder can be written to, and there is nothing in it that this run could spoil; with resume the
- * newest good checkpoint is opened. Errors: _USAGE, _SYSTEM, _DATA. */
+/* Before anything is loaded: the folder can be written to, and there is nothing in it that this run could spoil; with resume
+ * the newest good checkpoint is opened. Errors: _USAGE, _SYSTEM, _DATA. */
 int shmt_checkpoints_begin(struct shmtrain_store *store);
 void shmt_checkpoints_close(struct shmtrain_store *store);
 

@@ -1,9 +1,9 @@
-/* Option init-from: the parameters of a saved model, or of a checkpoint, as those that a run begins with. Optimizer state is not
- * taken. Called by train.c and run.c when the tables are declared and nothing is in them yet.
+/* Option init-from: the parameters of a saved model, or of a checkpoint, as those that a run begins with. Optimizer state is
+ * not taken. Called by train.c and run.c when the tables are declared and nothing is in them yet.
  *
  * A model's parameters go by what they are of: those of a feature to the feature with the same id in the data, whatever its
- * number is in either, those of a class to the same class. Features that only one of the two has begin as without the option, or
- * are left out; a line says how many. */
+ * number is in either, those of a class to the same class. Features that only one of the two has begin as without the option,
+ * or are left out; a line says how many. */
 #include "api/init_from.h"
 
 #include <stdio.h>

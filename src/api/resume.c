@@ -1,5 +1,5 @@
-/* Going on from a checkpoint: see checkpoints.h. What the options leave open is what it was in the checkpoint's run; what they say
- * otherwise is refused, because the place where that one stood is none of this one. */
+/* Going on from a checkpoint: see checkpoints.h. What the options leave open is what it was in the checkpoint's run; what they
+ * say otherwise is refused, because the place where that one stood is none of this one. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

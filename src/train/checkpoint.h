@@ -75,16 +75,16 @@ struct shmt_checkpoint {
 int shmt_checkpoint_folder(const char *folder, struct shmt_error *e);
 
 /* Writes it as `folder`/checkpoint-STEP.safetensors, STEP being the step of the run in 12 digits: under another name, synced,
- * renamed, folder synced. Then the oldest whole ones but `keep` of them are removed (0: none is). On an error all that was there is
- * there. `path_out` (PATH_MAX): its name, also on errors. Errors: _SYSTEM, _MEMORY. */
+ * renamed, folder synced. Then the oldest whole ones but `keep` of them are removed (0: none is). On an error all that was
+ * there is there. `path_out` (PATH_MAX): its name, also on errors. Errors: _SYSTEM, _MEMORY. */
 int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
                           struct shmt_error *e);
 
 /* The name that it would be written as; out (PATH_MAX). Errors: _SYSTEM: it is too long. */
 int shmt_checkpoint_name(const char *folder, const struct shmt_checkpoint *checkpoint, char *out, struct shmt_error *e);
 
-/* The last one of a folder by its name, good or not. 1: there is one; 0: none, or no folder. `path_out` (PATH_MAX). Errors: _SYSTEM,
- * _MEMORY. */
+/* The last one of a folder by its name, good or not. 1: there is one; 0: none, or no folder. `path_out` (PATH_MAX). Errors:
+ * _SYSTEM, _MEMORY. */
 int shmt_checkpoint_last(const char *folder, char *path_out, struct shmt_error *e);
 
 /* ---- reading ---- */

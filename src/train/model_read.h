@@ -41,8 +41,8 @@ int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, void *out
 int shmt_model_read_part(const struct shmt_model_in *in, uint32_t i, uint64_t from, uint64_t n, void *out,
                          struct shmt_error *e);
 
-/* Whether the file is as it was written, by its seal (shmt_model_file_seal): reads all of it. Errors: _DATA (it is not, or has no
- * seal), _SYSTEM, _MEMORY. */
+/* Whether the file is as it was written, by its seal (shmt_model_file_seal): reads all of it. Errors: _DATA (it is not, or has
+ * no seal), _SYSTEM, _MEMORY. */
 int shmt_model_check_seal(const struct shmt_model_in *in, struct shmt_error *e);
 
 /* The ids of features (SHMT_MODEL_IDS), as many as there are features; false: there are none. Into out (n). */
