@@ -119,6 +119,25 @@ static void dense_models_validation_and_goals_go_on_too(void **state) {
 #undef RUN_OF
 }
 
+static void a_run_that_was_done_goes_on_for_more_epochs(void **state) {
+    (void)state;
+#define RUN_OF(...) DATA, "--mode", "sync", "-w", "2", __VA_ARGS__
+    const struct outcome whole = OUTCOME(RUN_OF("-e", "4"));
+    (void)OUTCOME(RUN_OF("-e", "2", "--checkpoint", "ck"));
+    struct program *p = RUN(RUN_OF("-q", "-e", "1", "--checkpoint", "ck", "--resume"));
+    program_assert_refused(p, 2,
+                           "--resume: --epochs is 1 here, and ck/checkpoint-000000000626.safetensors is of epoch 2: take more");
+    const struct outcome more = OUTCOME(RUN_OF("-e", "4", "--checkpoint", "ck", "--resume"));
+    assert_same(&more, &whole); /* its rate does not depend on the number of epochs */
+    p = RUN(RUN_OF("-q", "-e", "2", "--checkpoint", "ck2", "--schedule", "cosine"));
+    program_assert_status(p, 0);
+    p = RUN(RUN_OF("-q", "-e", "3", "--checkpoint", "ck2", "--schedule", "cosine", "--resume"));
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], "--epochs is 3, and was 2: from here on the rate falls as in a run of that many\n"));
+    remove_folder("ck2");
+#undef RUN_OF
+}
+
 /* Kills all of it at any moment. */
 static void sync_killed_at_any_moment_ends_with_the_same_bits(void **state) {
     (void)state;
@@ -357,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(sync_goes_on_with_the_same_bits_and_any_number_of_workers),
         TEST(dense_models_validation_and_goals_go_on_too),
+        TEST(a_run_that_was_done_goes_on_for_more_epochs),
         TEST(sync_killed_at_any_moment_ends_with_the_same_bits),
         TEST(the_live_modes_count_each_example_once),
         TEST(async_goes_on_with_other_workers),

@@ -135,7 +135,8 @@ static void say_where(const struct shmtrain_store *store, const struct shmt_chec
                  (unsigned long long)shmt_spec_steps(spec));
     else
         shmt_log(&store->log, "goes on from %s: epoch %u of %u", shown, with->at.epoch + 1, spec->epochs);
-    if (spec->epochs != with->spec.epochs && spec->rate.kind != SHMT_RATE_CONSTANT)
+    const bool other = spec->rate.kind == SHMT_RATE_COSINE || spec->rate.every != with->spec.rate.every;
+    if (spec->epochs != with->spec.epochs && spec->rate.kind != SHMT_RATE_CONSTANT && other)
         shmt_log(&store->log, "--epochs is %u, and was %u: from here on the rate falls as in a run of that many", spec->epochs,
                  with->spec.epochs);
 }
