@@ -262,7 +262,7 @@ static void a_guest_that_is_stopped_is_told_of_and_not_killed(void **state) {
     char words[96];
     (void)state;
     struct program *run = START("--mode", "hogwild", "-w", "2", "-e", "1000000", "--guests", "2", "--name", g_name,
-                                "--stall-timeout", "200ms", "--on-stall", "kill", DATA);
+                                "--stall-timeout", "1s", "--on-stall", "kill", DATA);
     program_wait_for_epoch(run);
     struct program *guest = START("join", "-w", "1", g_name);
     wait_for_work(guest);

@@ -6,7 +6,7 @@
 
 #define DATA    "builtin:sparse:examples=20000,valid=100,features=2000,nonzeros=20"
 #define ENDLESS "-e", "100000"
-#define SOON    "--stall-timeout", "200ms"
+#define SOON    "--stall-timeout", "500ms"
 
 static void send_to(pid_t pid, int number) { assert_int_equal(kill(pid, number), 0); }
 
@@ -48,7 +48,7 @@ static void a_stopped_worker_is_told_of_in_each_mode_and_the_run_goes_on_with_it
         program_wait_for(p, ERR, "stopped by a signal (state T); ");
         snprintf(remedy, sizeof remedy, "kill -CONT %d lets it go on\n", pid);
         program_wait_for(p, ERR, remedy);
-        usleep(500000); /* twice the time: it is told of once */
+        usleep(1200000); /* twice the time: it is told of once */
         send_to(pid, SIGCONT);
         program_wait_for(p, ERR, end_of(1, pid));
         end_by_signal(p);
@@ -67,7 +67,7 @@ static void who_waits_for_it_is_counted_and_does_not_stand_still(void **state) {
     const pid_t pid = program_worker(p, 2);
     send_to(pid, SIGSTOP);
     program_wait_for(p, ERR, "2 others wait: kill -CONT");
-    usleep(1000000);
+    usleep(1500000);
     send_to(pid, SIGCONT);
     program_wait_for(p, ERR, end_of(2, pid));
     end_by_signal(p);
@@ -85,7 +85,7 @@ static void who_may_be_waiting_for_a_lock_of_it_does_not_stand_still(void **stat
         const pid_t pid = program_worker(p, rank);
         send_to(pid, SIGSTOP);
         program_wait_for(p, ERR, stall_of(rank, pid));
-        usleep(600000); /* three times what it takes to be told of */
+        usleep(1500000); /* three times what it takes to be told of */
         send_to(pid, SIGCONT);
         program_wait_for(p, ERR, end_of(rank, pid));
         end_by_signal(p);
