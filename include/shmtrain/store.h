@@ -44,8 +44,9 @@ struct shmtrain_listener {
                                                               during the call */
     void (*steps)(void *arg, const struct shmtrain_report *so_far,
                   const struct shmtrain_steps *steps); /* option log-every: so many more are done */
-    void (*checkpoint)(void *arg, const struct shmtrain_report *so_far,
-                       const struct shmtrain_checkpoint *checkpoint); /* before a checkpoint is written, and when that has ended;
+    void (*checkpoint)(
+        void *arg, const struct shmtrain_report *so_far,
+        const struct shmtrain_checkpoint *checkpoint); /* before a checkpoint is written, and when that has ended;
                                                                          `checkpoint` is valid during the call */
 };
 
