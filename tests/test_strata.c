@@ -283,12 +283,34 @@ static void greedy_shards_differ_by_no_more_than_one_shard(void **state) {
     }
 }
 
+/* So that who goes on from another run's checkpoint knows whether its places are the same. */
+static void the_order_follows_the_seats_only_where_that_is_said(void **state) {
+    struct dice d = {.seed = 77};
+    uint32_t follow = 0, moved = 0;
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        static uint32_t before[MOST], after[MOST];
+        struct shmt_spec *spec = any_spec(&d, i % 3 > 0);
+        spec->order.shuffle = i % 5 > 0;
+        order_of(spec, 1, &d, before);
+        const bool follows = shmt_strata_follow_seats(spec);
+        spec->n_seats++;
+        order_of(spec, 1, &d, after);
+        const bool same = memcmp(before, after, spec->n_examples * sizeof *before) == 0;
+        assert_true(same || follows);
+        follow += follows;
+        moved += !same;
+    }
+    assert_true(follow > 50 && moved > 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_has_every_example_once_in_every_mode),
         cmocka_unit_test(live_seats_begin_in_the_stratum_of_their_node),
         cmocka_unit_test(chunks_take_their_examples_from_their_stratum),
         cmocka_unit_test(the_order_of_batches_depends_on_the_configuration_alone),
+        cmocka_unit_test(the_order_follows_the_seats_only_where_that_is_said),
         cmocka_unit_test(a_stratum_lies_with_the_seat_that_computes_its_chunk),
         cmocka_unit_test(shards_cover_the_tables_in_whole_pages),
         cmocka_unit_test(shards_go_round_robin_or_to_the_node_with_the_fewest_bytes),

@@ -11,6 +11,7 @@
 #include "base/plain.h"
 #include "base/show.h"
 #include "consistency/mode.h"
+#include "ps/strata.h"
 #include "segment/budget.h"
 
 /* ---- comparing ---- */
@@ -272,6 +273,15 @@ static void show_records(struct shmtrain_store *store, struct shmt_board *board,
     store_relaxed(&board->epochs_done, n); /* relaxed: nobody else is there yet */
 }
 
+/* The pieces that are done say at which places of the epoch, and it depends on the workers which examples stand there. */
+static void say_order(const struct shmtrain_store *store, const struct shmt_checkpoint *with) {
+    const struct shmt_spec *spec = &store->spec;
+    if (with->at.step == 0 || spec->n_seats == with->spec.n_seats || !shmt_strata_follow_seats(spec)) return;
+    shmt_log(&store->log,
+             "other workers are on the NUMA nodes than before: in epoch %u some examples come twice, and as many not at all",
+             with->at.epoch + 1);
+}
+
 int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store *made) {
     struct shmt_checkpoints *c = &store->checkpoints;
     if (!c->from) return 0;
@@ -286,6 +296,7 @@ int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store
         c->done = true;
     }
     if (c->done) return 0;
+    say_order(store, shmt_checkpoint_of(c->from));
     store->job.before_ns = (uint64_t)(fmin(at->epoch_seconds, 1e9) * 1e9);
     return store->ops->resume(made, at->done, at->loss, &store->error);
 }

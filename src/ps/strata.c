@@ -11,6 +11,10 @@ static bool is_batched(const struct shmt_spec *spec) { return shmt_policy_is_bat
 
 uint32_t shmt_strata_count(const struct shmt_spec *spec) { return is_batched(spec) ? spec->n_chunks : n_nodes(spec); }
 
+bool shmt_strata_follow_seats(const struct shmt_spec *spec) {
+    return !is_batched(spec) && spec->order.shuffle && shmt_strata_count(spec) > 1;
+}
+
 /* ---- by items ---- */
 
 /* Seats on nodes below `node`. */

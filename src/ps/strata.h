@@ -21,6 +21,9 @@ struct shmt_stratum {
 uint32_t shmt_strata_count(const struct shmt_spec *spec);
 void shmt_strata_at(const struct shmt_spec *spec, uint32_t i, struct shmt_stratum *out);
 
+/* Whether other seats would cut them elsewhere, so that other examples stood at the places of an epoch. */
+bool shmt_strata_follow_seats(const struct shmt_spec *spec);
+
 /* All but sync: the part of the ledger that a seat begins with, counted in n_seats parts: seats of a node are neighbours. */
 uint32_t shmt_strata_region(const struct shmt_spec *spec, uint32_t seat);
 
