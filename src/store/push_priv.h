@@ -9,6 +9,7 @@
 #ifndef SHMT_STORE_PUSH_PRIV_H
 #define SHMT_STORE_PUSH_PRIV_H
 
+#include "base/point.h"
 #include "store/lock.h"
 #include "store/rule_priv.h"
 
@@ -124,10 +125,14 @@ SHMT_INLINE void shmt_push_one(const struct shmt_span *span, struct shmt_words a
         return;
     }
     _Atomic uint32_t *held = shmt_unit_acquire(&span->locks, unit);
+    SHMT_POINT("row:held");
     shmt_unit_open(span, unit, 1, how);
+    SHMT_POINT("row:open");
     shmt_push_cells(at, &id, 1, gs, shares, step, how);
+    SHMT_POINT("row:written");
     shmt_unit_close(span, 1, how);
     shmt_unit_release(held);
+    SHMT_POINT("row:released");
 }
 
 /* ---- rows of live modes ---- */
@@ -229,8 +234,11 @@ SHMT_INLINE void shmt_push_locked(const struct shmt_span *span, uint64_t at, uin
         const uint64_t rest = each - at % each, part = n < rest ? n : rest;
         _Atomic uint32_t *held = shmt_unit_acquire(&span->locks, at / each);
         shmt_unit_open(span, at, part, how);
+        SHMT_POINT("unit:open");
         shmt_push_stretch(span, at, part, grad, step, how);
+        SHMT_POINT("unit:written");
         shmt_unit_close(span, part, how);
+        SHMT_POINT("unit:closed");
         shmt_unit_release(held);
         at += part;
         grad += part;

@@ -27,6 +27,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/point.h"
 #include "base/relax.h"
 #include "sync/futex.h"
 
@@ -69,11 +70,14 @@ static void wake(struct shmt_gate *sleeper) {
     /* Release is enough: the kernel's lock orders it with the sleeper's comparison, and the sleeper reads nothing on its
      * strength. */
     store_release(&sleeper->asleep, 0);
+    SHMT_POINT("wake:emptied");
     shmt_futex_wake(&sleeper->asleep);
 }
 
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
+    SHMT_POINT("reach:before");
     store_seq_cst(word_of(gates, word, gates->self), value); /* (c); its release pairs with the acquire in `reached` and _min */
+    SHMT_POINT("reach:after");
     const uint32_t code = sleep_code(word, gates->self);
     for (uint32_t i = 0; i < gates->n; i++) {
         struct shmt_gate *other = gate_of(gates, i);
@@ -144,7 +148,9 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     struct shmt_gate *mine = gate_of(gates, gates->self);
     const uint32_t code = sleep_code(word, i);
     store_relaxed(&mine->until, target); /* published by (a) */
-    store_seq_cst(&mine->asleep, code);  /* (a) */
+    SHMT_POINT("sleep:before");
+    store_seq_cst(&mine->asleep, code); /* (a) */
+    SHMT_POINT("sleep:announced");
     fence_seq_cst(); /* pairs with the one in shmt_gates_rouse, for the watch words, whose stores we do not command */
     if (load_seq_cst(word_of(gates, word, i)) < target && !aborted(gates) && counts(gates, i)) /* (b) */
         shmt_futex_wait(&mine->asleep, code, NAP_NS);
@@ -197,7 +203,8 @@ static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, 
                         uint32_t *for_whom) {
     struct shmt_gate *mine = gate_of(gates, gates->self);
     store_seq_cst(&mine->asleep, FOR_AN_ANSWER); /* (a) */
-    fence_seq_cst();                             /* pairs with the ones in shmt_gates_nudge, _rouse, and here */
+    SHMT_POINT("sleep-until:announced");
+    fence_seq_cst(); /* pairs with the ones in shmt_gates_nudge, _rouse, and here */
     if (!ready(arg, for_whom) && !aborted(gates)) shmt_futex_wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/point.h"
 #include "math/auc.h"
 #include "math/tree.h"
 #include "train/job.h"
@@ -41,8 +42,10 @@ static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *bo
     for (uint64_t i = from; i < to && job->model->task != SHMTRAIN_REGRESSION; i++)
         right += is_right(job, score + i * outputs, job->valid_label[i]);
     shmt_board_losses(board, &job->board)[chunk] = sum;
+    SHMT_POINT("score:before");
     /* release: scores and loss are whole; pairs with the acquire in is_scored */
     store_release(&shmt_board_notes(board, &job->board)[chunk], ((uint64_t)s->epoch + 1) << 32 | right);
+    SHMT_POINT("score:after");
     return 0;
 }
 
@@ -112,8 +115,10 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
     if (job->valid && (rc = judge(s, job, memory, &record)) < 0) return rc;
     shmt_board_epochs(memory, &job->board)[epoch] = record;
     end_if_reached(job, board, epoch + 1);
+    SHMT_POINT("pin-up:before");
     /* release: the record is whole; pairs with the application's acquire */
     store_release(&board->epochs_done, epoch + 1);
+    SHMT_POINT("pin-up:after");
     if (job->notify) job->notify(job->notify_arg);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
+#include "base/point.h"
 #include "store/kernels.h"
 
 #define NOBODY UINT32_MAX
@@ -63,9 +64,13 @@ static void change_block(const struct shmt_shm_seat *p, const float *grad, const
                          uint64_t end) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_layout *l = &store->layout;
+    SHMT_POINT("block:before");
     shmt_undo_open(&p->undo, at, end - at, store->weight + at, l->planes > 0 ? store->state + at : NULL, l->flat.n, l->planes);
+    SHMT_POINT("block:open");
     shmt_flat_apply(&store->spec, &l->flat, store->weight, store->state, grad, at, end, u);
+    SHMT_POINT("block:written");
     shmt_undo_close(&p->undo, shmt_undo_word(end, 0));
+    SHMT_POINT("block:after");
 }
 
 /* The block at .. end - 1; times NULL: nobody asks. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
+#include "base/point.h"
 #include "store/kernels.h"
 
 /* In the middle of an epoch, too: behind a pause. */
@@ -99,6 +100,7 @@ static void begin_batch(struct shmt_shm_seat *p) {
     p->chunk = p->from;
     p->step++;
     p->clock++;
+    SHMT_POINT("batch:cleared");
     note_batch(p, SHMT_STAGE_WORK);
 }
 
@@ -118,7 +120,9 @@ static int gather(struct shmt_shm_seat *p) {
     decide_on_stop(p);
     const int rc = shmt_shm_meet(p, &p->slot->counters.wait_clock_ns); /* all are */
     if (rc < 0) return rc;
+    SHMT_POINT("gather:met");
     shmt_shm_apply_from_start(p);
+    SHMT_POINT("gather:undo");
     note_batch(p, SHMT_STAGE_APPLY);
     return 0;
 }
@@ -126,6 +130,7 @@ static int gather(struct shmt_shm_seat *p) {
 /* My slice of the update, unless an earlier life has applied it and come to the meeting. */
 static int apply(struct shmt_shm_seat *p, bool is_applied) {
     if (!is_applied) shmt_shm_apply(p, shmt_spec_examples_of_step(&p->store->spec, p->step));
+    SHMT_POINT("apply:before");
     if (p->seat.rank == 0)
         store_relaxed(&p->slot->counters.updates, p->clock + 1); /* before the meeting: all pull behind it, see missed() */
     const int rc = shmt_shm_meet(p, &p->slot->counters.wait_clock_ns); /* all slices are applied */

@@ -2,6 +2,7 @@
  * means to those who wait for it while it has work and when it has none. */
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
+#include "base/point.h"
 #include "ps/strata.h"
 
 void shmt_shm_deal_begin(struct shmt_shm_seat *p) {
@@ -12,7 +13,9 @@ void shmt_shm_deal_begin(struct shmt_shm_seat *p) {
 void shmt_shm_stop_counting(struct shmt_shm_seat *p) {
     /* release: who goes on without me must see all that I have pushed, as if my clock had been reached; pairs with the acquire
      * of the gates' member words */
+    SHMT_POINT("stop-counting:before");
     store_release(&p->slot->working, 0);
+    SHMT_POINT("stop-counting:after");
     shmt_gates_rouse(&p->clocks);
 }
 
@@ -40,6 +43,7 @@ int shmt_shm_deal(struct shmt_shm_seat *p) {
         if (found) break; /* pieces beyond max_steps are claimed and left undone */
     }
     if (!found) return 0;
+    SHMT_POINT("claim:after");
     p->piece = piece;
     p->work = (struct shmtrain_work){.first = piece * spec->item,
                                      .n = shmt_spec_examples_of_step(spec, piece),
@@ -66,7 +70,9 @@ void shmt_shm_align_clocks(struct shmt_shm_seat *p) {
     p->slowest = 0; /* members change with the epoch: that of the last one says nothing of a guest that has just come */
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
     /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
+    SHMT_POINT("count:before");
     store_relaxed(&p->slot->working, 1);
+    SHMT_POINT("count:after");
     if (!p->pausing) p->done = 0;
     shmt_shm_deal_begin(p);
 }

@@ -1,6 +1,8 @@
 /* Claims and completions: see ledger.h. */
 #include "backends/shm/ledger.h"
 
+#include "base/point.h"
+
 static uint64_t tag(uint32_t epoch) { return ((uint64_t)epoch + 1) << 32; }
 
 static uint64_t region_start(const struct shmt_claims *claims, uint32_t seat) {
@@ -56,7 +58,9 @@ bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims
 
 void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples) {
     /* release: the loss is written; pairs with the acquire in shmt_ledger_examples */
+    SHMT_POINT("done:before");
     store_release(&piece->done, tag(epoch) | examples);
+    SHMT_POINT("done:after");
 }
 
 void shmt_ledger_resume(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples, double loss) {

@@ -2,6 +2,8 @@
  * counted per piece. */
 #include "backends/shm/shm_priv.h"
 
+#include "base/point.h"
+
 /* An earlier life has counted no clock for the piece that it did last, perhaps. */
 static void go_on(struct shmt_shm_seat *p) {
     p->in_work = true;
@@ -32,6 +34,7 @@ static int claim(struct shmt_shm_seat *p) {
 }
 
 static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    SHMT_POINT("live:before");
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     p->done++;
     p->clock++;

@@ -9,6 +9,8 @@
  * half done. */
 #include "backends/shm/shm_priv.h"
 
+#include "base/point.h"
+
 void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
     struct shmt_shm_slot *slot = p->slot;
     const uint64_t number = load_relaxed(&slot->records) + 1; /* relaxed, here and below: read by my next life only */
@@ -19,7 +21,9 @@ void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
     p->now.stage = (uint8_t)stage;
     slot->record[number % 2] = p->now;
     fence_compiler();
+    SHMT_POINT("note:before");
     store_relaxed(&slot->records, number);
+    SHMT_POINT("note:after");
     fence_compiler();
 }
 

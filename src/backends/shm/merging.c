@@ -10,6 +10,7 @@
 
 #include "backends/shm/replicas_priv.h"
 #include "base/checked.h"
+#include "base/point.h"
 #include "ps/meter.h"
 #include "store/kernels.h"
 #include "store/lock.h"
@@ -114,7 +115,9 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
     shmt_slice(cover->n, p->seat.index, p->seat.n_present, &from, &to);
     for (uint64_t at = from, n; at < to; at += n) {
         n = shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(cover, at, to));
+        SHMT_POINT("merge:before");
         merge_all_words(p, at, n, last);
+        SHMT_POINT("merge:after");
     }
     bump_relaxed(&p->slot->counters.merges, 1);
     shmt_meter_turn(&p->seat, before);
@@ -215,7 +218,9 @@ bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, b
         merge_locked(p, from, to);
     else
         merge_mine(p, from, to - from, shared);
+    SHMT_POINT("merge-alone:held");
     shmt_unit_release(held);
+    SHMT_POINT("merge-alone:after");
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
+#include "base/point.h"
 
 #define WORDS (SHMT_MAX_SEATS / 64)
 
@@ -85,6 +86,7 @@ static void write_list(const struct look *look, uint64_t before) {
         store_release(&mine->in[i], look->in[i]);
         store_release(&mine->turned[i], (last ? load_acquire(&last->turned[i]) : 0) ^ look->in[i]);
     }
+    SHMT_POINT("list:half");
     store_release(&mine->examples, examples);
     store_release(&mine->step, items - look->arrived - look->late);
 }
@@ -96,6 +98,7 @@ static bool close_round(const struct look *look) {
     uint64_t word = load_acquire(round); /* pairs with the release below: the list before mine */
     if (closed_of(word) != look->round) return false;
     write_list(look, word);
+    SHMT_POINT("close:before");
     /* release: my list, and the gradients whose arrival I have seen; pairs with the acquire of whoever looks at the word */
     return lock_release(round, &word, (look->round + 1) << SHMT_RANK_BITS | (p->seat.rank + 1));
 }
@@ -113,7 +116,9 @@ int shmt_shm_wait_for_round(struct shmt_shm_seat *p, uint64_t round) {
     while (shmt_shm_rounds_closed(p->store) <= round) {
         if (shmt_gates_wait_until(&p->clocks, is_decided, &look)) return SHMTRAIN_E_STOPPED;
         /* once more: who found the round closed has not looked around */
-        if (look_around(&look, &missing) && close_round(&look)) shmt_gates_nudge(&p->clocks);
+        if (!look_around(&look, &missing) || !close_round(&look)) continue;
+        SHMT_POINT("close:after");
+        shmt_gates_nudge(&p->clocks);
     }
     return 0;
 }

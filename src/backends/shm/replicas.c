@@ -24,6 +24,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/point.h"
 #include "ps/replicas.h"
 #include "store/kernels.h"
 
@@ -100,6 +101,7 @@ static void go_on(struct shmt_shm_seat *p) {
     m->examples = m->clocks * p->store->spec.item;
     if (shmt_policy_merges_together(policy)) return;
     p->clock += m->clocks / policy->merge_every - p->now.done / policy->merge_every;
+    SHMT_POINT("replica:before");
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
 }
 

@@ -11,6 +11,7 @@
 
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
+#include "base/point.h"
 #include "store/kernels.h"
 
 static uint64_t ring(const struct shmt_store *store) { return store->spec.policy.staleness + 1; }
@@ -122,6 +123,7 @@ static void note_work(struct shmt_shm_seat *p) {
 
 static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     const struct shmt_store *store = p->store;
+    SHMT_POINT("publish:before");
     store_relaxed(&store->offer[p->seat.rank].examples[slot_of(p)], p->work.n); /* published by the clock */
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, ++p->clock);
     *out = (struct shmtrain_fate){.clock = p->clock, .applied = (uint32_t)p->work.n};
@@ -149,10 +151,13 @@ static int offer(struct shmt_shm_seat *p, bool late) {
     struct shmt_shm_offer *mine = &p->store->offer[p->seat.rank];
     struct shmt_shm_rounds *r = p->rounds;
     const uint64_t round = p->clock, before = r->turned;
+    SHMT_POINT("offer:before");
     store_relaxed(&mine->late, late); /* published by the clock */
+    SHMT_POINT("offer:late");
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, round + 1);
     const int rc = shmt_shm_wait_for_round(p, round);
     if (rc < 0) return rc;
+    SHMT_POINT("offer:decided");
     r->turned = shmt_shm_turned(p);
     return r->turned != before;
 }
@@ -198,6 +203,7 @@ static int publish_late(struct shmt_shm_seat *p) {
     if (rc == 0) rc = offer_late(p);
     if (rc >= 0) rc = catch_up(p);
     if (rc < 0) return rc;
+    SHMT_POINT("late:after");
     p->done++;
     note_work(p);
     return 0;
@@ -252,6 +258,7 @@ static int claim(struct shmt_shm_seat *p) {
     if (rc != 1) return rc;
     if (quorum) rc = catch_up(p); /* rounds may have been closed since my last one, or before my first */
     if (rc < 0) return rc;
+    SHMT_POINT("gradient:before");
     begin_gradient(p);
     return 1;
 }

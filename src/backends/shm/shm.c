@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
+#include "base/point.h"
 #include "math/tree.h"
 #include "ps/replicas.h"
 #include "store/kernels.h"
@@ -374,7 +375,9 @@ static int turn(struct shmt_seat *seat) {
     const bool is_met = shmt_shm_stage(p, SHMT_STAGE_TURN) == SHMT_TASK_MEET; /* an earlier life has done what follows */
     if (p->engine->align && !is_met) p->engine->align(p);
     if (!p->pausing) p->epoch++;
+    SHMT_POINT("turn:before");
     if (seat->rank == 0 && !is_met) lead_on(p);
+    SHMT_POINT("turn:after");
     p->in_work = false;
     const int rc = meet(seat);
     if (rc == 0) shmt_shm_copied(p);

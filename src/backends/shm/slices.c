@@ -7,6 +7,7 @@
  * nobody reads the update's gradients any more. */
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
+#include "base/point.h"
 #include "store/table.h"
 
 static uint64_t updates_of(uint64_t word) { return word >> SHMT_RANK_BITS; }
@@ -56,6 +57,7 @@ static bool take(struct walk *walk, uint32_t i, uint64_t word) {
     uint64_t from, to;
     shmt_slice(store->layout.flat.n, i, store->layout.n_slices, &from, &to);
     shmt_undo_close(&p->undo, shmt_undo_word(from, 0));
+    SHMT_POINT("slice:before");
     /* acquire: the weights, and that who was at them has read the gradients; pairs with the release in `apply_one` */
     return lock_acquire(&store->slice[i].word, &word, word | (p->seat.rank + 1));
 }
@@ -68,13 +70,17 @@ static void apply_one(struct walk *walk, uint32_t i, uint64_t u) {
     uint64_t from, to;
     if (!walk->applied) shmt_shm_apply_begins(p, p->rounds->recipe.step);
     walk->applied = true;
+    SHMT_POINT("slice:taken");
     shmt_slice(store->layout.flat.n, i, store->layout.n_slices, &from, &to);
     from = shmt_max_u64(from, shmt_min_u64(to, load_relaxed(&slice->from))); /* mine while I have the slice, here and below */
     shmt_shm_apply_range(p, sum_of_recipe, &p->rounds->recipe.how, from, to, p->seat.trace ? &walk->times : NULL);
     shmt_undo_close(&p->undo, shmt_undo_word(to, 0));
+    SHMT_POINT("slice:applied");
     if (load_relaxed(&slice->from) != 0) store_relaxed(&slice->from, 0);
     if (i == 0) bump_relaxed(&p->slot->counters.updates, 1);
+    SHMT_POINT("slice:release-before");
     store_release(&slice->word, (u + 1) << SHMT_RANK_BITS); /* pairs with the acquire in `take` and wherever it is looked at */
+    SHMT_POINT("slice:release-after");
 }
 
 /* What update u is made of cannot be told any more: by who has seen that all slices have had it. Else somebody has written
