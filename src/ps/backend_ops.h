@@ -167,8 +167,8 @@ struct shmt_backend_ops {
     uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
     int (*mourn)(struct shmt_store *store, uint32_t rank);
 
-    /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end, or pauses). May wait
-     * (aggregate: a worker without a chunk of the batch still takes part in its update). */
+    /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end, or
+     * pauses). May wait (aggregate: a worker without a chunk of the batch still takes part in its update). */
     int (*claim)(struct shmt_seat *seat, struct shmtrain_work *out);
 
     /* Where to read and write table t for the piece in hand; valid until publish. *live_out: as in shmtrain_view. */
@@ -197,21 +197,21 @@ struct shmt_backend_ops {
     /* Between the meeting and the turn: sums over the epoch. */
     int (*tally)(struct shmt_seat *seat, struct shmt_tally *out);
 
-    /* Ends the epoch, or the pause, for all; everybody's meeting point. 1: on to the next, or on with this one, 0: the run is over
-     * (all epochs or steps are done, or stop was asked for). May wait. */
+    /* Ends the epoch, or the pause, for all; everybody's meeting point. 1: on to the next, or on with this one, 0: the run
+     * is over (all epochs or steps are done, or stop was asked for). May wait. */
     int (*turn)(struct shmt_seat *seat);
 
-    /* Pauses (SHMT_CAP_PAUSE; else NULL), in runs whose spec allows them. `pause`, behind the meeting: 1: the epoch is not over,
-     * 0: it is; everybody's meeting point: may wait. `copy`, before `turn`: my part of the snapshot, where one is taken, in a
-     * pause or at the end of an epoch. 1, or 0: none is taken. */
+    /* Pauses (SHMT_CAP_PAUSE; else NULL), in runs whose spec allows them. `pause`, behind the meeting: 1: the epoch is not
+     * over, 0: it is; everybody's meeting point: may wait. `copy`, before `turn`: my part of the snapshot, where one is
+     * taken, in a pause or at the end of an epoch. 1, or 0: none is taken. */
     int (*pause)(struct shmt_seat *seat);
     int (*copy)(struct shmt_seat *seat);
 
     /* By the application that made the store: `ask` for a snapshot at the next consistent point. `snapshot`: 1 and *out, which
      * stays as it is until `release`; 0: there is none. `stand`, when the workers have ended: the same of where they have,
-     * whatever there was. `resume`, before they begin: what was done of epoch spec.first_epoch (both (pieces), as in a snapshot;
-     * NULL: nothing); parameters and state are written by the caller. _DATA: it cannot be that spec.first_step of its steps
-     * are done, or those of `sync`. */
+     * whatever there was. `resume`, before they begin: what was done of epoch spec.first_epoch (both (pieces), as in a
+     * snapshot; NULL: nothing); parameters and state are written by the caller. _DATA: it cannot be that spec.first_step of
+     * its steps are done, or those of `sync`. */
     void (*ask)(struct shmt_store *store);
     int (*snapshot)(struct shmt_store *store, struct shmt_snapshot *out);
     void (*release)(struct shmt_store *store);
