@@ -211,7 +211,7 @@ static int run_once(struct drill *d, uint32_t m, struct dice *dice, struct shmt_
 static int measure_quiet(struct drill *d, uint32_t m, struct shmt_error *e) {
     struct shmtrain_drill_mode *score = &d->result->drill.mode[m];
     struct shmt_drill_expected *expected = &d->expected[m];
-    char why[320];
+    char why[320] = "";
     for (uint32_t i = 0; i < (MODES[m].same_bits ? 1 : QUIET_RUNS); i++) {
         const int rc = run_once(d, m, NULL, NULL, why, sizeof why, e);
         if (rc < 0) return rc;
@@ -230,7 +230,7 @@ static int play_round(struct drill *d, uint64_t seed, struct shmt_error *e) {
     struct shmtrain_drill_mode *score = &out->mode[m];
     struct dice dice = {.seed = seed};
     struct shmt_drill_trial trial = {.skips = MODES[m].may_skip && below(&dice, 2) == 0};
-    char why[320];
+    char why[320] = "";
     int rc = d->expected[m].n_runs > 0 ? 0 : measure_quiet(d, m, e);
     if (rc == 0) rc = run_once(d, m, &dice, &trial, why, sizeof why, e);
     if (rc < 0) return rc;
