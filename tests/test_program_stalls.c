@@ -145,7 +145,7 @@ static void and_is_started_again_where_that_is_not_forbidden(void **state) {
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[ERR], stall_of(1, pid)));
     assert_non_null(strstr(p->text[ERR], ": it is killed (--on-stall kill)\n"));
-    assert_non_null(strstr(p->text[ERR], ": it is started again (1 of 3, --max-respawns)\n"));
+    assert_non_null(strstr(p->text[ERR], ": it is started again (1 of 3)\n"));
     snprintf(hash, sizeof hash, "xxh64 %s", reference);
     assert_non_null(strstr(p->text[OUT], hash));
 }

@@ -84,22 +84,32 @@ void shmt_deaths_tell_team(const struct shmtrain_store *store, struct shmt_team_
 
 static void note(struct shmtrain_store *store, const struct shmt_team_death *death) {
     char how[96];
+    const char *why = death->short_of_memory ? ", perhaps for lack of memory" : "";
     shmt_team_tell_death(death, how, sizeof how);
     if (death->burial == SHMT_TEAM_GOES_ON)
-        shmt_log(&store->log, "worker %u (process %d) %s: the others go on without it", death->rank, death->pid, how);
+        shmt_log(&store->log, "worker %u (process %d) %s%s: the others go on without it", death->rank, death->pid, how, why);
     else
-        shmt_log(&store->log, "worker %u (process %d) %s: it is started again (%u of %u, --max-respawns)", death->rank,
-                 death->pid, how, death->life + 1, store->deaths.max_respawns);
+        shmt_log(&store->log, "worker %u (process %d) %s%s: it is started again (%u of %u)", death->rank, death->pid, how, why,
+                 death->life + 1, store->deaths.max_respawns);
+}
+
+/* All that were, also those whose records are gone. */
+static uint32_t count_respawns(const struct shmtrain_store *store, const struct shmt_team *team) {
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < store->spec.n_workers; rank++) n += shmt_team_life(team, rank);
+    return n;
 }
 
 void shmt_deaths_note(struct shmtrain_store *store, const struct shmt_team *team) {
     struct shmt_team_death death;
-    uint64_t n = 0;
+    uint64_t n = 0, missed = 0;
+    const uint64_t before = store->deaths.n_noted;
     for (;; store->deaths.n_noted++) {
         const bool there = shmt_team_death_at(team, store->deaths.n_noted, &death, &n);
-        if (!there && store->deaths.n_noted >= n) return;
-        if (!there) continue; /* more died at a time than are recorded */
-        store->deaths.respawns += death.burial == SHMT_TEAM_COMES_BACK;
-        note(store, &death);
+        if (!there && store->deaths.n_noted >= n) break;
+        missed += !there;
+        if (there) note(store, &death);
     }
+    if (missed > 0) shmt_log(&store->log, "%llu more workers have died meanwhile", (unsigned long long)missed);
+    if (store->deaths.n_noted > before) store->deaths.respawns = count_respawns(store, team);
 }

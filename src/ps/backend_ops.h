@@ -39,6 +39,7 @@ struct shmt_seat {
     struct shmt_trace *trace; /* what it does when; NULL: that is not kept */
     uint32_t rank, life;
     uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
+    bool behind;               /* the others may be in the next epoch already: an earlier life had ended this one */
     uint32_t first_epoch;      /* the one that this life has begun with: of a guest, once it is let in */
 };
 

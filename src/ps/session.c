@@ -64,6 +64,7 @@ static int leave_rest(struct shmtrain_session *s) {
     int rc = s->spec->pauses.allowed ? s->ops->copy(s->seat) : 0;
     const bool kept = rc == 1 && s->kept && s->seat->rank == 0;
     if (rc >= 0) rc = s->ops->turn(s->seat);
+    s->seat->behind = false;
     if (rc >= 0 && kept) s->kept(s->kept_arg);
     return rc < 0 ? seat_failed(s, rc) : rc;
 }
@@ -72,7 +73,7 @@ static int leave_rest(struct shmtrain_session *s) {
 static int end_epoch(struct shmtrain_session *s) {
     shmt_meter_turn(s->seat, &s->seat->counters->evaluate_ns);
     int rc = s->epoch_end ? s->epoch_end(s, s->epoch_end_arg, s->epoch) : 0;
-    if (rc == 0 && s->hooks) rc = shmt_hooks_after_epoch(s);
+    if (rc == 0 && s->hooks && !s->seat->behind) rc = shmt_hooks_after_epoch(s);
     if (rc < 0 || (rc = leave_rest(s)) < 0) return rc;
     s->epoch++;
     return rc;
@@ -112,7 +113,7 @@ int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out) {
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next before shmtrain_clock has ended the item before");
     while (!s->over) {
         shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
-        int rc = s->hooks ? shmt_hooks_before_epoch(s) : 0;
+        int rc = s->hooks && !s->seat->behind ? shmt_hooks_before_epoch(s) : 0;
         if (rc < 0) return rc;
         rc = s->ops->claim(s->seat, &s->work);
         if (rc < 0) return seat_failed(s, rc);

@@ -183,16 +183,10 @@ static bool start_again(struct supervision *s, uint32_t rank) {
     return true;
 }
 
-static void record(struct supervision *s, uint32_t rank, enum shmt_team_burial burial) {
+static void record(struct supervision *s, const struct shmt_team_death *death) {
     struct shmt_team_ledger *ledger = s->team->ledger;
-    const struct shmt_team_end *end = end_of(s, rank);
-    const uint64_t at = load_relaxed(&ledger->n_deaths); /* my own word, here and below */
-    ledger->death[at % SHMT_TEAM_DEATHS] = (struct shmt_team_death){.rank = rank,
-                                                                    .life = load_relaxed(&end->life),
-                                                                    .pid = end->last_pid,
-                                                                    .wait_status = end->wait_status,
-                                                                    .short_of_memory = end->short_of_memory,
-                                                                    .burial = (uint8_t)burial};
+    const uint64_t at = load_relaxed(&ledger->n_deaths); /* my own word */
+    ledger->death[at % SHMT_TEAM_DEATHS] = *death;
     store_release(&ledger->n_deaths, at + 1); /* pairs with the acquire in shmt_team_death_at: the record is whole */
     shmt_team_notify(s->team);
 }
@@ -208,8 +202,15 @@ static bool survives(struct supervision *s, uint32_t rank) {
     const enum shmt_team_burial burial = spec->bury(spec->arg, rank, life);
     if (burial == SHMT_TEAM_FAILS) return false;
     if (burial == SHMT_TEAM_COMES_BACK && life >= spec->most_respawns) return false;
-    record(s, rank, burial);
-    return burial == SHMT_TEAM_GOES_ON || start_again(s, rank);
+    const struct shmt_team_death death = {.rank = rank,
+                                          .life = life,
+                                          .pid = end->last_pid,
+                                          .wait_status = end->wait_status,
+                                          .short_of_memory = end->short_of_memory,
+                                          .burial = (uint8_t)burial};
+    if (burial == SHMT_TEAM_COMES_BACK && !start_again(s, rank)) return false;
+    record(s, &death);
+    return true;
 }
 
 static void fail(struct supervision *s, uint32_t rank) {
@@ -218,12 +219,19 @@ static void fail(struct supervision *s, uint32_t rank) {
     s->kill_at_ns = shmt_now_ns() + (uint64_t)s->team->spec.grace_ms * 1000000;
 }
 
+/* Whether the kernel has ended a process for lack of memory since I looked last. */
+static bool has_ended_others(struct supervision *s) {
+    const uint64_t before = s->oom_kills;
+    s->oom_kills = shmt_oom_kills();
+    return s->oom_kills > before;
+}
+
 static void note_end(struct supervision *s, uint32_t rank, int status) {
     struct shmt_team_end *end = end_of(s, rank);
     const bool by_kill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     end->wait_status = status;
     end->killed = by_kill && s->killing;
-    end->short_of_memory = by_kill && !s->killing && shmt_oom_kills() > s->oom_kills;
+    end->short_of_memory = by_kill && !s->killing && has_ended_others(s);
     store_relaxed(&end->pid, 0); /* for displays, and for kill_all, which is ours */
     s->n_running--;
     if (!is_failure(end) || survives(s, rank)) return;

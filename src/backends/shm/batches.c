@@ -40,6 +40,7 @@ static void go_on(struct shmt_shm_seat *p) {
         p->chunk = p->to;
     } else {
         clear_all(p);
+        for (uint32_t chunk = p->from; chunk < p->to; chunk++) shmt_shm_uncount(p, p->step * p->store->spec.n_chunks + chunk);
     }
 }
 

@@ -73,6 +73,5 @@ void shmt_shm_align_clocks(struct shmt_shm_seat *p) {
     SHMT_POINT("count:before");
     store_relaxed(&p->slot->working, 1);
     SHMT_POINT("count:after");
-    if (!p->pausing) p->done = 0;
     shmt_shm_deal_begin(p);
 }

@@ -23,7 +23,7 @@ struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, ui
 }
 
 /* What it was changing becomes what it was. */
-static void take_back(struct shmt_store *store, uint32_t rank) {
+void shmt_shm_take_back(struct shmt_store *store, uint32_t rank) {
     const struct shmt_shm_layout *l = &store->layout;
     const uint64_t word = load_relaxed(&store->slot[rank].undo); /* relaxed: its writer is gone */
     const uint64_t at = shmt_undo_at(word), n = shmt_undo_n(word);
@@ -69,7 +69,7 @@ static void leave_locks(struct shmt_store *store, uint32_t rank) {
 
 void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back) {
     struct shmt_shm_slot *slot = &store->slot[rank];
-    take_back(store, rank);
+    shmt_shm_take_back(store, rank);
     leave_slices(store, rank);
     leave_locks(store, rank);
     if (comes_back) return;

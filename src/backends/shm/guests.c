@@ -120,6 +120,7 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
         let_go(slot);
         return 1;
     }
+    shmt_shm_take_back(store, rank);
     if (store->spec.policy.write == SHMT_WRITE_LOCKED)
         shmt_locks_free(&(const struct shmt_locks){.word = store->locks, .mask = store->layout.lock_mask}, rank);
     store_relaxed(&slot->working, 0); /* relaxed, both: the dead one's pushes are as complete as they will ever be */

@@ -56,7 +56,7 @@ struct shmt_shm_record {
     uint64_t phase, clock; /* its own, as published by then */
     uint64_t piece;        /* batches: the step of the epoch; rounds: the piece whose gradient is offered */
     uint64_t done;         /* pieces of the epoch that it had done */
-    uint64_t first;        /* rounds: the number of the first update since all met */
+    uint64_t first;        /* since all met: rounds: the number of the first update; replicas: `done` by then */
     uint32_t epoch;
     uint8_t stage;  /* enum shmt_run_stage */
     uint8_t flag;   /* quorum: the offer is a late one; replicas: another merge follows */

@@ -7,7 +7,6 @@
 /* An earlier life has counted no clock for the piece that it did last, perhaps. */
 static void go_on(struct shmt_shm_seat *p) {
     p->in_work = true;
-    p->done = shmt_shm_count_done(p);
     p->clock += p->done - p->now.done;
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
 }
@@ -19,6 +18,7 @@ static void note_work(struct shmt_shm_seat *p) {
 }
 
 static int enter(struct shmt_shm_seat *p) {
+    if (p->revived) p->done = shmt_shm_count_done(p);
     shmt_shm_deal_begin(p);
     return 0;
 }

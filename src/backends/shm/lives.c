@@ -7,6 +7,8 @@
  *
  * Called by the engines and by the backend's entries, in the worker. The burial before it (deaths.c) has taken back what was
  * half done. */
+#include <string.h>
+
 #include "backends/shm/shm_priv.h"
 
 #include "base/point.h"
@@ -52,6 +54,7 @@ void shmt_shm_revive(struct shmt_shm_seat *p) {
     p->clock = p->now.clock;
     p->met = load_relaxed(&p->slot->gate.phase) > p->phase;
     if (number > 0) p->epoch = p->now.epoch;
+    p->seat.behind = p->met && p->now.stage == SHMT_STAGE_TURN;
 }
 
 bool shmt_shm_goes_on_with(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
@@ -72,6 +75,21 @@ uint64_t shmt_shm_count_done(const struct shmt_shm_seat *p) {
     uint64_t n = 0;
     for (uint64_t i = 0; i < pieces; i++) n += is_mine(p, i) && shmt_ledger_examples(&p->store->ledger[i], p->epoch) > 0;
     return n;
+}
+
+void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece) {
+    struct shmt_counters *c = &p->slot->counters;
+    struct shmt_shm_piece *of = &p->store->ledger[piece];
+    const uint64_t examples = shmt_ledger_examples(of, p->epoch), bits = load_relaxed(&c->loss_bits);
+    double loss;
+    if (examples == 0) return;
+    memcpy(&loss, &bits, sizeof loss);
+    loss -= of->loss;
+    uint64_t left;
+    memcpy(&left, &loss, sizeof left);
+    store_relaxed(&c->loss_bits, left); /* relaxed, all: my own words */
+    store_relaxed(&c->examples, load_relaxed(&c->examples) - examples);
+    store_relaxed(&of->done, 0);
 }
 
 bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {

@@ -190,7 +190,7 @@ int shmt_shm_copy(struct shmt_seat *seat) {
     const struct shmt_spec *spec = &p->store->spec;
     const uint32_t copiers = spec->may_lack ? 1 : spec->n_seats - spec->n_guests;
     _Atomic uint64_t *const before = seat->meter;
-    if (!p->copying) return 0;
+    if (!p->copying || p->revived) return 0; /* an earlier life that was on its way to the next leg had copied its part */
     shmt_meter_turn(seat, &p->slot->counters.pause_ns);
     if (seat->rank < copiers) copy_part(p->store, seat->rank, copiers);
     shmt_meter_turn(seat, before);
@@ -200,6 +200,7 @@ int shmt_shm_copy(struct shmt_seat *seat) {
 /* The next one is not due before it is asked for again. relaxed, but for the last: my own words. */
 static void end_snapshot(struct shmt_shm_seat *chief) {
     struct shmt_shm_control *control = chief->store->control;
+    if (load_relaxed(&control->snapshot) != SHMT_SNAPSHOT_FILLING) return; /* an earlier life has */
     const uint64_t every = chief->store->spec.pauses.steps;
     store_relaxed(&control->answered, load_relaxed(&control->asked));
     if (every > 0) store_relaxed(&control->due, (steps_of_run(chief) / every + 1) * every);

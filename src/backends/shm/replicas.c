@@ -96,11 +96,12 @@ static void go_on(struct shmt_shm_seat *p) {
     struct shmt_shm_merging *m = p->merging;
     m->begun = p->now.stage > SHMT_STAGE_MAKE;
     m->training = p->now.stage >= SHMT_STAGE_WORK && p->now.stage < SHMT_STAGE_END;
+    p->done = m->completed = shmt_shm_count_done(p);
     if (!m->training) return;
-    p->done = m->clocks = m->completed = shmt_shm_count_done(p);
+    m->clocks = p->done - p->now.first;
     m->examples = m->clocks * p->store->spec.item;
     if (shmt_policy_merges_together(policy)) return;
-    p->clock += m->clocks / policy->merge_every - p->now.done / policy->merge_every;
+    p->clock += m->clocks / policy->merge_every - (p->now.done - p->now.first) / policy->merge_every;
     SHMT_POINT("replica:before");
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
 }
@@ -223,6 +224,7 @@ static int finish_epoch(struct shmt_shm_seat *p) {
 static void note_work(struct shmt_shm_seat *p) {
     p->in_work = true;
     p->now.done = p->done;
+    p->now.first = p->done - p->merging->clocks;
     shmt_shm_note(p, SHMT_STAGE_WORK);
 }
 

@@ -176,7 +176,6 @@ static int offer_late(struct shmt_shm_seat *p) {
 
 static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     struct shmt_shm_offer *mine = &p->store->offer[p->seat.rank];
-    struct shmt_counters *c = &p->slot->counters;
     struct shmtrain_fate fate = {0};
     store_relaxed(&mine->examples[0], p->work.n); /* published by the clock, both */
     store_relaxed(&mine->items, p->done + 1);
@@ -185,16 +184,23 @@ static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
         fate.applied = (uint32_t)p->work.n;
     } else if (rc == 0 && p->store->spec.policy.late == SHMT_LATE_DROP) {
         fate.dropped = (uint32_t)p->work.n;
-        bump_relaxed(&c->dropped, p->work.n); /* relaxed, both: my own words */
     } else if (rc == 0) {
         fate.folded = (uint32_t)p->work.n;
-        bump_relaxed(&c->folded, p->work.n);
         rc = offer_late(p);
     }
     if (rc >= 0) rc = catch_up(p);
     fate.clock = p->clock;
     *out = fate;
     return rc;
+}
+
+/* Counted behind the note, so that no other life counts it again. */
+static void settle(struct shmt_shm_seat *p, const struct shmtrain_fate *fate) {
+    struct shmt_counters *c = &p->slot->counters;
+    p->done++;
+    note_work(p);
+    bump_relaxed(&c->dropped, fate->dropped); /* relaxed, both: my own words */
+    bump_relaxed(&c->folded, fate->folded);
 }
 
 /* A late one of an earlier life, which was offering it once more. */
@@ -204,8 +210,7 @@ static int publish_late(struct shmt_shm_seat *p) {
     if (rc >= 0) rc = catch_up(p);
     if (rc < 0) return rc;
     SHMT_POINT("late:after");
-    p->done++;
-    note_work(p);
+    settle(p, &(const struct shmtrain_fate){.folded = (uint32_t)p->work.n});
     return 0;
 }
 
@@ -224,8 +229,7 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     const int rc = shmt_shm_has_quorum(p->store) ? publish_offer(p, out) : publish_clock(p, out);
     if (rc < 0) return rc;
-    p->done++;
-    note_work(p);
+    settle(p, out);
     return 0;
 }
 

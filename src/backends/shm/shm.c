@@ -374,7 +374,9 @@ static int turn(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const bool is_met = shmt_shm_stage(p, SHMT_STAGE_TURN) == SHMT_TASK_MEET; /* an earlier life has done what follows */
     if (p->engine->align && !is_met) p->engine->align(p);
+    if (p->engine->align && is_met) p->clock = load_relaxed(&p->slot->gate.clock); /* relaxed: my own word, as it was aligned */
     if (!p->pausing) p->epoch++;
+    if (!p->pausing) p->done = 0;
     SHMT_POINT("turn:before");
     if (seat->rank == 0 && !is_met) lead_on(p);
     SHMT_POINT("turn:after");

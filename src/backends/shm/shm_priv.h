@@ -228,6 +228,9 @@ bool shmt_shm_goes_on_with(struct shmt_shm_seat *p, enum shmt_run_stage stage);
 /* Pieces of this epoch that I have done, in all lives. Looks at the whole ledger. */
 uint64_t shmt_shm_count_done(const struct shmt_shm_seat *p);
 
+/* A piece that an earlier life has done is done again: it is not counted any more, until it is. */
+void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece);
+
 /* The next piece of this epoch that an earlier life of mine had in hand; false: there is none. */
 bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out);
 
@@ -235,6 +238,9 @@ bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out);
 
 /* See the entry of the same name in ps/backend_ops.h. */
 void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back);
+
+/* What it was changing becomes what it was. Also of a guest. */
+void shmt_shm_take_back(struct shmt_store *store, uint32_t rank);
 
 /* Where a seat keeps the old bytes of what it changes; `first`: of the span, in the flat array. */
 struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, uint64_t first);
