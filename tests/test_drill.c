@@ -47,6 +47,11 @@ static void each_wrong_ending_is_found(void **state) {
     run.loss = 0.9;
     assert_string_equal(verdict(&SYNC, run, none), ""); /* its bits say all */
     assert_non_null(strstr(verdict(&LIVE, run, none), "loss 0.900000, which is not within 0.4"));
+    run.loss = 0.56;
+    run.late_share = 0.25; /* so that up to 0.25 * (0.69 - 0.47) more is no wonder */
+    assert_string_equal(verdict(&LIVE, run, none), "");
+    run.late_share = 0;
+    assert_non_null(strstr(verdict(&LIVE, run, none), "loss"));
     run.loss = NAN;
     assert_non_null(strstr(verdict(&LIVE, run, none), "loss"));
     run = good_run();

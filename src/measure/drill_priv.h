@@ -32,6 +32,7 @@ struct shmt_drill_stage {
     char message[256];
     uint64_t xxh64;
     double loss, train_seconds;
+    double late_share;       /* of the examples: their gradients were late */
     uint64_t respawns, item; /* workers that were started again; examples of a work item */
     uint32_t n_epochs;
     uint64_t examples[SHMT_DRILL_EPOCHS]; /* (n_epochs) */

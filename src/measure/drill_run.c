@@ -62,6 +62,7 @@ static void note(const struct shmtrain_report *r, struct shmt_drill_stage *stage
     stage->item = r->item;
     stage->n_epochs = r->n_epochs < SHMT_DRILL_EPOCHS ? r->n_epochs : SHMT_DRILL_EPOCHS;
     for (uint32_t i = 0; i < stage->n_epochs; i++) stage->examples[i] = r->epoch[i].examples;
+    stage->late_share = r->examples > 0 ? (double)(r->dropped + r->folded) / (double)r->examples : 0;
     if (stage->n_epochs > 0) stage->loss = r->epoch[stage->n_epochs - 1].valid_loss;
 }
 
