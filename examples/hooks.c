@@ -1,5 +1,5 @@
-/* Watches a built-in model while it is trained, without a line of worker code: how long work items take, and when the first weight
- * has come to rest, which ends the run.
+/* Watches a built-in model while it is trained, without a line of worker code: how long work items take, and when the first
+ * weight has come to rest, which ends the run.
  *
  *     hooks            or            hooks train.svm */
 #include <shmtrain/shmtrain.h>

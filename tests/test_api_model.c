@@ -49,7 +49,7 @@ static void usual_notes(void) {
 }
 
 static void write_model(const char *table, uint64_t rows, const float *weight) {
-    const struct shmt_tensor tensor = {.name = table, .rows = rows, .width = 1, .value = weight};
+    const struct shmt_tensor tensor = {.name = table, .rows = rows, .width = 1, .data = weight};
     struct shmt_error e = {0};
     assert_int_equal(shmt_model_file_write("model", &tensor, 1, g_note, N_NOTES, &e), 0);
 }

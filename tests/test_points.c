@@ -1,5 +1,6 @@
 /* Aimed deaths: at each labelled point of the protocols (base/point.h) that a run passes, in each mode, a worker is killed, or
- * stopped for a moment, and the run has to end as one that nobody has disturbed. The files that have points are compiled into this program once more. */
+ * stopped for a moment, and the run has to end as one that nobody has disturbed. The files that have points are compiled into
+ * this program once more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

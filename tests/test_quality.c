@@ -23,13 +23,13 @@ static void write_model(const char *name, const char *features, const char *clas
 /* The score is feature 1. */
 static void write_binary(const char *name) {
     static const float ONE[] = {1};
-    write_model(name, "1", "-1,1", &(struct shmt_tensor){.name = "weight", .rows = 1, .width = 1, .value = ONE});
+    write_model(name, "1", "-1,1", &(struct shmt_tensor){.name = "weight", .rows = 1, .width = 1, .data = ONE});
 }
 
 /* Four classes; the score of class c is feature c + 1. */
 static void write_classes(void) {
     static const float UNIT[16] = {[0] = 1, [5] = 1, [10] = 1, [15] = 1};
-    write_model("softmax", "4", "1,2,3,9", &(struct shmt_tensor){.name = "weight", .rows = 4, .width = 4, .value = UNIT});
+    write_model("softmax", "4", "1,2,3,9", &(struct shmt_tensor){.name = "weight", .rows = 4, .width = 4, .data = UNIT});
 }
 
 static const struct shmtrain_evaluation *evaluate(struct shmtrain_store *store, const char *data) {

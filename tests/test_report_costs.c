@@ -233,9 +233,10 @@ static void a_moment_is_one_line_of_json_with_these_names(void **state) {
         "{\"event\":\"progress\",\"at\":1.5,\"mode\":\"async\",\"epoch\":2,\"epochs\":9,\"examples\":400,\"all_examples\":1600,"
         "\"examples_per_second\":1200.0,\"loss\":0.25,\"seconds_left\":null,\"delay\":7.5,\"dropped\":16,\"folded\":8,"
         "\"per_worker\":[{\"worker\":0,\"joined\":false,\"examples\":300,\"examples_per_second\":1000.0,"
-        "\"compute_fraction\":0.5,\"wait_fraction\":0.25,\"merge_fraction\":0.125,\"dropped\":16,\"folded\":8,\"delay\":7.5},"
+        "\"compute_fraction\":0.5,\"wait_fraction\":0.25,\"merge_fraction\":0.125,\"dropped\":16,\"folded\":8,\"delay\":7.5,"
+        "\"stalled\":false},"
         "{\"worker\":2,\"joined\":true,\"examples\":100,\"examples_per_second\":0.0,\"compute_fraction\":0.0,"
-        "\"wait_fraction\":0.0,\"merge_fraction\":0.0,\"dropped\":0,\"folded\":0,\"delay\":null}]}\n");
+        "\"wait_fraction\":0.0,\"merge_fraction\":0.0,\"dropped\":0,\"folded\":0,\"delay\":null,\"stalled\":false}]}\n");
     free(text);
 }
 

@@ -46,11 +46,11 @@ struct shmtrain_drill_how {
     void (*round)(void *arg, uint32_t done, uint32_t of, uint32_t failed); /* after each round; may be NULL */
 };
 
-/* Trains on generated data in one mode after the other, in processes of its own, and kills and stops workers meanwhile. Each run
- * has to end, leave nothing behind (processes, memory, files), have trained on each example as often as it should, and have
+/* Trains on generated data in one mode after the other, in processes of its own, and kills and stops workers meanwhile. Each
+ * run has to end, leave nothing behind (processes, memory, files), have trained on each example as often as it should, and have
  * learned what undisturbed runs learn: in `sync` to the bit, elsewhere within their spread, which is measured first. What went
- * wrong is in *out, and no error. *out is to be freed by free(). `message` (`bytes` large, NULL allowed) gets the sentence of an
- * error. Blocks. Errors: _MEMORY, _SYSTEM (no process can be made, or workers cannot be found), _DIED. */
+ * wrong is in *out, and no error. *out is to be freed by free(). `message` (`bytes` large, NULL allowed) gets the sentence of
+ * an error. Blocks. Errors: _MEMORY, _SYSTEM (no process can be made, or workers cannot be found), _DIED. */
 SHMTRAIN_API int shmtrain_drill(const struct shmtrain_drill_how *how, struct shmtrain_drill **out, char *message,
                                 uint64_t bytes);
 

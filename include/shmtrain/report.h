@@ -210,16 +210,17 @@ struct shmtrain_evaluation {
     const struct shmtrain_calibration_bin *bin; /* (SHMTRAIN_CALIBRATION_BINS) NULL: there are no probabilities */
 };
 
-/* Several lines: loss, accuracy, AUC, precision and recall, calibration, confusion matrix; at most 80 columns wide. To be freed. */
+/* Several lines: loss, accuracy, AUC, precision and recall, calibration, confusion matrix; at most 80 columns wide. To be
+ * freed. */
 SHMTRAIN_API char *shmtrain_evaluation_text(const struct shmtrain_evaluation *evaluation);
 SHMTRAIN_API char *shmtrain_evaluation_json(const struct shmtrain_evaluation *evaluation);
 
 /* One JSON object, in one line, with a line break at its end; to be freed. NULL: no memory. */
 SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
 
-/* The same, for one moment of a run, {"event": "progress", "at": seconds, "epoch": ..., "per_worker": [...]}, and for an
- * epoch that is done, {"event": "epoch", "at": ...}, and for option log-every, {"event": "steps", "at": ..., "step": ...}. `at` is in seconds since training began, evaluation included. These are
- * lines of option `metrics`. */
+/* The same, for one moment of a run, {"event": "progress", "at": seconds, "epoch": ..., "per_worker": [...]}, and for an epoch
+ * that is done, {"event": "epoch", "at": ...}, and for option log-every, {"event": "steps", "at": ..., "step": ...}. `at` is in
+ * seconds since training began, evaluation included. These are lines of option `metrics`. */
 SHMTRAIN_API char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct shmtrain_progress *now);
 SHMTRAIN_API char *shmtrain_steps_json(const struct shmtrain_report *so_far, const struct shmtrain_steps *steps);
 SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch, double at);

@@ -5,8 +5,8 @@
  * one thread at a time, except where a function says otherwise.
  *
  * Calls return 0 or more, or a negative status (status.h) with a sentence in shmtrain_store_message. The library prints
- * nothing, never exits, and leaves the application's signals as they are. (A worker that is a process of its own answers SIGBUS,
- * for a mapped file that becomes shorter, with a sentence.) */
+ * nothing, never exits, and leaves the application's signals as they are. (A worker that is a process of its own answers
+ * SIGBUS, for a mapped file that becomes shorter, with a sentence.) */
 #ifndef SHMTRAIN_STORE_H
 #define SHMTRAIN_STORE_H
 
@@ -79,7 +79,8 @@ SHMTRAIN_API const struct shmtrain_option *shmtrain_option_at(size_t i);
 
 /* Words that this option takes as its value, with '|' between, into `out` (`bytes` large, 0-terminated; 256 suffice):
  * "racy|atomic|locked|aggregate", "cores", with a letter for a number "ssp:S"; "" for an option that takes other values only.
- * Numbers, names and files, where it takes these, are not among them, nor are models that were offered. Any thread, any time. */
+ * Numbers, names and files, where it takes these, are not among them, nor are models that were offered. Any thread, any
+ * time. */
 SHMTRAIN_API void shmtrain_option_words(const struct shmtrain_option *option, char *out, size_t bytes);
 
 /* A name for a point of the consistency space: what option `mode` takes, and what it stands for. */
@@ -129,8 +130,8 @@ SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worke
  *
  * Instead of a call that blocks: start, a descriptor to poll, a step that never blocks. The run is driven by a thread of the
  * library's own, which has all signals blocked and never waits for the application: workers train whether somebody steps or
- * not. Listeners are called from step, on the thread that calls it. Of begin, epochs, steps and notes none is lost, and they come in
- * their order, however late; of progress the newest is told.
+ * not. Listeners are called from step, on the thread that calls it. Of begin, epochs, steps and notes none is lost, and they
+ * come in their order, however late; of progress the newest is told.
  *
  * While a run goes on (until step has returned 0 or less; also in a listener of a call that blocks) a store takes these calls
  * only: _step, _fd, _stop, _read, _report, _look, _table_at, _model_at, _listen and _message, from the thread that started it
@@ -160,8 +161,8 @@ SHMTRAIN_API int shmtrain_store_step(struct shmtrain_store *store);
  * run is over, until shmtrain_named_remove; a further run of the same handle under the same name takes its place. Whoever joins
  * uses a store of its own, made by shmtrain_store_create, whose tables and parameters are the named store's from then on: they
  * can be read, saved and evaluated, not written. A further run of that handle goes on from them, for itself. Where the data's
- * ids are no range but a list (shmtrain_store_feature_id), only the maker knows it: then parameters can be read here, and saving
- * and evaluating are _USAGE. */
+ * ids are no range but a list (shmtrain_store_feature_id), only the maker knows it: then parameters can be read here, and
+ * saving and evaluating are _USAGE. */
 
 /* Joins a named store, to look only. shmtrain_store_look says how the run goes: _DIED when it has failed, or its maker has
  * died. Errors: _AGAIN (its run is still being prepared: once more in a moment), _USAGE (no such store, not ours, another
@@ -205,16 +206,16 @@ SHMTRAIN_API int shmtrain_store_offer(struct shmtrain_store *store, const struct
 /* A model, built in or offered, from 0; NULL behind the last. */
 SHMTRAIN_API const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store *store, size_t i);
 
-/* Several files of text as one: a name that every call takes as data, and option `valid`, into *out, to be freed. Their rows come
- * in the order of the files. Each may be packed (gzip, bzip2, xz, zstd, lz4, compress), a FIFO or the like, or "-", standard
- * input; what comes through a pipe is read once, so a further run needs it once more. Errors: _USAGE (n is 0; a name that is
- * empty, or has a line break in it), _MEMORY. Any thread, any time. */
+/* Several files of text as one: a name that every call takes as data, and option `valid`, into *out, to be freed. Their rows
+ * come in the order of the files. Each may be packed (gzip, bzip2, xz, zstd, lz4, compress), a FIFO or the like, or "-",
+ * standard input; what comes through a pipe is read once, so a further run needs it once more. Errors: _USAGE (n is 0; a name
+ * that is empty, or has a line break in it), _MEMORY. Any thread, any time. */
 SHMTRAIN_API int shmtrain_data_files(const char *const *names, size_t n, char **out);
 
-/* Loads the data (a path, "-", several files, or "builtin:sparse", "builtin:line") with all workers, trains the model on it from zero, evaluates
- * after each epoch. The store's tables become the model's; tables that were declared before are gone. Errors: as
- * shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers. A trace or
- * metrics that could not be written are no error: a note tells, and `unwritten` of the report. */
+/* Loads the data (a path, "-", several files, or "builtin:sparse", "builtin:line") with all workers, trains the model on it
+ * from zero, evaluates after each epoch. The store's tables become the model's; tables that were declared before are gone.
+ * Errors: as shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers.
+ * A trace or metrics that could not be written are no error: a note tells, and `unwritten` of the report. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 
 /* What `data` is like, into *out. Loads it, and trains nothing. Errors: as shmtrain_store_train's for the data. */
@@ -228,9 +229,9 @@ SHMTRAIN_API int shmtrain_store_convert(struct shmtrain_store *store, const char
 /* Writes the model to a file (safetensors), atomically: the file is whole or as it was before. After a run. */
 SHMTRAIN_API int shmtrain_store_save(struct shmtrain_store *store, const char *path);
 
-/* The same in another format: "safetensors" (what _save writes, and _load reads whole), "liblinear" (text that liblinear-predict
- * takes, and _load) or "csv" (feature,weight[,class]). The text formats are for the built-in models. Errors: as _save; _USAGE:
- * there is no such format, or it cannot hold this model: `path` is as it was. */
+/* The same in another format: "safetensors" (what _save writes, and _load reads whole), "liblinear" (text that
+ * liblinear-predict takes, and _load) or "csv" (feature,weight[,class]). The text formats are for the built-in models. Errors:
+ * as _save; _USAGE: there is no such format, or it cannot hold this model: `path` is as it was. */
 SHMTRAIN_API int shmtrain_store_save_as(struct shmtrain_store *store, const char *path, const char *format);
 
 /* Whether a model that is trained with the store's options can be saved so, as far as that is known before its data. Errors:
@@ -242,13 +243,13 @@ SHMTRAIN_API int shmtrain_store_check_format(struct shmtrain_store *store, const
  * all, takes it back. Errors: _USAGE: nothing is promised. */
 SHMTRAIN_API int shmtrain_store_will_save_as(struct shmtrain_store *store, const char *format);
 
-/* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read
- * there (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`,
- * `metrics`, what `cache` keeps), under whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
+/* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read there
+ * (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`, `metrics`, what
+ * `cache` keeps), under whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
 SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
 
-/* Reads a model file that shmtrain_store_save has written, or LIBLINEAR (the content tells): its tables, parameters and model. Errors: _DATA (no model file,
- * damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
+/* Reads a model file that shmtrain_store_save has written, or LIBLINEAR (the content tells): its tables, parameters and model.
+ * Errors: _DATA (no model file, damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
 SHMTRAIN_API int shmtrain_store_load(struct shmtrain_store *store, const char *path);
 
 /* What is in a file: a model, a checkpoint or a model of LIBLINEAR's, into *out. All of it is read and checked, and the store
@@ -273,9 +274,10 @@ SHMTRAIN_API int shmtrain_store_feature_id(struct shmtrain_store *store, uint64_
 typedef int shmtrain_predicted(void *arg, uint64_t example, float label, const float *output, uint32_t n);
 
 /* Predicts every example of `data`, in its order; its labels are not looked at, and an IDX file needs none. Computed by all
- * workers, `each` is called on this thread. A result of `each` other than 0 ends it and is returned, and a stop ends it (_STOPPED). A file of LIBSVM text that
- * memory has no room for is read line by line, as by _predict_stream. A bad line of a text file is _DATA with name:line:column
- * when all examples before it have been handed out, as there. Option skip-bad-lines is refused: each line has its answer. */
+ * workers, `each` is called on this thread. A result of `each` other than 0 ends it and is returned, and a stop ends it
+ * (_STOPPED). A file of LIBSVM text that memory has no room for is read line by line, as by _predict_stream. A bad line of a
+ * text file is _DATA with name:line:column when all examples before it have been handed out, as there. Option skip-bad-lines is
+ * refused: each line has its answer. */
 SHMTRAIN_API int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities,
                                         shmtrain_predicted *each, void *arg);
 

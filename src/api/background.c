@@ -2,9 +2,9 @@
  * application. See background.h.
  *
  * That thread never waits for the application: what happens is put into the mailbox, a descriptor becomes readable, and `step`
- * calls the listeners on the application's thread. Nobody has to step for the run to go on. Of begin, epochs, steps and notes none
- * is lost, and they come in their order; of progress the newest is kept. An epoch needs no room in the mailbox, as its record
- * stands in the store's array, so the mailbox grows by notes only, which are few, and by as many steps as are asked for.
+ * calls the listeners on the application's thread. Nobody has to step for the run to go on. Of begin, epochs, steps and notes
+ * none is lost, and they come in their order; of progress the newest is kept. An epoch needs no room in the mailbox, as its
+ * record stands in the store's array, so the mailbox grows by notes only, which are few, and by as many steps as are asked for.
  *
  * The thread has all signals blocked: they are the application's. In workers this looks as if the application answered those
  * that go to whole process groups, so they ignore them (runtime/settle.c); they end with their application, whatever ends

@@ -7,7 +7,8 @@
 #include "api/store_priv.h"
 #include "api/workers.h"
 
-/* Whether nothing of a worker that is gone is missing to the others: no gradient that an update waits for, no part of a merge. */
+/* Whether nothing of a worker that is gone is missing to the others: no gradient that an update waits for, no part of a
+ * merge. */
 static bool can_do_without(const struct shmt_policy *policy) {
     if (shmt_policy_is_live(policy)) return !shmt_policy_has_replicas(policy);
     return policy->quorum != SHMT_QUORUM_ALL;

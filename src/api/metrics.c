@@ -19,8 +19,8 @@
 
 #define ONLY_OWNER_WRITES 0644
 
-/* Pipes are refused, unless they are open already and named as such (/dev/stdout, >(command)): whoever reads one too slowly holds
- * up who drives the run, though not its workers. */
+/* Pipes are refused, unless they are open already and named as such (/dev/stdout, >(command)): whoever reads one too slowly
+ * holds up who drives the run, though not its workers. */
 static int check_path(struct shmtrain_store *store, const char *data, const char *path) {
     char shown[SHMT_NAME_SHOWN];
     struct stat file;

@@ -15,8 +15,9 @@ struct shmt_metrics {
     bool goes_on; /* behind what is there: a descriptor that was named */
 };
 
-/* Before anything is loaded: opens the file, which stays as it was until the run begins; where there is none, only whether it can
- * be made. `data` as in training; NULL: none. Errors: _USAGE (no regular file, "-", a file that the run reads), _SYSTEM. Without the option: 0. */
+/* Before anything is loaded: opens the file, which stays as it was until the run begins; where there is none, only whether it
+ * can be made. `data` as in training; NULL: none. Errors: _USAGE (no regular file, "-", a file that the run reads), _SYSTEM.
+ * Without the option: 0. */
 int shmt_metrics_open(struct shmtrain_store *store, const char *data);
 
 /* What has happened. A file that takes no more is given up, with a note and a word in the report: the run goes on. */

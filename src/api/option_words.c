@@ -1,4 +1,5 @@
-/* The words that an option takes as its value, for those who offer them to a user: completion, forms. See <shmtrain/store.h>. */
+/* The words that an option takes as its value, for those who offer them to a user: completion, forms. See
+ * <shmtrain/store.h>. */
 #include <stdio.h>
 #include <string.h>
 

@@ -138,8 +138,8 @@ static struct shmt_linear describe(const struct shmt_trained *t) {
                                 .label = t->classes};
 }
 
-/* The parameters as what they mean: tables of sparse models are a column whose last row is the bias, those of softmax have a row
- * for each class. */
+/* The parameters as what they mean: tables of sparse models are a column whose last row is the bias, those of softmax have a
+ * row for each class. */
 static struct shmt_linear describe_whole(const struct shmt_trained *t, const struct shmt_tensor *tensor) {
     struct shmt_linear m = describe(t);
     m.weight = tensor[0].data;

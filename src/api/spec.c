@@ -157,8 +157,8 @@ static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_
 #define ITEM   1024 /* examples of a work item, unless the options say so */
 #define SUMMED 128  /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
 
-/* Between two damped merges of the hottest lines: examples of all workers, and parts of an epoch. Of small data it is as large a
- * part as merging needs to be cheap, but there are always some in an epoch. */
+/* Between two damped merges of the hottest lines: examples of all workers, and parts of an epoch. Of small data it is as large
+ * a part as merging needs to be cheap, but there are always some in an epoch. */
 #define DAMPED             8192
 #define DAMPED_PARTS       64
 #define DAMPED_PARTS_LEAST 8

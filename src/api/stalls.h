@@ -3,8 +3,8 @@
  *
  * A worker stands still when its process is stopped (by a signal, a debugger), or when one of its threads is at work and its
  * counters say nothing new, for as long as the option says. Who waits for others does not: it is they who hold it up. What
- * /proc says of a process is read only while its counters rest. A guest is known by the process that has joined: whether that one is
- * stopped, and by its counters, as all are. Threads have counters only. */
+ * /proc says of a process is read only while its counters rest. A guest is known by the process that has joined: whether that
+ * one is stopped, and by its counters, as all are. Threads have counters only. */
 #ifndef SHMT_API_STALLS_H
 #define SHMT_API_STALLS_H
 

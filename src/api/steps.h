@@ -1,5 +1,6 @@
-/* Lines while a run goes on, by steps: option log-every. Called by run.c, on the thread that drives the run. Workers ring when it is
- * about time (ps/session.h), so that lines do not wait for the next tick; what a line says comes from the seats' counters. */
+/* Lines while a run goes on, by steps: option log-every. Called by run.c, on the thread that drives the run. Workers ring when
+ * it is about time (ps/session.h), so that lines do not wait for the next tick; what a line says comes from the seats'
+ * counters. */
 #ifndef SHMT_API_STEPS_H
 #define SHMT_API_STEPS_H
 
@@ -17,7 +18,8 @@ struct shmt_steps {
 
 void shmt_steps_begin(struct shmtrain_store *store);
 
-/* Tells the listener, and whoever follows the metrics, when so many more steps are done. Epochs that are done were told before. */
+/* Tells the listener, and whoever follows the metrics, when so many more steps are done. Epochs that are done were told
+ * before. */
 void shmt_steps_tick(struct shmtrain_store *store);
 
 /* After how many work items of its own a seat rings, when a line is due every `every` steps of all; 0: never. */

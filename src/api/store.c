@@ -100,8 +100,8 @@ void shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_l
     store->log = (struct shmt_log){.line = store->listener.note, .arg = store->listener.arg};
 }
 
-/* In a worker: its process has the store as of the fork, with the same descriptor. The word comes first: the next meeting sees it,
- * whenever the application does. A guest's stop is its own. */
+/* In a worker: its process has the store as of the fork, with the same descriptor. The word comes first: the next meeting sees
+ * it, whenever the application does. A guest's stop is its own. */
 static void stop_from_hook(void *arg) {
     struct shmtrain_store *store = arg;
     if (!store->job.guest) store->ops->stop(store->job.store);

@@ -1,5 +1,5 @@
-/* shmtrain drill: see <shmtrain/drill.h>. Rounds are run one after the other by a process of its own, which collects whatever a run
- * leaves behind, so none of the application's children is in the way. Each round is one run, disturbed at random. */
+/* shmtrain drill: see <shmtrain/drill.h>. Rounds are run one after the other by a process of its own, which collects whatever a
+ * run leaves behind, so none of the application's children is in the way. Each round is one run, disturbed at random. */
 #include <math.h>
 #include <poll.h>
 #include <signal.h>

@@ -18,9 +18,9 @@ struct shmt_drill_expected {
 /* One more undisturbed run. */
 void shmt_drill_expect(struct shmt_drill_expected *expected, const struct shmt_drill_stage *stage);
 
-/* Losses that count as right: those of the undisturbed runs, and on either side their spread, or 6 % of their mean if that is more.
- * For they do not show all that chance does; who is stopped is slow, so its gradients come late, or count for less; and an item
- * that is done twice moves the loss a little, too. */
+/* Losses that count as right: those of the undisturbed runs, and on either side their spread, or 6 % of their mean if that is
+ * more. For they do not show all that chance does; who is stopped is slow, so its gradients come late, or count for less; and
+ * an item that is done twice moves the loss a little, too. */
 void shmt_drill_band(const struct shmt_drill_expected *expected, double *low_out, double *high_out);
 
 /* What a disturbed run was told, and has suffered. */

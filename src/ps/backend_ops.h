@@ -43,8 +43,8 @@ struct shmt_seat {
     uint32_t first_epoch;      /* the one that this life has begun with: of a guest, once it is let in */
 };
 
-/* A seat's way through a run, in order; all but those of the work come again in every epoch. A backend has the stages from _WORK
- * to _FINISH to itself. See docs/reliability.md. */
+/* A seat's way through a run, in order; all but those of the work come again in every epoch. A backend has the stages from
+ * _WORK to _FINISH to itself. See docs/reliability.md. */
 enum shmt_run_stage {
     SHMT_STAGE_BEGIN,  /* all are there */
     SHMT_STAGE_MAKE,   /* replicas are made */

@@ -23,8 +23,8 @@ struct shmt_binding {
     struct shmt_span span;
 };
 
-/* Rings after every so many steps that a seat has done. In `sync` they are batches, of which the seat with the first chunk counts
- * for all. Private to the seat. */
+/* Rings after every so many steps that a seat has done. In `sync` they are batches, of which the seat with the first chunk
+ * counts for all. Private to the seat. */
 struct shmt_bell {
     uint64_t every, done;
     void (*ring)(void *arg);

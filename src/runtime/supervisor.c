@@ -1,10 +1,10 @@
-/* The supervisor's process: forks the workers, notices their ends, starts those again that may be, and ends. Entered by processes.c in the forked child, never
- * left but by _exit. What runs here may follow a fork in a program with threads, so the supervisor itself calls nothing that
- * allocates or locks, and has one thread for ever, whatever the application does.
+/* The supervisor's process: forks the workers, notices their ends, starts those again that may be, and ends. Entered by
+ * processes.c in the forked child, never left but by _exit. What runs here may follow a fork in a program with threads, so the
+ * supervisor itself calls nothing that allocates or locks, and has one thread for ever, whatever the application does.
  *
  * Who notices whose death: the supervisor that of the caller by a pidfd (the kernel's own death signal would come when the
- * thread that forked ends, not its process) and that of the workers by pidfds; the workers that of the supervisor by the
- * death signal, because it has only one thread. Where there are no pidfds, or too few, it looks twenty times a second. */
+ * thread that forked ends, not its process) and that of the workers by pidfds; the workers that of the supervisor by the death
+ * signal, because it has only one thread. Where there are no pidfds, or too few, it looks twenty times a second. */
 #include "runtime/team_priv.h"
 
 #include <errno.h>

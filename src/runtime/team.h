@@ -65,13 +65,14 @@ struct shmt_team_spec {
         void *arg);    /* after *abort is set, to wake sleepers: in the supervisor, or in the failing thread; may be NULL */
     uint32_t grace_ms; /* after a failure, until the others are killed (processes) */
 
-    /* Processes: a worker has died in life `life`, while the team was not ending; its process is gone. Called in the supervisor,
-     * which has one thread and memory as of its start, before anybody hears of it; allocates and locks nothing. NULL: _FAILS */
+    /* Processes: a worker has died in life `life`, while the team was not ending; its process is gone. Called in the
+     * supervisor, which has one thread and memory as of its start, before anybody hears of it; allocates and locks nothing.
+     * NULL: _FAILS */
     enum shmt_team_burial (*bury)(void *arg, uint32_t rank, uint32_t life);
     uint32_t most_respawns; /* of each worker; who dies once more fails, whatever `bury` says */
 
-    /* Says in the caller's process, for the sentence about a worker that fails by dying, what it was at: "at item 7 of epoch 2".
-     * May be NULL, and leave `out` empty. */
+    /* Says in the caller's process, for the sentence about a worker that fails by dying, what it was at: "at item 7 of epoch
+     * 2". May be NULL, and leave `out` empty. */
     void (*last_words)(void *arg, uint32_t rank, char *out, size_t room);
     const char *what; /* "training", "reading data": for messages; at most 63 characters of it are kept */
     const uint32_t
@@ -96,8 +97,9 @@ int shmt_team_step(struct shmt_team *team);
 /* How many times the body of a worker was begun before its life now; in the worker, and from the caller's process. */
 uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank);
 
-/* The deaths after which the team went on, in order: number `at`, from 0. False: there were not so many (yet), or it is so long ago
- * that its record is gone (*n_out, which may be NULL, says how many there were). From the caller's process; never blocks. */
+/* The deaths after which the team went on, in order: number `at`, from 0. False: there were not so many (yet), or it is so long
+ * ago that its record is gone (*n_out, which may be NULL, says how many there were). From the caller's process; never
+ * blocks. */
 bool shmt_team_death_at(const struct shmt_team *team, uint64_t at, struct shmt_team_death *out, uint64_t *n_out);
 
 /* "was killed by signal 9 (Killed)" and the like, into out. */

@@ -23,7 +23,8 @@ enum shmt_end {
 };
 #define SHMT_N_ENDS 6
 
-/* _TARGET_LOSS, _PATIENCE, or _NOT, after the epochs 0 .. n - 1. A loss that is no number reaches no target, and is no better than any. */
+/* _TARGET_LOSS, _PATIENCE, or _NOT, after the epochs 0 .. n - 1. A loss that is no number reaches no target, and is no better
+ * than any. */
 enum shmt_end shmt_goal_reached(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch, uint32_t n);
 
 /* The option that stands behind an end, "request" for _REQUEST, "" for _NOT and for what is none of them. */

@@ -36,7 +36,8 @@ struct shmt_job {
     void *notify_arg;
 };
 
-/* Runs seat `rank` to the end, in its life number `life` (from 0): a later one goes on where the one before stood. Returns 0, or a status with its sentence in *e; _STOPPED when others failed. */
+/* Runs seat `rank` to the end, in its life number `life` (from 0): a later one goes on where the one before stood. Returns 0,
+ * or a status with its sentence in *e; _STOPPED when others failed. */
 int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, struct shmt_error *e);
 
 /* Scores part `part` of n_parts of the job's `valid` examples: outputs, losses and right ones go to the board. Waits for

@@ -234,7 +234,8 @@ void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece);
 /* The next piece of this epoch that an earlier life of mine had in hand; false: there is none. */
 bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out);
 
-/* deaths.c: what is done for a seat whose process has died, by whoever has collected it. Allocates nothing, and locks nothing. */
+/* deaths.c: what is done for a seat whose process has died, by whoever has collected it. Allocates nothing, and locks
+ * nothing. */
 
 /* See the entry of the same name in ps/backend_ops.h. */
 void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back);
