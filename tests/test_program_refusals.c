@@ -33,7 +33,7 @@ static void wrong_usage_is_refused_with_what_is_right(void **state) {
         {2, "there is no option -\\xa9;", {"-\xa9q"}},
         {2, "--mo is the beginning of several options: --mode, --model, --momentum", {"--mo", "async"}},
         {2, "--m is the beginning of several options: --max-respawns, --mode, --merge-every, --merge", {"--m", "async"}},
-        {2, "--st is the beginning of several options: --steps, --staleness", {"--st=3"}},
+        {2, "--st is the beginning of several options: --steps, --stall-timeout, --staleness", {"--st=3"}},
         {2, "--valid \"\": expected PATH|X, or leave the option out", {"--valid", ""}},
         {2, "--weights \"\": expected FILE, or", {"--weights="}},
         {2, "--class-weight \"\": expected L:W,..., or", {"--class-weight", ""}},
