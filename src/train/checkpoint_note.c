@@ -199,8 +199,9 @@ static bool take_float(const struct field *field, const json_t *value, float *ou
 }
 
 static bool take_text(const struct field *field, const char *text, char *out) {
-    if (!text || (double)strlen(text) >= field->most) return false;
-    strcpy(out, text);
+    const size_t n = text ? strlen(text) : 0;
+    if (!text || (double)n >= field->most) return false;
+    memcpy(out, text, n + 1);
     return true;
 }
 

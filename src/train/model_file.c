@@ -141,10 +141,11 @@ static int write_contents(struct writing *w) {
 
 static int write_file(struct writing *w, const char *path, const char *what, struct shmt_error *e) {
     struct shmt_replacement file;
-    w->header = make_header(w);
+    char *const header = make_header(w);
+    w->header = header;
     w->hash = w->sealed ? XXH64_createState() : NULL;
     if (w->hash) XXH64_reset(w->hash, 0);
-    int rc = w->header && (w->hash || !w->sealed) ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write %s", what);
+    int rc = header && (w->hash || !w->sealed) ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write %s", what);
     if (rc == 0) rc = shmt_replace_open(&file, path, what, e);
     if (rc == 0) {
         struct shmt_quiet_pipe quiet;
@@ -155,7 +156,7 @@ static int write_file(struct writing *w, const char *path, const char *what, str
         rc = shmt_replace_close(&file, written, e);
     }
     XXH64_freeState(w->hash);
-    free(w->header);
+    free(header);
     return rc;
 }
 
