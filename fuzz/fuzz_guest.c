@@ -58,7 +58,7 @@ static void *play_chief(void *arg) {
         if (!in) nap(50);
     }
     if (in) nap(WORKS_US / 3);
-    fuzz_store_damage(&c->later, false);
+    fuzz_store_damage(&c->later, true);
     if (in) nap(WORKS_US);
     if (c->dies) fuzz_store_die(); /* the guest sees that within a tenth of a second */
     if (!c->dies) store_release(&c->store->control->abort, SHMT_TEAM_KILLED); /* as in the supervisor */

@@ -205,7 +205,7 @@ static struct place place_of(uint8_t where) {
     }
 }
 
-static void damage(struct fuzz_input *in, bool may_cut) {
+static void damage(struct fuzz_input *in, bool in_use) {
     const uint8_t where = fuzz_u8(in);
     const struct place place = place_of(where);
     const uint32_t off = fuzz_u32(in);
@@ -213,8 +213,9 @@ static void damage(struct fuzz_input *in, bool may_cut) {
     unsigned char *const bytes = copy[place.file].at;
     const size_t size = copy[place.file].n;
     if (!bytes || place.first >= size) return;
+    /* As with caches, data are checked once, when they are mapped, and a file that is cut later ends who reads it (SIGBUS). */
+    if (in_use && (place.file > 0 || where >= 252)) return;
     if (where >= 252) {
-        if (!may_cut) return; /* as with caches, a file that is cut while it is mapped ends who reads it (SIGBUS) */
         resize(place.file, off % (size + 8192));
         return;
     }
@@ -222,8 +223,8 @@ static void damage(struct fuzz_input *in, bool may_cut) {
     for (size_t at = place.first + off % room; n > 0 && at < size; n--) bytes[at++] = fuzz_u8(in);
 }
 
-void fuzz_store_damage(struct fuzz_input *in, bool may_cut) {
-    while (in->left > 0) damage(in, may_cut);
+void fuzz_store_damage(struct fuzz_input *in, bool in_use) {
+    while (in->left > 0) damage(in, in_use);
 }
 
 int fuzz_store_fd(void) { return copy[0].fd; }
@@ -246,7 +247,7 @@ void fuzz_store_put(uint32_t run, bool seals, bool runs, struct fuzz_input *in) 
     if (!made[0]) make_runs();
     for (int file = 0; file < N_FILES; file++) restore(file, &content[run % FUZZ_N_RUNS][file]);
     find_places(run % FUZZ_N_RUNS);
-    fuzz_store_damage(in, true);
+    fuzz_store_damage(in, false);
     if (seals) seal();
     if (runs && !marked) FUZZ_CHECK(shmt_mark_hold(copy[0].fd, SHMT_MARK_RUN, NULL) == 1);
     if (!runs && marked) fuzz_store_die();

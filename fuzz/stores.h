@@ -20,8 +20,9 @@ void fuzz_store_put(uint32_t run, bool seals, bool runs, struct fuzz_input *in);
 /* As if its maker had died. */
 void fuzz_store_die(void);
 
-/* Reads all patches of an input, and makes them. `may_cut`: also those that change a file's length, while nobody has it mapped. */
-void fuzz_store_damage(struct fuzz_input *in, bool may_cut);
+/* Reads all patches of an input, and makes them. `in_use`: somebody has the files mapped, so none is cut, and the data, which
+ * were checked when they were mapped, stay as they are. */
+void fuzz_store_damage(struct fuzz_input *in, bool in_use);
 
 /* The copy's file. */
 int fuzz_store_fd(void);
