@@ -5,7 +5,6 @@
  * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the
  * first one that this batch is the last. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "backends/shm/shm_priv.h"
 #include "base/point.h"
@@ -19,15 +18,6 @@ static void share(struct shmt_shm_seat *p) {
     shmt_shm_nodes_make(p);
 }
 
-/* Whatever the life before was at when it died, also in the middle of a push that had not marked yet what it touched. */
-static void clear_all(const struct shmt_shm_seat *p) {
-    const struct shmt_shm_layout *l = &p->store->layout;
-    for (uint32_t slot = 0; slot < l->stack; slot++) {
-        shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot), NULL, l->flat.n);
-        if (l->touched) memset(shmt_shm_map(p->store, p->seat.rank, slot), 0, l->map_bytes);
-    }
-}
-
 /* An earlier life was at a batch: its gradients are complete, or I compute them anew. */
 static void go_on(struct shmt_shm_seat *p) {
     uint32_t height;
@@ -39,7 +29,7 @@ static void go_on(struct shmt_shm_seat *p) {
         shmt_stack_after(p->from, p->to, &p->stack, &height);
         p->chunk = p->to;
     } else {
-        clear_all(p);
+        for (uint32_t slot = 0; slot < p->store->layout.stack; slot++) shmt_shm_clear_whole(p->store, p->seat.rank, slot);
         for (uint32_t chunk = p->from; chunk < p->to; chunk++) shmt_shm_uncount(p, p->step * p->store->spec.n_chunks + chunk);
     }
 }

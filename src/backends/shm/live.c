@@ -1,7 +1,6 @@
 /* The engine of live modes with one copy of the parameters: pushes are updates of the shared rows at once, a clock is
  * counted per piece. */
 #include "backends/shm/shm_priv.h"
-
 #include "base/point.h"
 
 /* An earlier life has counted no clock for the piece that it did last, perhaps. */

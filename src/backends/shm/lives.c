@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
-
 #include "base/point.h"
 
 void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage) {

@@ -216,7 +216,9 @@ static int finish_epoch(struct shmt_shm_seat *p) {
         if (!shmt_policy_merges_together(&p->store->spec.policy)) merge_by_myself(p, true);
         shmt_shm_stop_counting(p);
     }
-    while (more == 1) more = meet_to_merge(p); /* alone: once, because nobody comes who has work */
+    /* Alone: once, because nobody comes who has work. A damaged store may say for ever that somebody has, and is here.
+     * relaxed: a flag that carries nothing but itself */
+    while (more == 1) more = load_relaxed(&p->store->control->abort) ? SHMTRAIN_E_STOPPED : meet_to_merge(p);
     p->merging->training = false;
     return more;
 }

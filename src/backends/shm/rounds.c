@@ -7,7 +7,6 @@
  * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or offered for that
  * round first, without counting towards its quorum. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
@@ -234,9 +233,8 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
 }
 
 /* An earlier life had a gradient complete, and has offered it or not: I do what it would have done. What it was at otherwise
- * is done anew, in a buffer in which anything may stand, also where the map says nothing of it. */
+ * is done anew, in a buffer in which anything may stand. */
 static int take_over(struct shmt_shm_seat *p) {
-    const struct shmt_shm_layout *l = &p->store->layout;
     struct shmtrain_fate fate;
     if (shmt_shm_goes_on_with(p, SHMT_STAGE_OFFER)) {
         const bool late = p->now.flag != 0;
@@ -245,8 +243,7 @@ static int take_over(struct shmt_shm_seat *p) {
         return late ? publish_late(p) : publish(p, &fate);
     }
     if (!shmt_shm_goes_on_with(p, SHMT_STAGE_WORK)) return 0;
-    shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot_of(p)), NULL, l->flat.n);
-    if (l->touched) memset(shmt_shm_map(p->store, p->seat.rank, slot_of(p)), 0, l->map_bytes);
+    shmt_shm_clear_whole(p->store, p->seat.rank, slot_of(p));
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "backends/shm/shm_priv.h"
 #include "ps/meter.h"
 #include "ps/waits.h"
+#include "store/kernels.h"
 
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
     const struct shmt_shm_layout *l = &store->layout;
@@ -15,6 +16,12 @@ uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t sl
     const struct shmt_shm_layout *l = &store->layout;
     if (!l->touched) return NULL;
     return store->segment.base + SHMT_SEGMENT_HEADER_BYTES + l->touched_off + seat * l->seat_map_bytes + slot * l->map_bytes;
+}
+
+void shmt_shm_clear_whole(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
+    const struct shmt_shm_layout *l = &store->layout;
+    shmt_clear(shmt_shm_buffer(store, seat, slot), NULL, l->flat.n);
+    if (l->touched) memset(shmt_shm_map(store, seat, slot), 0, l->map_bytes);
 }
 
 void shmt_shm_count_present(struct shmt_shm_seat *p) {

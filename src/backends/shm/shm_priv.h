@@ -138,6 +138,9 @@ static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t s
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 
+/* Both, whatever the map says: an earlier life may have died in a push before it marked what it touched. */
+void shmt_shm_clear_whole(const struct shmt_store *store, uint32_t seat, uint32_t slot);
+
 /* Looks who takes part in this epoch: sets p->present, seat.index and seat.n_present, and whether waiting spins; behind a
  * meeting, before the epoch's first claim. */
 void shmt_shm_count_present(struct shmt_shm_seat *p);
