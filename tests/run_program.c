@@ -319,19 +319,26 @@ int program_make_folder(void **state) {
     return chdir(folder);
 }
 
-/* Also called when program_make_folder has failed: removes only what lies in a folder that it has made, by that folder's
- * name. */
-int program_remove_folder(void **state) {
-    (void)state;
-    if (folder[0] == '\0') return 0;
-    DIR *dir = opendir(folder);
+static int remove_with_files(const char *name) {
+    DIR *dir = opendir(name);
     if (!dir) return -1;
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         if (unlinkat(dirfd(dir), entry->d_name, 0) != 0) unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
     }
     closedir(dir);
-    return rmdir(folder);
+    return rmdir(name);
+}
+
+/* Also called when program_make_folder has failed: removes only what lies in a folder that it has made, by that folder's
+ * name. */
+int program_remove_folder(void **state) {
+    (void)state;
+    return folder[0] == '\0' ? 0 : remove_with_files(folder);
+}
+
+void program_drop_folder(const char *name) {
+    if (access(name, F_OK) == 0) assert_int_equal(remove_with_files(name), 0);
 }
 
 void program_write_file(const char *name, const char *contents) {

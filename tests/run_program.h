@@ -92,6 +92,7 @@ void program_hash(char out[17], const char *const *argv);
 /* Group fixtures: a new folder becomes the current one; it is removed, with the files in it, after the group. */
 int program_make_folder(void **state);
 int program_remove_folder(void **state);
+void program_drop_folder(const char *name); /* one that a test has made there, with its files; or there is none */
 void program_write_file(const char *name, const char *contents);
 
 /* After each test: kills and frees everything that it has started. */

@@ -55,20 +55,8 @@ static unsigned count_files(const char *folder, const char *prefix) {
     return n;
 }
 
-static void remove_folder(const char *folder) {
-    DIR *dir = opendir(folder);
-    const struct dirent *entry;
-    char path[600];
-    while (dir && (entry = readdir(dir))) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) assert_int_equal(unlink(path), 0);
-    }
-    if (dir) closedir(dir);
-    rmdir(folder);
-}
-
 static int end_test(void **state) {
-    remove_folder("ck");
+    program_drop_folder("ck");
     return program_end_all(state);
 }
 
@@ -103,7 +91,7 @@ static void sync_goes_on_with_the_same_bits_and_any_number_of_workers(void **sta
         const struct outcome nothing = OUTCOME(RUN_OF("-w", "1", "--checkpoint", "ck", "--resume"));
         assert_same(&nothing, &whole);
 #undef RUN_OF
-        remove_folder("ck");
+        program_drop_folder("ck");
     }
 }
 
@@ -134,7 +122,7 @@ static void a_run_that_was_done_goes_on_for_more_epochs(void **state) {
     p = RUN(RUN_OF("-q", "-e", "3", "--checkpoint", "ck2", "--schedule", "cosine", "--resume"));
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[ERR], "--epochs is 3, and was 2: from here on the rate falls as in a run of that many\n"));
-    remove_folder("ck2");
+    program_drop_folder("ck2");
 #undef RUN_OF
 }
 
@@ -180,7 +168,7 @@ static void the_live_modes_count_each_example_once(void **state) {
         assert_int_equal(rest.n, 3);
         for (unsigned e = 0; e < 3; e++) assert_int_equal(rest.examples[e], 20000);
 #undef RUN_OF
-        remove_folder("ck");
+        program_drop_folder("ck");
     }
 }
 
@@ -218,7 +206,7 @@ static void as_many_are_kept_as_somebody_says(void **state) {
                               "--checkpoint-every", "1 epoch"),
                           0);
     assert_in_range(count_files("ck", "checkpoint-"), 1, 3);
-    remove_folder("ck");
+    program_drop_folder("ck");
     program_assert_status(RUN(DATA, "-q", "--mode", "sync", "-w", "1", "-e", "6", "--checkpoint", "ck", "--checkpoint-every",
                               "1 epoch", "--keep", "1"),
                           0);
@@ -322,7 +310,7 @@ static void a_damaged_one_is_skipped_with_a_line(void **state) {
                            "steps are done\n"));
     const struct outcome rest = OUTCOME(RUN_OF("--resume"));
     assert_same(&rest, &whole);
-    remove_folder("ck");
+    program_drop_folder("ck");
     assert_int_equal(mkdir("ck", 0700), 0);
     program_write_file("ck/checkpoint-000000000350.safetensors", "no checkpoint");
     p = RUN(RUN_OF("-q", "--resume"));
