@@ -8,10 +8,12 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "folder_help.h"
@@ -20,6 +22,9 @@
 /* ---- endings ---- */
 
 static const struct shmt_drill_mode SYNC = {.name = "sync", .same_bits = true}, LIVE = {.name = "async", .may_skip = true};
+static const struct shmt_drill_mode THREADS = {.name = "async, 2 threads", .may_skip = true, .threads = 2};
+static const struct shmt_drill_mode SYNC_GUESTS = {.name = "sync, guests", .same_bits = true, .has_guests = true};
+static const struct shmt_drill_mode LIVE_GUESTS = {.name = "async, guests", .has_guests = true};
 
 static struct shmt_drill_stage good_run(void) {
     return (struct shmt_drill_stage){.xxh64 = 7, .loss = 0.5, .n_epochs = 2, .examples = {100, 100}, .item = 10};
@@ -41,7 +46,7 @@ static const char *verdict(const struct shmt_drill_mode *mode, struct shmt_drill
 
 static void each_wrong_ending_is_found(void **state) {
     (void)state;
-    const struct shmt_drill_trial none = {0}, skips = {.skips = true, .deaths = 2};
+    const struct shmt_drill_trial none = {0}, skips = {.skips = true, .deaths = 2, .losses = 2};
     struct shmt_drill_stage run = good_run();
     assert_string_equal(verdict(&SYNC, run, none), "");
     run.loss = 0.9;
@@ -63,15 +68,89 @@ static void each_wrong_ending_is_found(void **state) {
     assert_string_equal(verdict(&SYNC, run, none), "it has done 1 epochs of 2");
     run = good_run();
     run.examples[1] = 90;
+    run.skipped = 10;
     assert_string_equal(verdict(&LIVE, run, none), "epoch 2 has 90 examples instead of 100");
     assert_string_equal(verdict(&LIVE, run, skips), "");
+    run.skipped = 0;
+    assert_string_equal(verdict(&LIVE, run, skips), "10 examples are missing, and 0 are reported as skipped");
     run.examples[0] = 89;
+    run.skipped = 21;
     assert_string_equal(verdict(&LIVE, run, skips), "21 examples were skipped in 2 deaths, with items of 10");
     run.examples[0] = 101;
     assert_string_equal(verdict(&LIVE, run, skips), "epoch 1 has 101 examples instead of 100");
     run.rc = SHMTRAIN_E_DIED;
     snprintf(run.message, sizeof run.message, "worker 3 died");
     assert_string_equal(verdict(&LIVE, run, none), "worker 3 died");
+}
+
+/* Of the others' deaths nothing may be missing, however many there were. */
+static void what_was_in_hand_may_be_missing_for_each_thread_and_guest(void **state) {
+    (void)state;
+    struct shmt_drill_stage run = good_run();
+    run.examples[0] = 80;
+    run.skipped = 20;
+    assert_string_equal(verdict(&LIVE, run, (struct shmt_drill_trial){.deaths = 9}), "epoch 1 has 80 examples instead of 100");
+    assert_string_equal(verdict(&LIVE, run, (struct shmt_drill_trial){.losses = 1}),
+                        "20 examples were skipped in 1 deaths, with items of 10");
+    assert_string_equal(verdict(&THREADS, run, (struct shmt_drill_trial){.losses = 1}), "");
+    assert_string_equal(verdict(&LIVE_GUESTS, run, (struct shmt_drill_trial){.guest_deaths = 2}), "");
+    assert_string_equal(verdict(&LIVE_GUESTS, run, (struct shmt_drill_trial){.guest_deaths = 1}),
+                        "20 examples were skipped in 1 deaths, with items of 10");
+}
+
+/* And only there. */
+static void sync_may_fail_for_want_of_a_guest_that_has_died(void **state) {
+    (void)state;
+    const struct shmt_drill_trial none = {0}, died = {.kills_guests = true, .guest_deaths = 1};
+    struct shmt_drill_stage run = {.rc = SHMTRAIN_E_DIED};
+    snprintf(run.message, sizeof run.message,
+             "worker 4 (process 7, joined by name) died or gave up while training: a gradient of it is missing");
+    assert_string_equal(verdict(&SYNC_GUESTS, run, died), "");
+    assert_string_equal(verdict(&SYNC_GUESTS, run, none), run.message);
+    assert_string_equal(verdict(&LIVE_GUESTS, run, died), run.message);
+    assert_string_equal(verdict(&SYNC, run, died), run.message);
+    snprintf(run.message, sizeof run.message, "worker 2 (process 7) was killed by signal 9 (Killed) while training");
+    assert_string_equal(verdict(&SYNC_GUESTS, run, died), run.message);
+}
+
+/* What is said of a guest that has ended so, with its status or by a signal. */
+static const char *verdict_of_guest(int rc, const char *message, int signal, uint64_t deaths) {
+    static char why[320];
+    struct shmt_drill_stage stage = {.guest_rc = rc};
+    struct shmt_drill_trial trial = {.guest_deaths = deaths};
+    struct shmt_drill_game game = {.stage = &stage, .trial = &trial, .why = why, .room = sizeof why};
+    why[0] = '\0';
+    snprintf(stage.guest_message, sizeof stage.guest_message, "%s", message);
+    game.guest = fork();
+    assert_true(game.guest >= 0);
+    if (game.guest == 0) {
+        if (signal) raise(signal);
+        _exit(0);
+    }
+    shmt_drill_see_off(&game);
+    assert_int_equal(game.guest, 0);
+    return why;
+}
+
+static void guests_end_well_or_for_a_reason(void **state) {
+    (void)state;
+    assert_string_equal(verdict_of_guest(0, "", 0, 0), "");
+    assert_string_equal(verdict_of_guest(SHMTRAIN_E_USAGE, "the run of store x is over: it can be observed", 0, 0), "");
+    assert_string_equal(verdict_of_guest(SHMTRAIN_E_USAGE, "store x has no free place", 0, 0),
+                        "a guest was told: store x has no free place");
+    assert_string_equal(verdict_of_guest(SHMTRAIN_E_DIED, "worker 0 died", 0, 1), "");
+    assert_string_equal(verdict_of_guest(SHMTRAIN_E_DIED, "worker 0 died", 0, 0), "a guest was told: worker 0 died");
+    assert_string_equal(verdict_of_guest(0, "", SIGKILL, 1), "");
+    assert_string_equal(verdict_of_guest(0, "", SIGKILL, 0), "a guest has died by itself");
+}
+
+static void each_mode_has_a_name_that_fits_its_column(void **state) {
+    (void)state;
+    for (uint32_t m = 0; m < SHMTRAIN_DRILL_MODES; m++) {
+        const struct shmt_drill_mode *mode = shmt_drill_mode_at(m);
+        assert_in_range(strlen(mode->name), 1, 24);
+        for (uint32_t k = 0; k < m; k++) assert_string_not_equal(mode->name, shmt_drill_mode_at(k)->name);
+    }
 }
 
 static void losses_may_be_as_far_apart_as_those_of_undisturbed_runs(void **state) {
@@ -121,6 +200,35 @@ static void files_that_a_run_leaves_are_found_and_removed(void **state) {
     shmt_drill_look_for_residue(&place, false, why, sizeof why);
     assert_non_null(strstr(why, "/model.unfinished"));
     assert_int_equal(access("model.unfinished", F_OK), -1);
+}
+
+static void checkpoints_are_expected_where_they_are_saved(void **state) {
+    (void)state;
+    struct shmt_drill_place place = place_here();
+    char why[320] = "";
+    assert_int_equal(mkdir("saved", 0700), 0);
+    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 0);
+    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    assert_non_null(strstr(why, "/saved"));
+    why[0] = '\0';
+    place.saves = true;
+    make_file("saved/checkpoint-000000000020.safetensors");
+    make_file("saved/checkpoint-000000000040.safetensors");
+    make_file("saved/.begun");
+    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 2);
+    assert_string_equal(why, "");
+    make_file("saved/.begun too");
+    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 2);
+    assert_non_null(strstr(why, "/saved/.begun"));
+    why[0] = '\0';
+    unlink("saved/.begun too");
+    make_file("saved/checkpoint-000000000060.safetensors");
+    make_file("saved/checkpoint-000000000080.safetensors");
+    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 4);
+    assert_string_equal(why, "it left 4 checkpoints, and was to keep 2");
+    shmt_drill_clear_saved(&place);
+    assert_int_equal(access("saved", F_OK), -1);
 }
 
 static void shared_memory_that_a_run_leaves_is_found(void **state) {
@@ -173,6 +281,9 @@ static struct shmtrain_drill made_up(void) {
         memset(m->name, 'm', sizeof m->name - 1);
         *m = (struct shmtrain_drill_mode){.runs = 500, .failed = i ? 9 : 0, .deaths = 99999, .stops = 9999, .respawns = 99999};
         snprintf(m->name, sizeof m->name, "a mode with a very long name %d", i);
+        m->guest_deaths = 999999;
+        m->guest_examples = 9999999999;
+        m->resumed = 99999;
         m->worst_respawn_ms = i ? 12345.6 : (double)NAN;
         m->low_loss = m->high_loss = NAN;
     }
@@ -192,6 +303,8 @@ static void lines_are_at_most_80_columns_wide(void **state) {
     assert_non_null(strstr(text, " 9 FAILED\n"));
     assert_non_null(strstr(text, "again: shmtrain drill --rounds 1 --seed 18446744073709551615\n"));
     assert_non_null(strstr(text, "8 more are not shown"));
+    assert_non_null(strstr(text, "\nGuests trained on 19999999998 examples, and died 1999998 times.\n"));
+    assert_non_null(strstr(text, "\n199998 runs were killed whole, and went on from a checkpoint.\n"));
     free(text);
 }
 
@@ -206,6 +319,9 @@ static void json_has_what_the_lines_have(void **state) {
     assert_int_equal(json_array_size(failures), 1);
     assert_int_equal(json_integer_value(json_object_get(o, "failed")), 9);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(modes, 1), "deaths")), 99999);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(modes, 1), "guest_deaths")), 999999);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(modes, 1), "guest_examples")), 9999999999);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(modes, 1), "resumed")), 99999);
     assert_true(json_is_null(json_object_get(json_array_get(modes, 0), "worst_respawn_ms")));
     json_decref(o);
     free(text);
@@ -214,8 +330,13 @@ static void json_has_what_the_lines_have(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_wrong_ending_is_found),
+        cmocka_unit_test(what_was_in_hand_may_be_missing_for_each_thread_and_guest),
+        cmocka_unit_test(sync_may_fail_for_want_of_a_guest_that_has_died),
+        cmocka_unit_test(guests_end_well_or_for_a_reason),
+        cmocka_unit_test(each_mode_has_a_name_that_fits_its_column),
         cmocka_unit_test(losses_may_be_as_far_apart_as_those_of_undisturbed_runs),
         cmocka_unit_test(files_that_a_run_leaves_are_found_and_removed),
+        cmocka_unit_test(checkpoints_are_expected_where_they_are_saved),
         cmocka_unit_test(shared_memory_that_a_run_leaves_is_found),
         cmocka_unit_test(processes_that_a_run_leaves_are_found_and_killed),
         cmocka_unit_test(lines_are_at_most_80_columns_wide),

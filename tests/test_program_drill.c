@@ -1,10 +1,10 @@
 /* shmtrain drill from outside: a few rounds, and what it refuses. */
 #include "run_program.h"
 
-/* One round in each of the first modes. */
+/* One round in each of the last modes (threads, workers that stay away, guests, checkpoints), and in two of the first. */
 static void runs_end_as_they_must_whoever_dies(void **state) {
     (void)state;
-    struct program *p = RUN("drill", "--rounds", "10", "--seed", "4096", "--json");
+    struct program *p = RUN("drill", "--rounds", "10", "--seed", "40", "--json");
     json_t *json = program_json(p);
     long long deaths = 0, respawns = 0;
     const json_t *mode, *failures = json_object_get(json, "failures");
@@ -24,12 +24,13 @@ static void runs_end_as_they_must_whoever_dies(void **state) {
     }
     assert_true(deaths > 0);
     assert_true(respawns > 0);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(modes, 9), "name")), "async, resumed");
     json_decref(json);
 }
 
 static void one_round_has_a_line_of_its_mode(void **state) {
     (void)state;
-    struct program *p = RUN("drill", "--rounds", "1", "--seed", "16");
+    struct program *p = RUN("drill", "--rounds", "1", "--seed", "24");
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[OUT], "\nsync   "));
     assert_non_null(strstr(p->text[OUT], "all ended as they must"));

@@ -11,15 +11,19 @@ extern "C" {
 
 /* What the runs of one mode have come to. */
 struct shmtrain_drill_mode {
-    char name[32];              /* "async, locked" */
-    uint32_t runs, failed;      /* that were disturbed; that did not end as they must */
-    uint64_t deaths, stops;     /* of workers: by SIGKILL, SIGSEGV or _exit; by SIGSTOP */
-    uint64_t respawns;          /* workers that were started again, as runs that have ended well say */
+    char name[32];           /* "async, locked" */
+    uint32_t runs, failed;   /* that were disturbed; that did not end as they must */
+    uint64_t deaths, stops;  /* of workers: by SIGKILL, SIGSEGV or _exit; by SIGSTOP */
+    uint64_t respawns;       /* workers that were started again, as runs that have ended well say */
+    uint64_t guest_deaths;   /* of workers who have joined by name, or of their programs */
+    uint64_t guest_examples; /* that such workers have trained on, as runs that have ended well say */
+    uint32_t resumed;        /* runs of which all was killed, and which a further one went on from a checkpoint of */
+    uint32_t reserved;
     double worst_respawn_ms;    /* from the signal to the beginning of the next life; NaN: nobody saw one begin */
     double low_loss, high_loss; /* final losses that count as right; NaN: the bits of the parameters have to be the same */
 };
 
-#define SHMTRAIN_DRILL_MODES    16
+#define SHMTRAIN_DRILL_MODES    24
 #define SHMTRAIN_DRILL_FAILURES 8
 
 /* A run that did not end as it must. */

@@ -91,7 +91,8 @@ static const struct command COMMANDS[] = {
      "quick json quiet", 0, 0, bench_run},
     {"drill", "", "kill and stop workers at random, and look how runs end",
      "Trains on generated data in all modes in turn, with 4 workers, and kills them\n"
-     "(SIGKILL, SIGSEGV, exit) and stops them meanwhile. Each run has to end, leave\n"
+     "(SIGKILL, SIGSEGV, exit) and stops them meanwhile, guests that have joined, too.\n"
+     "Some runs are killed whole, and go on from a checkpoint. Each has to end, leave\n"
      "nothing behind, count each example, and come to the result of undisturbed runs:\n"
      "in sync the same bits, else a loss within their spread, which is measured first.\n"
      "A line for each mode. Exit status 1 if a run failed, with a line to repeat it.\n",

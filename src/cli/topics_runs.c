@@ -75,7 +75,8 @@ static const struct topic RUNS[] = {
 "--stall-timeout 30s   a worker that is stopped, or at the same piece of work for\n"
 "                      so long, is reported, and once more when it goes on; none\n"
 "--on-stall kill       kills it then, and --on-death decides; abort ends the run\n"
-"shmtrain drill tries it out: it kills and stops workers of runs in all modes.\n"},
+"shmtrain drill tries it out: it kills and stops workers, guests, and whole runs\n"
+"that go on from checkpoints, in all modes.\n"},
 
 {"checkpoints", "runs that are stopped, or killed, and go on",
 "  shmtrain a9a --checkpoint DIR --resume -o a9a.model\n"

@@ -18,6 +18,7 @@
 #define UNLEARNED     0.693147     /* the loss of two classes before anything is learned */
 #define LEAST_SHARE   0.06
 #define MODEL         "model"
+#define SAVED         "saved"
 
 /* The first finding counts. */
 static void find(char *why, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -46,29 +47,41 @@ void shmt_drill_band(const struct shmt_drill_expected *expected, double *low_out
     *high_out = expected->high + margin;
 }
 
-/* Each example once in each epoch; of items that are skipped one for each death may be missing. */
-static void count_examples(const struct shmt_drill_expected *expected, const struct shmt_drill_trial *trial,
-                           const struct shmt_drill_stage *stage, char *why, size_t room) {
+/* Each example once in each epoch. What was in hand in a death may be missing where nobody takes it up: no more, and as much
+ * as the run reports. A guest has one thread, a worker has as many items in hand as threads. */
+static void count_examples(const struct shmt_drill_mode *mode, const struct shmt_drill_expected *expected,
+                           const struct shmt_drill_trial *trial, const struct shmt_drill_stage *stage, char *why, size_t room) {
+    const uint64_t losses = trial->losses + trial->guest_deaths, threads = mode->threads > 1 ? mode->threads : 1;
     uint64_t missing = 0;
     for (uint32_t i = 0; i < expected->n_epochs; i++) {
         const uint64_t n = stage->examples[i], should = expected->examples[i];
-        if (n > should || (n < should && !trial->skips))
+        if (n > should || (n < should && losses == 0))
             find(why, room, "epoch %u has %" PRIu64 " examples instead of %" PRIu64, i + 1, n, should);
         missing += should - n; /* only looked at where it cannot have wrapped */
     }
-    if (missing > trial->deaths * stage->item)
-        find(why, room, "%" PRIu64 " examples were skipped in %" PRIu64 " deaths, with items of %" PRIu64, missing,
-             trial->deaths, stage->item);
+    if (missing > (trial->losses * threads + trial->guest_deaths) * stage->item)
+        find(why, room, "%" PRIu64 " examples were skipped in %" PRIu64 " deaths, with items of %" PRIu64, missing, losses,
+             stage->item);
+    if (missing != stage->skipped)
+        find(why, room, "%" PRIu64 " examples are missing, and %" PRIu64 " are reported as skipped", missing, stage->skipped);
+}
+
+/* A gradient, or the part of a merge, is missing when a guest has died: the run says so, and whose. */
+static bool has_lost_guest(const struct shmt_drill_mode *mode, const struct shmt_drill_trial *trial,
+                           const struct shmt_drill_stage *stage) {
+    return mode->has_guests && mode->same_bits && trial->guest_deaths > 0 && stage->rc == SHMTRAIN_E_DIED &&
+           strstr(stage->message, "joined by name) died or gave up") != NULL;
 }
 
 void shmt_drill_judge(const struct shmt_drill_mode *mode, const struct shmt_drill_expected *expected,
                       const struct shmtrain_drill_mode *score, const struct shmt_drill_trial *trial,
                       const struct shmt_drill_stage *stage, char *why, size_t room) {
     why[0] = '\0';
+    if (has_lost_guest(mode, trial, stage)) return;
     if (stage->rc < 0) find(why, room, "%s", stage->message);
     if (stage->n_epochs != expected->n_epochs)
         find(why, room, "it has done %u epochs of %u", stage->n_epochs, expected->n_epochs);
-    count_examples(expected, trial, stage, why, room);
+    count_examples(mode, expected, trial, stage, why, room);
     if (mode->same_bits && stage->xxh64 != expected->xxh64)
         find(why, room, "parameters %016" PRIx64 " instead of %016" PRIx64, stage->xxh64, expected->xxh64);
     /* What came late has not been learned, or less of it: who is stopped, or dead for a while, is slow, as a quorum is for. */
@@ -91,29 +104,72 @@ static void look_for_processes(char *why, size_t room) {
     while (shmt_drill_children() > 0) (void)nanosleep(&pause, NULL);
 }
 
-/* Whose names contain `part` is residue; where `part` is NULL, everything but the model. */
-static void look_into(const char *folder, const char *part, char *why, size_t room) {
-    DIR *dir = opendir(folder);
+/* The next name of a folder; NULL: there is none. */
+static const char *next_name(DIR *dir) {
     const struct dirent *entry;
-    if (!dir) return;
-    while ((entry = readdir(dir))) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
-        if (part ? strstr(name, part) != NULL : strcmp(name, MODEL) != 0) find(why, room, "it left %s/%s", folder, name);
-    }
-    closedir(dir);
+    while ((entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) return entry->d_name;
+    return NULL;
 }
 
+static void look_for_segments(const char *part, char *why, size_t room) {
+    DIR *dir = opendir("/dev/shm");
+    const char *name;
+    while (dir && (name = next_name(dir)))
+        if (strstr(name, part)) find(why, room, "it left /dev/shm/%s", name);
+    if (dir) closedir(dir);
+}
+
+static void look_for_files(const struct shmt_drill_place *place, char *why, size_t room) {
+    DIR *dir = opendir(place->folder);
+    const char *name;
+    while (dir && (name = next_name(dir)))
+        if (strcmp(name, MODEL) != 0 && !(place->saves && strcmp(name, SAVED) == 0))
+            find(why, room, "it left %s/%s", place->folder, name);
+    if (dir) closedir(dir);
+}
+
+/* Folders stay. */
 static void empty(const char *folder) {
     char path[600];
     DIR *dir = opendir(folder);
-    const struct dirent *entry;
-    if (!dir) return;
-    while ((entry = readdir(dir))) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        (void)unlink(path); /* not of . and .. */
+    const char *name;
+    while (dir && (name = next_name(dir))) {
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        (void)unlink(path);
     }
-    closedir(dir);
+    if (dir) closedir(dir);
+}
+
+static bool is_checkpoint(const char *name) {
+    static const char FIRST[] = "checkpoint-", LAST[] = ".safetensors";
+    const size_t n = strlen(name);
+    return strncmp(name, FIRST, sizeof FIRST - 1) == 0 && n > sizeof LAST && strcmp(name + n - (sizeof LAST - 1), LAST) == 0;
+}
+
+uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *why, size_t room) {
+    char folder[sizeof place->folder + 8];
+    const char *name;
+    uint32_t n_whole = 0, n_others = 0;
+    snprintf(folder, sizeof folder, "%s/" SAVED, place->folder);
+    DIR *dir = opendir(folder);
+    while (dir && (name = next_name(dir))) {
+        const bool whole = is_checkpoint(name);
+        n_whole += whole;
+        n_others += !whole;
+        if (n_others > 1) find(why, room, "it left %s/%s", folder, name);
+    }
+    if (dir) closedir(dir);
+    /* One more: killed when a file had taken its place, and the oldest one was still to be removed. */
+    if (n_whole > SHMT_DRILL_KEEP + 1) find(why, room, "it left %u checkpoints, and was to keep %u", n_whole, SHMT_DRILL_KEEP);
+    return n_whole;
+}
+
+void shmt_drill_clear_saved(const struct shmt_drill_place *place) {
+    char folder[sizeof place->folder + 8];
+    snprintf(folder, sizeof folder, "%s/" SAVED, place->folder);
+    empty(folder);
+    (void)rmdir(folder);
 }
 
 void shmt_drill_look_for_residue(const struct shmt_drill_place *place, bool well, char *why, size_t room) {
@@ -122,8 +178,8 @@ void shmt_drill_look_for_residue(const struct shmt_drill_place *place, bool well
     /* Nobody has it open any more: it is removed without force. A run that has not begun has none. */
     if (place->name[0] && shmtrain_named_remove(place->name, 0, message, sizeof message) < 0 && well)
         find(why, room, "%s", message);
-    if (place->name[0]) look_into("/dev/shm", place->name, why, room);
-    look_into(place->folder, NULL, why, room);
+    if (place->name[0]) look_for_segments(place->name, why, room);
+    look_for_files(place, why, room);
     snprintf(path, sizeof path, "%s/" MODEL, place->folder);
     if (well && access(path, R_OK) != 0) find(why, room, "it has left no model");
     empty(place->folder);

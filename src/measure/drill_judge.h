@@ -1,4 +1,4 @@
-/* How a run of a drill has ended, and whether that is right. Called by drill.c. */
+/* How a run of a drill has ended, and whether that is right. Called by drill.c and drill_round.c. */
 #ifndef SHMT_MEASURE_DRILL_JUDGE_H
 #define SHMT_MEASURE_DRILL_JUDGE_H
 
@@ -23,12 +23,6 @@ void shmt_drill_expect(struct shmt_drill_expected *expected, const struct shmt_d
  * an item that is done twice moves the loss a little, too. */
 void shmt_drill_band(const struct shmt_drill_expected *expected, double *low_out, double *high_out);
 
-/* What a disturbed run was told, and has suffered. */
-struct shmt_drill_trial {
-    bool skips; /* the item in hand of a dead worker is left out */
-    uint64_t deaths;
-};
-
 /* `why` gets what is wrong with how a disturbed run has ended; empty: nothing. */
 void shmt_drill_judge(const struct shmt_drill_mode *mode, const struct shmt_drill_expected *expected,
                       const struct shmtrain_drill_mode *score, const struct shmt_drill_trial *trial,
@@ -37,5 +31,11 @@ void shmt_drill_judge(const struct shmt_drill_mode *mode, const struct shmt_dril
 /* Whether a run whose process has ended left something behind, or (`well`) did not leave its model; takes away what should be
  * there, and kills what should not. Adds to `why` if that is empty. */
 void shmt_drill_look_for_residue(const struct shmt_drill_place *place, bool well, char *why, size_t room);
+
+/* How many checkpoints there are. Nothing else may lie beside them, but for one file that a run had in hand when it was killed.
+ * Adds to `why` as above. */
+uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *why, size_t room);
+/* Takes them away, with their folder. */
+void shmt_drill_clear_saved(const struct shmt_drill_place *place);
 
 #endif

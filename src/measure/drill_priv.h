@@ -1,32 +1,51 @@
-/* What the files of shmtrain drill share: a run in a process of its own (drill_run.c), finding and hitting its workers
- * (drill_hunt.c), and judging how it has ended (drill.c). */
+/* What the files of shmtrain drill share: what runs are told (drill_modes.c), a run in a process of its own (drill_run.c),
+ * finding and hitting processes (drill_hunt.c), one round (drill_round.c), in it who is hit when (drill_disturb.c,
+ * drill_guest.c), and how it ends (drill_judge.h). All rounds are in drill.c. */
 #ifndef SHMT_MEASURE_DRILL_PRIV_H
 #define SHMT_MEASURE_DRILL_PRIV_H
 
 #include <shmtrain/drill.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/atomic.h"
+#include "base/error.h"
 
 #define SHMT_DRILL_WORKERS 4
 #define SHMT_DRILL_EPOCHS  40 /* at most */
+#define SHMT_DRILL_GUESTS  8  /* places for workers that join by name */
+#define SHMT_DRILL_KEEP    2  /* checkpoints */
+
+#define SHMT_DRILL_LOOK_NS 500000u
+#define SHMT_DRILL_HANG_NS 120000000000u /* generous: of a run that takes some tenths of a second */
+
+/* ---- drill_modes.c ---- */
 
 /* One line of the table of modes: what a run is told. */
 struct shmt_drill_mode {
     const char *name;
     const char *options; /* "mode=ssp:2 epochs=20": names of shmtrain_store_set and what they are given */
     const char *data;
-    bool same_bits; /* as undisturbed runs */
-    bool may_skip;  /* items that were in hand when a worker died may be left out */
+    bool same_bits;          /* as undisturbed runs */
+    bool may_skip;           /* items that were in hand when a worker died may be left out */
+    bool continues;          /* who died is not started again, but for the first worker */
+    bool has_guests;         /* workers of another process join by name, one after the other, and are killed and stopped, too */
+    uint32_t threads;        /* of each worker; 0: one */
+    const char *saves_every; /* so many steps there is a checkpoint, all of the run is killed, and it goes on; NULL: no */
 };
 
-/* What a run and who disturbs it both see. */
+/* Mode m, of SHMTRAIN_DRILL_MODES. */
+const struct shmt_drill_mode *shmt_drill_mode_at(uint32_t m);
+
+/* ---- one run ---- */
+
+/* What a run, its guests and who disturbs them see. */
 struct shmt_drill_stage {
     _Atomic uint32_t begun;                     /* the run: data is loaded, workers are about to start */
+    _Atomic uint32_t saved;                     /* the run: its first checkpoint is there */
     _Atomic uint32_t leave[SHMT_DRILL_WORKERS]; /* who disturbs: worker i is to call _exit; the worker: 0 */
-    _Atomic uint32_t heard[SHMT_DRILL_WORKERS]; /* worker i: so often it was about to */
     /* the run, before it ends: */
     int32_t rc;
     char message[256];
@@ -34,21 +53,35 @@ struct shmt_drill_stage {
     double loss, train_seconds;
     double late_share;       /* of the examples: their gradients were late */
     uint64_t respawns, item; /* workers that were started again; examples of a work item */
+    uint64_t skipped;        /* examples, as the report has it */
+    uint64_t guest_examples; /* that workers who have joined have trained on */
     uint32_t n_epochs;
     uint64_t examples[SHMT_DRILL_EPOCHS]; /* (n_epochs) */
+    /* the guest that is there: */
+    _Atomic uint32_t guest_in; /* its worker is about to start */
+    int32_t guest_rc;
+    char guest_message[256];
 };
 
 /* Files that a run may leave, and one that it has to. */
 struct shmt_drill_place {
-    char folder[256]; /* empty but for `model` afterwards */
+    char folder[256]; /* empty but for `model` afterwards, and `saved` where it `saves` */
     char name[48];    /* of the store in /dev/shm; "": it has none */
+    bool saves;       /* a folder for checkpoints is there */
+};
+
+/* What one run of a round is told beside its mode. */
+struct shmt_drill_leg {
+    uint32_t workers;
+    bool skips;          /* the item in hand of a dead worker is left out */
+    bool saves, goes_on; /* it writes checkpoints; it begins with the newest one */
 };
 
 /* drill_run.c: in the run's own process, which ends with it. */
-_Noreturn void shmt_drill_run(const struct shmt_drill_mode *mode, bool skips, const struct shmt_drill_place *place,
-                              struct shmt_drill_stage *stage);
+_Noreturn void shmt_drill_run(const struct shmt_drill_mode *mode, const struct shmt_drill_leg *leg,
+                              const struct shmt_drill_place *place, struct shmt_drill_stage *stage);
 
-/* drill_hunt.c */
+/* ---- drill_hunt.c ---- */
 
 /* A worker's process as it was found. */
 struct shmt_drill_prey {
@@ -56,7 +89,7 @@ struct shmt_drill_prey {
     int fd;    /* a pidfd, so that no other process is ever hit; -1 */
 };
 
-/* The process of worker `rank` of the run in process `run`. */
+/* The process of worker `rank` of the run, or the guest, in process `run`. */
 struct shmt_drill_prey shmt_drill_find(pid_t run, uint32_t rank);
 /* False: it has gone meanwhile. */
 bool shmt_drill_hit(const struct shmt_drill_prey *prey, int signal);
@@ -67,5 +100,63 @@ uint32_t shmt_drill_children(void);
 void shmt_drill_kill_children(void);
 /* False where the system does not say whose children there are. */
 bool shmt_drill_can_find(void);
+
+/* ---- one round ---- */
+
+/* One round's random numbers. */
+struct shmt_drill_dice {
+    uint64_t seed, n;
+};
+
+/* What a round was told, and has suffered. */
+struct shmt_drill_trial {
+    bool skips;            /* the item in hand of a dead worker is left out */
+    bool kills_guests;     /* and does not only stop them, and send them away */
+    uint64_t deaths;       /* of workers */
+    uint64_t losses;       /* deaths that may have cost what was in hand: these, or those that nobody makes good */
+    uint64_t guest_deaths; /* of guests: theirs is always lost */
+};
+
+/* A run that goes on, and who disturbs it. */
+struct shmt_drill_game {
+    const struct shmt_drill_mode *mode;
+    const struct shmt_drill_place *place;
+    struct shmt_drill_stage *stage;
+    struct shmtrain_drill_mode *score;
+    struct shmt_drill_trial *trial;
+    pid_t pid, guest; /* guest 0: there is none */
+    bool over;        /* `pid` is not there any more */
+    char *why;        /* (room) gets what is wrong with how a guest has ended, if it is empty */
+    size_t room;
+};
+
+/* What the rounds have in common. */
+struct shmt_drill_ground {
+    struct shmt_drill_stage *stage; /* in memory that the runs see */
+    struct shmt_drill_place place;
+    uint64_t n_runs;
+};
+
+/* drill_round.c: one round, disturbed or (dice and trial NULL) not, of a run that takes about so many seconds. `why` gets what
+ * is wrong with how it has gone until the stage tells of its ending; empty: nothing. Errors: _SYSTEM. */
+int shmt_drill_play(struct shmt_drill_ground *ground, const struct shmt_drill_mode *mode, struct shmtrain_drill_mode *score,
+                    double seconds, struct shmt_drill_dice *dice, struct shmt_drill_trial *trial, char *why, size_t room,
+                    struct shmt_error *e);
+bool shmt_drill_is_over(struct shmt_drill_game *game);
+void shmt_drill_nap(uint64_t ns);
+
+/* drill_disturb.c: one to four times, at moments of a run that takes about so long. */
+void shmt_drill_disturb(struct shmt_drill_game *game, struct shmt_drill_dice *dice, double seconds);
+uint64_t shmt_drill_below(struct shmt_drill_dice *dice, uint64_t n);
+/* Stops a process for a moment, in which the others go on or wait for it. True: it was killed in its sleep, as one in four
+ * is that may be. *hit_ns_out: when. */
+bool shmt_drill_stop_for_a_moment(struct shmt_drill_game *game, const struct shmt_drill_prey *prey,
+                                  struct shmt_drill_dice *dice, bool may_kill, uint64_t *hit_ns_out);
+
+/* drill_guest.c: sees to it that somebody has joined, or tries to; hits it; waits until the last one has ended, when its run
+ * has. */
+void shmt_drill_invite(struct shmt_drill_game *game);
+void shmt_drill_hit_guest(struct shmt_drill_game *game, struct shmt_drill_dice *dice);
+void shmt_drill_see_off(struct shmt_drill_game *game);
 
 #endif

@@ -18,6 +18,22 @@ static void put_mode(FILE *out, const struct shmtrain_drill_mode *m) {
             (unsigned long long)m->stops, (unsigned long long)m->respawns, worst, verdict);
 }
 
+/* What the columns have no room for. */
+static void put_special(FILE *out, const struct shmtrain_drill *d) {
+    unsigned long long guest_deaths = 0, guest_examples = 0;
+    uint32_t resumed = 0;
+    for (uint32_t i = 0; i < d->n_modes; i++) {
+        guest_deaths += d->mode[i].guest_deaths;
+        guest_examples += d->mode[i].guest_examples;
+        resumed += d->mode[i].resumed;
+    }
+    if (guest_examples > 0)
+        fprintf(out, "Guests trained on %llu examples, and died %llu time%s.\n", guest_examples, guest_deaths,
+                shmt_plural(guest_deaths));
+    if (resumed > 0)
+        fprintf(out, "%u run%s were killed whole, and went on from a checkpoint.\n", resumed, shmt_plural(resumed));
+}
+
 static void put_failures(FILE *out, const struct shmtrain_drill *d) {
     for (uint32_t i = 0; i < d->n_failures; i++) {
         const struct shmtrain_drill_failure *f = &d->failure[i];
@@ -43,6 +59,7 @@ char *shmtrain_drill_text(const struct shmtrain_drill *drill) {
         fprintf(out, "all ended as they must.\n");
     else
         fprintf(out, "%u failed.\n", drill->failed);
+    put_special(out, drill);
     put_failures(out, drill);
     const int failed = ferror(out);
     if (fclose(out) == 0 && !failed) return text;
@@ -58,6 +75,9 @@ static json_t *mode_of(const struct shmtrain_drill_mode *m) {
     json_object_set_new(o, "deaths", shmt_json_whole(m->deaths));
     json_object_set_new(o, "stops", shmt_json_whole(m->stops));
     json_object_set_new(o, "respawns", shmt_json_whole(m->respawns));
+    json_object_set_new(o, "guest_deaths", shmt_json_whole(m->guest_deaths));
+    json_object_set_new(o, "guest_examples", shmt_json_whole(m->guest_examples));
+    json_object_set_new(o, "resumed", shmt_json_whole(m->resumed));
     json_object_set_new(o, "worst_respawn_ms", shmt_json_number(m->worst_respawn_ms));
     json_object_set_new(o, "low_loss", shmt_json_number(m->low_loss));
     json_object_set_new(o, "high_loss", shmt_json_number(m->high_loss));
