@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "store/live.h"
 #include "store/lock.h"
 
-enum { N = 1000, ROWS = 40, EPOCHS = 4, SEATS = 5 };
+enum { N = 1000, ROWS = 40, EPOCHS = 4, SEATS = 5, UNIT = 7 };
 
 /* The store's board: what workers and this process tell one another. */
 struct board {
@@ -21,6 +22,7 @@ struct board {
     _Atomic uint32_t released;        /* test: epochs that it may leave */
     _Atomic uint32_t waits_for_guest; /* test: own workers keep their first item of this epoch (from 1) until a guest has one */
     _Atomic uint32_t guest_holds;     /* guest that is to die: it has an item in hand */
+    float before[2], after[2];        /* such a guest: weight and state of the unit that it dies in, before and after */
     _Atomic uint32_t entered[SEATS];  /* guest: the chief may let it in */
     _Atomic uint64_t items[EPOCHS][SEATS]; /* that the seat has had */
     struct shmt_tally tally[EPOCHS];
@@ -126,6 +128,25 @@ static void ended_with(pid_t pid, int code) {
 }
 
 static void ended_well(pid_t pid) { ended_with(pid, 0); }
+
+/* Takes an item, and dies in the middle of a push to a row: the weight has changed, the state has not. As push kernels do it
+ * (store/push_priv.h). */
+static int stay_in_a_unit(struct run *run, shmtrain_session *s) {
+    struct board *board = board_of(run);
+    struct shmtrain_work w;
+    struct shmt_span span;
+    int live;
+    if (shmtrain_next(s, &w) != 1 || s->ops->bind(s->seat, 0, &span, &live) != 0) return SHMTRAIN_E_USAGE;
+    if (!shmt_unit_acquire(&span.locks, UNIT)) return SHMTRAIN_E_USAGE;
+    board->before[0] = span.sink[UNIT];
+    board->before[1] = span.state[UNIT];
+    shmt_undo_open(&span.undo, span.undo.first + UNIT, 1, span.sink + UNIT, span.state + UNIT, span.plane, 1);
+    shmt_live_store(span.sink + UNIT, board->before[0] + 1000);
+    board->after[0] = board->before[0] + 1000;
+    board->after[1] = board->before[1];
+    store_release(&board->guest_holds, (uint32_t)w.n);
+    for (;;) pause();
+}
 
 /* ---- a run with guests ---- */
 
@@ -452,6 +473,56 @@ static void a_guest_that_dies_takes_one_item_with_it_where_nobody_needs_it(void 
     each_with_guests(dies_at_work);
 }
 
+static bool has_units(const struct kase *k) { return does_without(k) && k->policy.write == SHMT_WRITE_LOCKED; }
+
+/* Nobody else pushes between its death and the look at the unit: the own worker keeps its first item of the epoch. */
+static void dies_in_a_unit(const struct kase *k, bool may_die) {
+    struct shmt_spec spec = spec_of(k, N, ROWS, 1);
+    struct party p = {.own = 1};
+    spec.rule = (struct shmt_rule){.kind = SHMT_RULE_ADAGRAD, .epsilon = 1};
+    spec.epochs = EPOCHS;
+    spec.n_seats = 2;
+    spec.n_guests = 1;
+    spec.may_die = may_die;
+    begin(&p.run, k, spec);
+    p.pid[0] = spawn(&p.run, 0, false, work);
+    is_at_end(&p, 0);
+    come(&p, 1, stay_in_a_unit);
+    has_come(&p, 1);
+    const struct board *board = board_of(&p.run);
+    store_relaxed(&board_of(&p.run)->waits_for_guest, 2);
+    go_on_to(&p, 1);
+    while (load_acquire(&board->guest_holds) == 0) pause_a_little();
+    mourn(&p, 1);
+    const float *const expected = may_die ? board->before : board->after;
+    assert_true(board->before[1] > 0 && board->after[0] != board->before[0]);
+    assert_true(k->ops->weight(p.run.store, 0)[UNIT] == expected[0]);
+    assert_true(k->ops->state(p.run.store, 0, 0)[UNIT] == expected[1]);
+    bump_relaxed(&board_of(&p.run)->items[1][1], 1); /* the own worker goes on, and pushes to that unit, too */
+    go_on_to(&p, EPOCHS);
+    own_end_well(&p);
+    assert_int_equal(board->tally[1].examples, N - load_relaxed(&board->guest_holds));
+    end(&p.run);
+}
+
+static void dies_where_deaths_are_provided_for(const struct kase *k) {
+    if (has_units(k)) dies_in_a_unit(k, true);
+}
+
+static void dies_where_they_are_not(const struct kase *k) {
+    if (has_units(k)) dies_in_a_unit(k, false);
+}
+
+static void the_unit_that_a_guest_dies_in_gets_its_old_bytes_back(void **state) {
+    (void)state;
+    each_with_guests(dies_where_deaths_are_provided_for);
+}
+
+static void without_old_bytes_such_a_unit_stays_and_is_nobodys(void **state) {
+    (void)state;
+    each_with_guests(dies_where_they_are_not);
+}
+
 static void dies_with_what_is_needed(const struct kase *k) {
     struct party p;
     if (does_without(k)) return;
@@ -506,6 +577,8 @@ int main(void) {
         cmocka_unit_test(who_waits_while_the_run_ends_is_sent_away),
         cmocka_unit_test(who_asks_to_leave_before_it_was_let_in_is_let_go),
         cmocka_unit_test(a_guest_that_dies_takes_one_item_with_it_where_nobody_needs_it),
+        cmocka_unit_test(the_unit_that_a_guest_dies_in_gets_its_old_bytes_back),
+        cmocka_unit_test(without_old_bytes_such_a_unit_stays_and_is_nobodys),
         cmocka_unit_test(an_update_or_a_merge_cannot_do_without_a_dead_guest),
         cmocka_unit_test(who_dies_before_it_was_let_in_is_not_missed),
     };
