@@ -233,6 +233,7 @@ SHMT_INLINE void shmt_push_locked(const struct shmt_span *span, uint64_t at, uin
     while (n > 0) {
         const uint64_t rest = each - at % each, part = n < rest ? n : rest;
         _Atomic uint32_t *held = shmt_unit_acquire(&span->locks, at / each);
+        SHMT_POINT("unit:held");
         shmt_unit_open(span, at, part, how);
         SHMT_POINT("unit:open");
         shmt_push_stretch(span, at, part, grad, step, how);
@@ -240,6 +241,7 @@ SHMT_INLINE void shmt_push_locked(const struct shmt_span *span, uint64_t at, uin
         shmt_unit_close(span, part, how);
         SHMT_POINT("unit:closed");
         shmt_unit_release(held);
+        SHMT_POINT("unit:released");
         at += part;
         grad += part;
         n -= part;

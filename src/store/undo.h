@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/point.h"
 
 /* Words: 0 where nothing is open and nothing is said; else a place in the flat array of the parameters, and how many floats
  * from there on are being changed: 0 of them means that the floats before it are done. */
@@ -35,6 +36,7 @@ static inline void shmt_undo_open(const struct shmt_undo *undo, uint64_t at, uin
     memcpy(undo->old, weight, n * sizeof(float));
     for (uint32_t k = 0; k < planes; k++) memcpy(undo->old + (k + 1) * n, state + k * plane, n * sizeof(float));
     fence_compiler();
+    SHMT_POINT("undo:kept");
     store_relaxed(undo->word, shmt_undo_word(at, n)); /* relaxed, here and below: read after my death only */
     fence_compiler();
 }

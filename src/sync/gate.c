@@ -67,6 +67,7 @@ static bool counts(const struct shmt_gates *gates, uint32_t i) {
 static bool aborted(const struct shmt_gates *gates) { return load_relaxed(gates->watch.abort) != 0; }
 
 static void wake(struct shmt_gate *sleeper) {
+    SHMT_POINT("wake:before");
     /* Release is enough: the kernel's lock orders it with the sleeper's comparison, and the sleeper reads nothing on its
      * strength. */
     store_release(&sleeper->asleep, 0);
@@ -76,6 +77,7 @@ static void wake(struct shmt_gate *sleeper) {
 
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
     SHMT_POINT("reach:before");
+    SHMT_GROWS(word == SHMT_GATE_CLOCK ? "clock" : "phase", word_of(gates, word, gates->self), value);
     store_seq_cst(word_of(gates, word, gates->self), value); /* (c); its release pairs with the acquire in `reached` and _min */
     SHMT_POINT("reach:after");
     const uint32_t code = sleep_code(word, gates->self);
@@ -154,7 +156,9 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     fence_seq_cst(); /* pairs with the one in shmt_gates_rouse, for the watch words, whose stores we do not command */
     if (load_seq_cst(word_of(gates, word, i)) < target && !aborted(gates) && counts(gates, i)) /* (b) */
         shmt_futex_wait(&mine->asleep, code, NAP_NS);
+    SHMT_POINT("sleep:woken");
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
+    SHMT_POINT("sleep:after");
 }
 
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {

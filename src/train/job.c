@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/point.h"
 
 /* What one worker needs while it works; private to it. */
 struct body {
@@ -25,7 +26,9 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     if (began_ns == 0) began_ns = load_relaxed(&board->first_step_ns);
     if (epoch == s->spec->first_epoch && began_ns) began_ns -= body->job->before_ns;
     const int rc = shmt_job_evaluate(s, body->job, epoch, began_ns);
+    SHMT_POINT("epoch-end:before");
     if (s->seat->rank == 0) store_relaxed(&board->epoch_ns, shmt_now_ns()); /* the next one */
+    SHMT_POINT("epoch-end:after");
     return rc;
 }
 
@@ -38,9 +41,11 @@ static int begin(struct body *body) {
     if (shmt_session_stage(&body->session, SHMT_STAGE_BEGIN) == SHMT_TASK_NONE) return 0;
     const int rc = shmt_session_meet(&body->session);
     const uint64_t now_ns = shmt_now_ns();
+    SHMT_POINT("begin:met");
     uint64_t not_yet = 0; /* or whoever was first */
     /* relaxed: one number, read by the chief behind another meeting, and for display */
     while (rc == 0 && not_yet == 0 && !swap_relaxed(&board_of(body)->first_step_ns, &not_yet, now_ns)) continue;
+    SHMT_POINT("begin:after");
     return rc;
 }
 

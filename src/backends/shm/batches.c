@@ -108,7 +108,9 @@ static void decide_on_stop(struct shmt_shm_seat *p) {
 
 /* All my gradients are in. */
 static int gather(struct shmt_shm_seat *p) {
+    SHMT_POINT("gather:before");
     decide_on_stop(p);
+    SHMT_POINT("gather:decided");
     const int rc = shmt_shm_meet(p, &p->slot->counters.wait_clock_ns); /* all are */
     if (rc < 0) return rc;
     SHMT_POINT("gather:met");

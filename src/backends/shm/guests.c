@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backends/shm/shm_priv.h"
+#include "base/point.h"
 #include "store/lock.h"
 
 /* What `parting` says beside 0. */
@@ -134,18 +135,26 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
 static void count_in(struct shmt_shm_seat *chief, uint32_t rank) {
     struct shmt_shm_slot *slot = &chief->store->slot[rank];
     if (chief->engine->welcome) chief->engine->welcome(chief, rank);
+    SHMT_POINT("count-in:before");
+    SHMT_GROWS("phase of a guest", &slot->gate.phase, chief->phase + 1);
+    SHMT_GROWS("clock of a guest", &slot->gate.clock, chief->clock);
     /* relaxed, all: `alive` publishes them */
     store_relaxed(&slot->gate.phase, chief->phase + 1);
     store_relaxed(&slot->gate.clock, chief->clock);
     store_relaxed(&slot->gate.asleep, 0);
     store_relaxed(&slot->working, 1);
+    SHMT_POINT("count-in:working");
     store_release(&slot->alive, 1); /* pairs with the acquire in shmt_shm_is_present and in the gates' look at members */
+    SHMT_POINT("count-in:after");
 }
 
 static void count_out(struct shmt_shm_slot *slot) {
+    SHMT_POINT("count-out:before");
     store_relaxed(&slot->parting, COUNTED_OUT); /* for my own next look */
+    SHMT_POINT("count-out:parting");
     store_relaxed(&slot->working, 0);
     store_release(&slot->alive, 0); /* its owner sees it behind the meeting, and gives the seat back when it leaves */
+    SHMT_POINT("count-out:after");
 }
 
 void shmt_shm_admit_all(struct shmt_shm_seat *chief) {

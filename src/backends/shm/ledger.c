@@ -21,6 +21,7 @@ static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, ui
     const uint64_t mine = tag(epoch) | (uint64_t)(life & 0xffff) << 16 | (self + 1);
     /* acquire: what I do with the piece does not move before the claim. There is no release to pair with: the owner before me
      * had it in an earlier epoch, and a meeting lies between. */
+    SHMT_POINT("claim:before");
     return lock_acquire(&piece->owner, &found, mine);
 }
 

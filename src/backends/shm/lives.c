@@ -85,10 +85,13 @@ void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece) {
     memcpy(&loss, &bits, sizeof loss);
     loss -= of->loss;
     uint64_t left;
+    SHMT_POINT("uncount:before");
     memcpy(&left, &loss, sizeof left);
     store_relaxed(&c->loss_bits, left); /* relaxed, all: my own words */
     store_relaxed(&c->examples, load_relaxed(&c->examples) - examples);
+    SHMT_POINT("uncount:counted");
     store_relaxed(&of->done, 0);
+    SHMT_POINT("uncount:after");
 }
 
 bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {

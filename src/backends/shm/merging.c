@@ -182,9 +182,12 @@ static void merge_units(struct shmt_shm_seat *p, uint32_t t, uint64_t from, uint
     for (uint64_t at = from, end; at < to; at = end) {
         end = shmt_min_u64(to, start + ((at - start) / each + 1) * each);
         _Atomic uint32_t *held = shmt_unit_acquire(&locks, (at - start) / each);
-        if (!held) return;                 /* the run is given up */
+        if (!held) return; /* the run is given up */
+        SHMT_POINT("merge-unit:held");
         merge_mine(p, at, end - at, true); /* others look, nobody pushes */
+        SHMT_POINT("merge-unit:merged");
         shmt_unit_release(held);
+        SHMT_POINT("merge-unit:released");
     }
 }
 
@@ -214,6 +217,7 @@ bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, b
     if (may_skip && load_relaxed(&locks.word[unit]) != 0) return false;
     _Atomic uint32_t *held = shmt_unit_acquire(&locks, unit);
     if (!held) return false; /* the run is given up */
+    SHMT_POINT("merge-alone:taken");
     if (shared && store->spec.policy.write == SHMT_WRITE_LOCKED)
         merge_locked(p, from, to);
     else

@@ -14,6 +14,7 @@
 
 #include "backends/shm/rounds_priv.h"
 #include "base/checked.h"
+#include "base/point.h"
 #include "consistency/chunks.h"
 #include "ps/meter.h"
 
@@ -58,7 +59,10 @@ void shmt_shm_look_for_pause(struct shmt_shm_seat *chief) {
         steps = steps_done(store);
         chief->look_in = due > steps ? (due - steps) / (2 * (uint64_t)chief->seat.n_present) : 0;
     }
-    if (shmt_shm_pause_is_due(chief, steps)) store_relaxed(&control->pause_step, 0); /* relaxed: a flag */
+    if (!shmt_shm_pause_is_due(chief, steps)) return;
+    SHMT_POINT("pause-step:before");
+    store_relaxed(&control->pause_step, 0); /* relaxed: a flag */
+    SHMT_POINT("pause-step:after");
 }
 
 /* ---- where the run stands: the chief, while all rest ---- */
@@ -119,6 +123,7 @@ static void note_snapshot(const struct shmt_store *store) {
     struct shmt_shm_control *control = store->control;
     const bool rounds = shmt_policy_has_rounds(&store->spec.policy);
     store_relaxed(&control->snapshot, SHMT_SNAPSHOT_FILLING);
+    SHMT_POINT("snapshot:filling");
     store_relaxed(&control->snapshot_epoch, load_relaxed(&control->epoch));
     store_relaxed(&control->snapshot_step, load_relaxed(&control->step));
     note_clocks(store);
@@ -147,11 +152,16 @@ static void decide(struct shmt_shm_seat *p) {
     const bool stops = load_relaxed(&control->stop) != 0;
     const bool pausing = at.left && !stops && load_relaxed(&control->pause_step) != SHMT_NO_LIMIT;
     const bool copying = pausing || (!stops && is_due_behind(p, steps_of_run(p)));
+    SHMT_POINT("pause:deciding");
     store_relaxed(&control->epoch, at.complete ? p->epoch + 1 : p->epoch);
+    SHMT_POINT("pause:epoch");
     store_relaxed(&control->step, at.complete ? 0 : at.steps);
+    SHMT_POINT("pause:step");
     store_relaxed(&control->pausing, pausing);
+    SHMT_POINT("pause:pausing");
     store_relaxed(&control->copying, copying);
     if (copying) note_snapshot(store);
+    SHMT_POINT("pause:decided");
 }
 
 int shmt_shm_pause(struct shmt_seat *seat) {
@@ -160,6 +170,7 @@ int shmt_shm_pause(struct shmt_seat *seat) {
     if (seat->rank == 0 && task == SHMT_TASK_ALL) decide(p);
     const int rc = task == SHMT_TASK_NONE ? 0 : shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
     if (rc < 0) return rc;
+    SHMT_POINT("pause:met");
     /* relaxed, both: published by the meeting, and written again behind another one */
     p->pausing = load_relaxed(&p->store->control->pausing) != 0;
     p->copying = load_relaxed(&p->store->control->copying) != 0;
@@ -176,6 +187,7 @@ static void copy_part(const struct shmt_store *store, uint64_t index, uint64_t n
     memcpy(store->snapshot + from, store->weight + from, some * sizeof(float));
     for (uint32_t plane = 0; plane < store->layout.planes; plane++)
         memcpy(store->snapshot + (1 + plane) * floats + from, store->state + plane * floats + from, some * sizeof(float));
+    SHMT_POINT("copy:half");
     for (uint64_t i = pieces * index / n; i < pieces * (index + 1) / n; i++) {
         const uint64_t examples = shmt_ledger_examples(&store->ledger[i], epoch);
         store->snapshot_done[i] = (uint32_t)examples;
@@ -192,7 +204,9 @@ int shmt_shm_copy(struct shmt_seat *seat) {
     _Atomic uint64_t *const before = seat->meter;
     if (!p->copying || p->revived) return 0; /* an earlier life that was on its way to the next leg had copied its part */
     shmt_meter_turn(seat, &p->slot->counters.pause_ns);
+    SHMT_POINT("copy:before");
     if (seat->rank < copiers) copy_part(p->store, seat->rank, copiers);
+    SHMT_POINT("copy:after");
     shmt_meter_turn(seat, before);
     return 1;
 }
@@ -202,11 +216,15 @@ static void end_snapshot(struct shmt_shm_seat *chief) {
     struct shmt_shm_control *control = chief->store->control;
     if (load_relaxed(&control->snapshot) != SHMT_SNAPSHOT_FILLING) return; /* an earlier life has */
     const uint64_t every = chief->store->spec.pauses.steps;
+    SHMT_POINT("snapshot:end");
     store_relaxed(&control->answered, load_relaxed(&control->asked));
+    SHMT_POINT("snapshot:answered");
     if (every > 0) store_relaxed(&control->due, (steps_of_run(chief) / every + 1) * every);
     chief->look_in = 0;
+    SHMT_POINT("snapshot:due");
     /* release: the parts of all, which the meeting has brought to me; pairs with the acquire in shmt_shm_snapshot */
     store_release(&control->snapshot, SHMT_SNAPSHOT_FULL);
+    SHMT_POINT("snapshot:full");
 }
 
 void shmt_shm_copied(struct shmt_shm_seat *p) {

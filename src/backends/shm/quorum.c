@@ -82,6 +82,7 @@ static void write_list(const struct look *look, uint64_t before) {
         items += load_relaxed(&store->offer[seat].items);
         if (in) examples += load_relaxed(&store->offer[seat].examples[0]);
     }
+    SHMT_POINT("list:before");
     for (uint32_t i = 0; i < n_words(store); i++) {
         store_release(&mine->in[i], look->in[i]);
         store_release(&mine->turned[i], (last ? load_acquire(&last->turned[i]) : 0) ^ look->in[i]);

@@ -200,6 +200,7 @@ static void settle(struct shmt_shm_seat *p, const struct shmtrain_fate *fate) {
     note_work(p);
     bump_relaxed(&c->dropped, fate->dropped); /* relaxed, both: my own words */
     bump_relaxed(&c->folded, fate->folded);
+    SHMT_POINT("settle:after");
 }
 
 /* A late one of an earlier life, which was offering it once more. */

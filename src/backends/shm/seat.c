@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
+#include "base/point.h"
 #include "ps/meter.h"
 #include "ps/waits.h"
 #include "store/kernels.h"
@@ -78,6 +79,7 @@ void shmt_shm_note_wait(void *seat, int waits, uint32_t for_whom) {
 int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
     p->wait_ns = wait_ns;
     const int gave_up = shmt_gates_wait(&p->meeting, SHMT_GATE_PHASE, p->phase, NULL);
+    SHMT_POINT("meet:passed");
     return gave_up ? SHMTRAIN_E_STOPPED : 0;
 }
 

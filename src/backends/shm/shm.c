@@ -206,7 +206,9 @@ static void leave(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     /* Who leaves before the end keeps counting: without its gradients the others must not go on, and the abort word ends them.
      * relaxed: nobody reads anything of mine on the strength of it. */
+    SHMT_POINT("leave:before");
     if (p->over && !p->guest) store_relaxed(&p->slot->alive, 0);
+    SHMT_POINT("leave:after");
     if (p->engine->leave) p->engine->leave(p);                        /* while the seat is mine */
     if (p->over && p->guest && !p->given_back) shmt_shm_give_back(p); /* else it may be somebody else's already */
     free(p->scratch);
@@ -364,7 +366,9 @@ static void lead_on(struct shmt_shm_seat *chief) {
     struct shmt_shm_control *control = chief->store->control;
     const bool more = chief->epoch < spec->epochs && shmt_spec_has_step(spec, chief->epoch, 0);
     if (!chief->pausing) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
+    SHMT_POINT("lead-on:over");
     store_relaxed(&control->pause_step, SHMT_NO_LIMIT);
+    SHMT_POINT("lead-on:pause-step");
     if (load_relaxed(&control->over)) return;
     if (!chief->pausing) store_relaxed(&control->step, 0);
     shmt_shm_admit_all(chief);
@@ -382,6 +386,7 @@ static int turn(struct shmt_seat *seat) {
     SHMT_POINT("turn:after");
     p->in_work = false;
     const int rc = meet(seat);
+    SHMT_POINT("turn:met");
     if (rc == 0) shmt_shm_copied(p);
     return rc < 0 ? rc : shmt_shm_begin_epoch(p);
 }

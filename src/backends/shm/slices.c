@@ -77,6 +77,7 @@ static void apply_one(struct walk *walk, uint32_t i, uint64_t u) {
     shmt_undo_close(&p->undo, shmt_undo_word(to, 0));
     SHMT_POINT("slice:applied");
     if (load_relaxed(&slice->from) != 0) store_relaxed(&slice->from, 0);
+    SHMT_POINT("slice:from");
     if (i == 0) bump_relaxed(&p->slot->counters.updates, 1);
     SHMT_POINT("slice:release-before");
     store_release(&slice->word, (u + 1) << SHMT_RANK_BITS); /* pairs with the acquire in `take` and wherever it is looked at */
