@@ -105,7 +105,7 @@ void shmt_drill_disturb(struct shmt_drill_game *game, struct shmt_drill_dice *di
         if (has_guests) shmt_drill_invite(game);
         shmt_drill_nap(shmt_drill_below(dice, ns));
         if (shmt_drill_is_over(game)) break;
-        if (has_guests && shmt_drill_below(dice, 2) == 0)
+        if (has_guests && shmt_drill_below(dice, 4) > 0)
             shmt_drill_hit_guest(game, dice);
         else
             disturb_once(game, dice);

@@ -128,7 +128,7 @@ void shmt_drill_hit_guest(struct shmt_drill_game *game, struct shmt_drill_dice *
     if (game->guest <= 0 || load_relaxed(&game->stage->guest_in) == 0) return; /* relaxed: as in tell_in */
     if (what == 0)
         (void)kill(game->guest, SIGTERM); /* it leaves when the epoch is over */
-    else if (what < 4)
+    else if (what < 3 || !may_kill)
         hit_worker(game, dice, may_kill, true);
     else if (what < 6)
         hit_worker(game, dice, may_kill, false);
