@@ -21,6 +21,7 @@ static char NAME[64];
 /* Shared by all processes of a test. */
 struct tally {
     _Atomic uint64_t examples[64];     /* done, by rank */
+    _Atomic pid_t pid[64];             /* by rank */
     _Atomic uint32_t times[EXAMPLES];  /* how often each example was dealt */
     _Atomic uint32_t fail_rank, holds; /* rank + 1 that fails next; how long an item takes, in microseconds */
     char said[512];                    /* by the maker, or by a guest that was refused or failed; at its end */
@@ -65,6 +66,7 @@ static inline int work(shmtrain_session *s, void *arg) {
     uint32_t order[EXAMPLES];
     int rc;
     (void)arg;
+    tally->pid[shmtrain_rank(s)] = getpid();
     while ((rc = shmtrain_next(s, &w)) == 1) {
         const float grad = -(float)w.n;
         nap((long)tally->holds);

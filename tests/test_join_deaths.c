@@ -44,6 +44,24 @@ static void in_sync_a_killed_guest_ends_the_run_with_a_sentence(void **state) {
     assert_non_null(strstr(tally->said, process));
 }
 
+/* Nobody is started again when the run is given up, so such a death is no news, and not what it has failed for. */
+static void what_ends_the_run_is_told_though_a_worker_dies_behind_it(void **state) {
+    char process[80];
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"sync", "processes", "2", "2", FOREVER, NULL, 500});
+    const pid_t guest = start_guest("processes", "1");
+    wait_for_work_of(2);
+    const pid_t stopped = tally->pid[1], other = tally->pid[0];
+    assert_int_equal(kill(stopped, SIGSTOP), 0);
+    assert_int_equal(kill(guest, SIGKILL), 0);
+    wait_for(guest);
+    while (kill(other, 0) == 0) nap(1000); /* it ends when the run is given up */
+    assert_int_equal(kill(stopped, SIGKILL), 0);
+    assert_int_equal(wait_for(maker), SHMTRAIN_E_DIED);
+    snprintf(process, sizeof process, "worker 2 (process %d, joined by name)", guest);
+    if (!strstr(tally->said, process)) fail_msg("%s", tally->said);
+}
+
 static void a_killed_maker_ends_its_guests_with_a_sentence(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -226,6 +244,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on),
         TEST(in_sync_a_killed_guest_ends_the_run_with_a_sentence),
+        TEST(what_ends_the_run_is_told_though_a_worker_dies_behind_it),
         TEST(a_killed_maker_ends_its_guests_with_a_sentence),
         TEST(a_failed_run_ends_its_guests_with_its_sentence),
         TEST(a_guest_that_fails_ends_with_its_own_status),

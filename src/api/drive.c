@@ -25,15 +25,18 @@ void shmt_stop_forget(struct shmtrain_store *store) {
 /* What has become of the team, as the loop below sees it. */
 struct course {
     int failed;          /* a tick's status */
+    bool failed_first;   /* no worker had failed before */
     uint64_t kill_at_ns; /* 0: nothing has failed */
     bool stopped;        /* killed because a stop was asked for */
 };
 
 static void look(struct shmtrain_store *store, struct shmt_team *team, const struct shmt_driver *driver, struct course *c) {
     shmt_deaths_note(store, team);
+    const bool team_has_failed = shmt_team_has_failed(team); /* asked first: a tick that fails ends workers */
     const int rc = driver->tick ? driver->tick(store, team) : 0;
     if (rc < 0 && c->failed == 0) {
         c->failed = rc;
+        c->failed_first = !team_has_failed;
         c->kill_at_ns = shmt_now_ns() + (uint64_t)SHMT_GRACE_MS * 1000000;
     }
     if (c->kill_at_ns && shmt_now_ns() >= c->kill_at_ns) {
@@ -65,8 +68,9 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
     struct shmt_error why = {0};
     rc = shmt_team_finish(team, &why);
     if (course.stopped) return shmt_fail(&store->error, SHMTRAIN_E_STOPPED, "stopped while %s", spec->what);
-    /* Workers who were told to end have nothing to say; one that failed by itself has. */
-    if (course.failed && (rc == 0 || rc == SHMTRAIN_E_STOPPED)) return course.failed;
+    /* Workers who were told to end have nothing to say, nor has one that died when all were told to; one that failed before
+     * has. */
+    if (course.failed && (course.failed_first || rc == 0 || rc == SHMTRAIN_E_STOPPED)) return course.failed;
     if (rc < 0) shmt_fail(&store->error, rc, "%s", why.text);
     return rc;
 }

@@ -110,6 +110,10 @@ pid_t shmt_team_pid(const struct shmt_team *team, uint32_t rank) {
     return rank < team->spec.n ? (pid_t)load_relaxed(&team->ledger->end[rank].pid) : 0;
 }
 
+bool shmt_team_has_failed(const struct shmt_team *team) {
+    return load_acquire(&team->ledger->first) != 0; /* pairs with the release of who noted it */
+}
+
 uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank) {
     return load_relaxed(&team->ledger->end[rank].life); /* in the worker: published by the fork; else a number to show */
 }

@@ -94,6 +94,9 @@ void shmt_team_notify(struct shmt_team *team);
 /* Never blocks: empties the descriptor. Returns 1 when all workers (and the supervisor) have ended, 0 while some run. */
 int shmt_team_step(struct shmt_team *team);
 
+/* Whether a worker has failed, so that the team will end with its status. From the caller's process; never blocks. */
+bool shmt_team_has_failed(const struct shmt_team *team);
+
 /* How many times the body of a worker was begun before its life now; in the worker, and from the caller's process. */
 uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank);
 
