@@ -162,7 +162,7 @@ static void the_beginning_of_an_epoch_has_no_ledger(void **state) {
 /* ---- folders ---- */
 
 /* Epochs of 6 steps: written at the beginning of epoch `epoch`. */
-static void write_at(uint32_t epoch, uint32_t keep, char *path) {
+static struct shmt_checkpoint sample_at(uint32_t epoch) {
     static const struct shmtrain_epoch RECORDS[5] = {{.epoch = 1}, {.epoch = 2}, {.epoch = 3}, {.epoch = 4}, {.epoch = 5}};
     struct shmt_checkpoint c = sample();
     c.spec.epochs = 5;
@@ -171,6 +171,11 @@ static void write_at(uint32_t epoch, uint32_t keep, char *path) {
     c.at.n_pieces = 0;
     c.at.n_records = epoch;
     c.at.record = RECORDS;
+    return c;
+}
+
+static void write_at(uint32_t epoch, uint32_t keep, char *path) {
+    const struct shmt_checkpoint c = sample_at(epoch);
     write_sample(&c, keep, path);
 }
 
@@ -199,6 +204,33 @@ static void the_oldest_whole_ones_go(void **state) {
     assert_true(is_there(STEP_12) && is_there(STEP_18) && is_there(STEP_24));
     assert_true(is_there("checkpoint-1.safetensors") && is_there("model.safetensors"));
     assert_true(is_there("checkpoint-000000000001.safetensors.bak"));
+}
+
+/* None of them is what somebody asked to be written to. An alarm ends a test that waits for a reader of the pipe. */
+static void whatever_has_its_name_is_replaced_but_a_folder(void **state) {
+    (void)state;
+    char path[PATH_MAX];
+    struct stat st;
+    const struct shmt_checkpoint last = sample_at(3);
+    struct shmt_error e = {0};
+    alarm(60);
+    assert_int_equal(mkfifo(STEP_00, 0600), 0);
+    write_text("elsewhere", "mine");
+    assert_int_equal(symlink("elsewhere", STEP_06), 0);
+    assert_int_equal(symlink("/dev/full", STEP_12), 0);
+    assert_int_equal(mkdir(STEP_18, 0700), 0);
+    for (uint32_t epoch = 0; epoch < 3; epoch++) {
+        write_at(epoch, 9, path);
+        assert_int_equal(lstat(path, &st), 0);
+        assert_true(S_ISREG(st.st_mode));
+        shmt_checkpoint_close(open_good(path));
+    }
+    assert_int_equal(stat("elsewhere", &st), 0);
+    assert_int_equal(st.st_size, 4);
+    assert_int_equal(shmt_checkpoint_write(".", &last, 9, path, &e), SHMTRAIN_E_SYSTEM);
+    assert_string_equal(e.text, "cannot write the checkpoint to ./" STEP_18 ": Is a directory");
+    assert_int_equal(rmdir(STEP_18), 0);
+    alarm(0);
 }
 
 struct heard {
@@ -454,6 +486,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rows_may_stand_in_another_order_in_memory, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_beginning_of_an_epoch_has_no_ledger, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_oldest_whole_ones_go, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(whatever_has_its_name_is_replaced_but_a_folder, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_newest_good_one_is_found, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_is_made_or_refused, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_older_ones, make_folder, remove_folder),

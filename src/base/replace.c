@@ -66,10 +66,13 @@ static int try_names(struct shmt_replacement *r, int (*make)(const struct shmt_r
     return -1;
 }
 
+/* A file itself: what else stands under a name of our own is replaced, and no example. */
+static bool is_file(const char *real, struct stat *out) { return lstat(real, out) == 0 && S_ISREG(out->st_mode); }
+
 /* As open as any new file; but what replaces another one is for us alone until it has the permissions of that. */
 static mode_t first_mode(const struct shmt_replacement *r) {
     struct stat old;
-    return stat(r->real, &old) == 0 ? 0600 : 0666;
+    return is_file(r->real, &old) ? 0600 : 0666;
 }
 
 static int make_named(const struct shmt_replacement *r) {
@@ -134,7 +137,7 @@ static bool is_kept_by_others(const struct shmt_replacement *r, const struct sta
 static int open_new(struct shmt_replacement *r) {
     struct stat old;
     sigset_t before;
-    const bool replaces = stat(r->real, &old) == 0;
+    const bool replaces = is_file(r->real, &old);
     if (replaces && is_kept_by_others(r, &old)) {
         errno = EPERM;
         return -1;
@@ -262,6 +265,20 @@ int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *
     const int special = look(path, what, e);
     if (special < 0) return special;
     return open_looked_at(r, path, what, special != 0) < 0 ? cannot(target_of(r), what, e) : 0;
+}
+
+int shmt_replace_open_own(struct shmt_replacement *r, const char *path, const char *what, struct shmt_error *e) {
+    struct stat there;
+    *r = (struct shmt_replacement){.fd = -1, .path = path, .what = what};
+    if (snprintf(r->real, sizeof r->real, "%s", path) >= PATH_MAX) {
+        r->real[0] = '\0';
+        errno = ENAMETOOLONG;
+    } else if (lstat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
+        errno = EISDIR;
+    } else {
+        r->fd = open_new(r);
+    }
+    return r->fd < 0 ? cannot(path, what, e) : 0;
 }
 
 /* With a remedy: somebody has named it just now. */

@@ -1,7 +1,8 @@
 /* Files that are replaced whole: a new one is written beside the old one and takes its place when it is complete, so that
  * there is the old one or the new one at any time. Symbolic links stay, and what they lead to is replaced; owner, group and
  * permissions stay, too, as far as the writer may give them. A pipe or a device is written to as it is, and so is an open
- * descriptor that is named (/dev/stdout, /dev/fd/N), whatever is behind it.
+ * descriptor that is named (/dev/stdout, /dev/fd/N), whatever is behind it. Names that nobody has given, but we have made, are
+ * written by shmt_replace_open_own: there the new file takes the place of whatever has got that name, but of a folder.
  *
  * Used for models, caches and traces, and by applications (api/output_file.c); `what` is the file's name in sentences: "the
  * model". While a file has a name and is not complete, handlers of signals know it (unfinished.h). */
@@ -22,6 +23,10 @@ struct shmt_replacement {
 
 /* Errors: _SYSTEM (no folder, no permission, disk full). A pipe that nobody reads blocks, as writing to it does. */
 int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *what, struct shmt_error *e);
+
+/* The same for a name of our own: a pipe, a device or a link of that name is replaced as a file is, so this never blocks, and
+ * nothing elsewhere is written to. Errors: _SYSTEM (also where a folder is in the way). */
+int shmt_replace_open_own(struct shmt_replacement *r, const char *path, const char *what, struct shmt_error *e);
 
 /* Whether shmt_replace_open would succeed now, as far as that can be known without writing anything that stays. */
 int shmt_replace_check(const char *path, const char *what, struct shmt_error *e);

@@ -146,7 +146,7 @@ static int write_file(struct writing *w, const char *path, const char *what, str
     w->hash = w->sealed ? XXH64_createState() : NULL;
     if (w->hash) XXH64_reset(w->hash, 0);
     int rc = header && (w->hash || !w->sealed) ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write %s", what);
-    if (rc == 0) rc = shmt_replace_open(&file, path, what, e);
+    if (rc == 0) rc = (w->sealed ? shmt_replace_open_own : shmt_replace_open)(&file, path, what, e);
     if (rc == 0) {
         struct shmt_quiet_pipe quiet;
         w->fd = file.fd;

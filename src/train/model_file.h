@@ -38,7 +38,8 @@ int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, ui
                           uint32_t n_notes, struct shmt_error *e);
 
 /* The same for a file that is `what` in sentences ("the checkpoint"), with a seal: one note more, XXH64 (seed 0) of all from
- * byte 8 on, in which the note's digits count as zeros. It is found while the file is written, and put in last. */
+ * byte 8 on, in which the note's digits count as zeros. It is found while the file is written, and put in last. `path` is a
+ * name of our own: whatever stands there but a folder is replaced (shmt_replace_open_own). */
 int shmt_model_file_seal(const char *path, const char *what, const struct shmt_tensor *tensor, uint32_t n_tensors,
                          const struct shmt_note *note, uint32_t n_notes, struct shmt_error *e);
 
