@@ -228,7 +228,7 @@ static void whatever_has_its_name_is_replaced_but_a_folder(void **state) {
     assert_int_equal(stat("elsewhere", &st), 0);
     assert_int_equal(st.st_size, 4);
     assert_int_equal(shmt_checkpoint_write(".", &last, 9, path, &e), SHMTRAIN_E_SYSTEM);
-    assert_string_equal(e.text, "cannot write the checkpoint to ./" STEP_18 ": Is a directory");
+    assert_string_equal(e.text, "cannot write the checkpoint to ./" STEP_18 ": it is a folder");
     assert_int_equal(rmdir(STEP_18), 0);
     alarm(0);
 }

@@ -268,13 +268,16 @@ int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *
 }
 
 int shmt_replace_open_own(struct shmt_replacement *r, const char *path, const char *what, struct shmt_error *e) {
+    char shown[SHMT_NAME_SHOWN];
     struct stat there;
     *r = (struct shmt_replacement){.fd = -1, .path = path, .what = what};
+    if (lstat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
+        shmt_show_name(path, shown);
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: it is a folder", what, shown);
+    }
     if (snprintf(r->real, sizeof r->real, "%s", path) >= PATH_MAX) {
         r->real[0] = '\0';
         errno = ENAMETOOLONG;
-    } else if (lstat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
-        errno = EISDIR;
     } else {
         r->fd = open_new(r);
     }
