@@ -94,21 +94,63 @@ static void every_example_is_counted_in_each_mode(void **state) {
     }
 }
 
-static void who_dies_too_often_ends_the_run_with_a_sentence(void **state) {
-    (void)state;
-    struct program *p = START("-w", "2", "--mode", "sync", "--max-respawns", "2", "-e", "1000000", DATA);
-    program_wait_for_epoch(p);
-    for (int i = 1; i <= 3; i++) {
+/* Kills worker 1 until that is once too often for `most` respawns, at moments in which it mostly has work in hand. */
+static void kill_until_it_ends(struct program *p, int most) {
+    for (int i = 1; i <= most + 1; i++) {
         char line[64];
         assert_int_equal(kill(program_worker(p, 1), SIGKILL), 0);
-        snprintf(line, sizeof line, "it is started again (%d of 2", i);
-        if (i < 3) program_wait_for(p, ERR, line);
+        snprintf(line, sizeof line, "it is started again (%d of %d", i, most);
+        if (i <= most) program_wait_for(p, ERR, line);
     }
     program_finish(p);
     program_assert_status(p, 1);
-    assert_non_null(strstr(p->text[ERR], "shmtrain: worker 1 (process "));
-    assert_non_null(strstr(p->text[ERR], ") was killed by signal 9 (Killed) while training"));
-    assert_non_null(strstr(p->text[ERR], "; it had been started again 2 times before"));
+}
+
+/* The last sentence has worker, signal and work item: false if there was none, between two epochs. */
+static bool names_the_work(const struct program *p, const char *piece) {
+    static const char NOTHING[] = "between two pieces of work, in epoch ";
+    const char *at = strstr(p->text[ERR], "shmtrain: worker 1 (process ");
+    unsigned long long n;
+    unsigned epoch;
+    char format[64];
+    for (const char *next = at; next; next = strstr(at + 1, "shmtrain: worker 1 (process ")) at = next;
+    assert_non_null(at);
+    static const char DIED[] = ") was killed by signal 9 (Killed) while training ";
+    at = strstr(at, DIED);
+    if (!at) fail_msg("no work is named: %s", p->text[ERR]);
+    at += strlen(DIED);
+    snprintf(format, sizeof format, "in %s %%llu of epoch %%u", piece);
+    if (sscanf(at, format, &n, &epoch) == 2) return true;
+    if (strncmp(at, NOTHING, strlen(NOTHING)) != 0) fail_msg("no %s is named: %s", piece, at);
+    return false;
+}
+
+static void who_dies_too_often_ends_the_run_with_a_sentence(void **state) {
+    static const struct {
+        const char *mode, *on_death, *max_respawns;
+        int most; /* respawns that it gets */
+        const char *piece;
+    } RUNS[] = {
+        {"sync", "respawn", "2", 2, "batch"},    {"sync", "respawn", "0", 0, "batch"},  {"sync", "abort", "3", 0, "batch"},
+        {"async", "respawn", "1", 1, "item"},    {"async", "respawn", "0", 0, "item"},  {"async", "abort", "3", 0, "item"},
+        {"backup:1", "respawn", "1", 1, "item"}, {"backup:1", "abort", "3", 0, "item"}, {"local:2", "abort", "3", 0, "item"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
+        char again[64] = "";
+        bool named = false;
+        for (int round = 0; round < 20 && !named; round++) {
+            struct program *p = START("-w", "2", "--mode", RUNS[i].mode, "--on-death", RUNS[i].on_death, "--max-respawns",
+                                      RUNS[i].max_respawns, "-e", "1000000", DATA);
+            program_wait_for_epoch(p);
+            kill_until_it_ends(p, RUNS[i].most);
+            named = names_the_work(p, RUNS[i].piece);
+            if (RUNS[i].most > 0)
+                snprintf(again, sizeof again, "; it had been started again %d time%s before", RUNS[i].most,
+                         RUNS[i].most == 1 ? "" : "s");
+            assert_non_null(strstr(p->text[ERR], again));
+        }
+        if (!named) fail_msg("--mode %s --on-death %s: never a piece of work", RUNS[i].mode, RUNS[i].on_death);
+    }
 }
 
 static void the_others_go_on_without_who_is_left_out(void **state) {

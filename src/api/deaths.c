@@ -60,6 +60,7 @@ static enum shmt_team_burial bury(void *arg, uint32_t rank, uint32_t life) {
     return comes_back ? SHMT_TEAM_COMES_BACK : SHMT_TEAM_GOES_ON;
 }
 
+/* The piece of work that a thread of it had in hand; else that there was none. */
 static void tell_place(void *arg, uint32_t rank, char *out, size_t room) {
     const struct shmt_workers *w = arg;
     const struct shmtrain_store *store = w->store;
@@ -73,6 +74,10 @@ static void tell_place(void *arg, uint32_t rank, char *out, size_t room) {
                  (unsigned long long)step, epoch + 1);
         return;
     }
+    if (epoch < store->spec.epochs)
+        snprintf(out, room, "between two pieces of work, in epoch %u", epoch + 1);
+    else
+        snprintf(out, room, "behind the last epoch");
 }
 
 void shmt_deaths_tell_team(const struct shmtrain_store *store, struct shmt_team_spec *spec) {

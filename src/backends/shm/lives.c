@@ -12,8 +12,16 @@
 #include "backends/shm/shm_priv.h"
 #include "base/point.h"
 
+/* Whether the record of that stage names a piece that I am at, which the ledger does not say. */
+static bool names_piece(const struct shmt_shm_seat *p, enum shmt_run_stage stage) {
+    if (!shmt_policy_is_batched(&p->store->spec.policy)) return stage == SHMT_STAGE_OFFER;
+    return stage == SHMT_STAGE_WORK || stage == SHMT_STAGE_APPLY;
+}
+
 void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
     struct shmt_shm_slot *slot = p->slot;
+    /* relaxed: a number to show; examples, and so pieces and batches, have 32 bits */
+    store_relaxed(&slot->at, names_piece(p, stage) ? ((uint64_t)p->epoch + 1) << 32 | p->now.piece : 0);
     const uint64_t number = load_relaxed(&slot->records) + 1; /* relaxed, here and below: read by my next life only */
     if (!p->store->spec.may_die) return;
     p->now.phase = p->phase;
@@ -35,13 +43,10 @@ enum shmt_task shmt_shm_stage(struct shmt_shm_seat *p, enum shmt_run_stage stage
     return SHMT_TASK_ALL;
 }
 
-bool shmt_shm_batch_of(const struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out) {
-    const struct shmt_shm_slot *slot = &store->slot[rank];
-    const uint64_t number = load_relaxed(&slot->records); /* relaxed: its writer is gone, or either of two records will do */
-    const struct shmt_shm_record *record = &slot->record[number % 2];
-    if (number == 0 || record->epoch != epoch || record->stage < SHMT_STAGE_WORK || record->stage > SHMT_STAGE_APPLY)
-        return false;
-    *step_out = record->piece;
+bool shmt_shm_is_at(const struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *piece_out) {
+    const uint64_t at = load_relaxed(&store->slot[rank].at); /* relaxed: a number to show */
+    if (at >> 32 != (uint64_t)epoch + 1) return false;
+    *piece_out = at & UINT32_MAX;
     return true;
 }
 

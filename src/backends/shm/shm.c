@@ -439,7 +439,8 @@ static const struct shmt_counters *counters(struct shmt_store *store, uint32_t r
 }
 
 static int in_hand(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out) {
-    if (shmt_policy_is_batched(&store->spec.policy)) return shmt_shm_batch_of(store, rank, epoch, step_out);
+    if (shmt_shm_is_at(store, rank, epoch, step_out)) return 1;
+    if (shmt_policy_is_batched(&store->spec.policy)) return 0;
     return shmt_ledger_in_hand(store->ledger, shmt_spec_pieces(&store->spec), epoch, rank, step_out);
 }
 

@@ -219,8 +219,8 @@ void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage);
  * passed it. */
 enum shmt_task shmt_shm_stage(struct shmt_shm_seat *p, enum shmt_run_stage stage);
 
-/* For messages: the batch of that epoch that seat `rank` is at; false: none, or nobody knows. */
-bool shmt_shm_batch_of(const struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out);
+/* For messages: the batch of that epoch that seat `rank` is at, or the piece whose gradient it offers; false: none. */
+bool shmt_shm_is_at(const struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *piece_out);
 
 /* In `enter`, of a life that is not the first. */
 void shmt_shm_revive(struct shmt_shm_seat *p);
