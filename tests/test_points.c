@@ -18,11 +18,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/point.h"
+#include "api_help.h"
 #include "folder_help.h"
 
 enum { WORKERS = 3, MOST_POINTS = 160, PATIENCE_SECONDS = 120 };
@@ -43,6 +45,7 @@ struct plan {
     char what[32];           /* ... this one, ... */
     uint64_t before, after;  /* ... so */
     uint32_t whose;
+    _Atomic uint32_t guest_has_left;
     struct {
         char
             name[32]; /* who passes it first writes it; whoever finds it half-written takes another place, which does no harm */
@@ -57,11 +60,13 @@ static struct plan *g_plan;
  * then); WORKERS: it is none, or not yet. Asked once. */
 static _Thread_local uint32_t g_rank = WORKERS;
 
+static bool g_is_guest; /* a process that joins a run, or its workers: left alone */
+
 static void forget_rank(void) { g_rank = WORKERS; } /* behind a fork */
 
 static uint32_t my_rank(void) {
     char name[16] = "", *end;
-    if (g_rank < WORKERS) return g_rank;
+    if (g_rank < WORKERS || g_is_guest) return g_rank;
     prctl(PR_GET_NAME, name);
     if (strncmp(name, "shmtrain-w", 10) != 0 && strncmp(name, "shmtrain-t", 10) != 0) return WORKERS;
     const unsigned long n = strtoul(name + 10, &end, 10);
@@ -429,8 +434,93 @@ static void runs_end_as_if_undisturbed_wherever_a_worker_dies_or_stops(void **st
     print_message("%u points of the protocols, %u deaths at them\n", load_relaxed(&g_plan->n_points), hits);
 }
 
+/* ---- the chief, as it counts guests in and out ---- */
+
+enum { EXAMPLES = 640, BATCH = 64 };
+
+static struct shmtrain_store *g_store; /* of this process, or of the guest's */
+
+/* Each batch (sync) adds 1 to row 0, exactly. A guest asks to leave when it has had an item; the run ends behind that. */
+static int take_items(shmtrain_session *s, void *arg) {
+    const struct timespec moment = {.tv_nsec = 100000};
+    struct shmtrain_work w;
+    int rc;
+    (void)arg;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        const float grad = -(float)w.n;
+        (void)nanosleep(&moment, NULL);
+        if (g_is_guest || load_acquire(&g_plan->guest_has_left)) shmtrain_store_stop(g_store);
+        if ((rc = shmtrain_push(s, 0, 0, 1, &grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+/* Tries until the run is there, and lets somebody in. */
+static pid_t start_guest(const char *name) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(PATIENCE_SECONDS);
+    g_is_guest = true;
+    if (shmtrain_store_create(&g_store) < 0) _exit(1);
+    while (shmtrain_store_set(g_store, "workers", "1") < 0 || shmtrain_store_join(g_store, name, take_items, NULL) < 0)
+        (void)nanosleep(&moment, NULL);
+    shmtrain_store_destroy(g_store);
+    store_release(&g_plan->guest_has_left, 1);
+    _exit(0);
+}
+
+static void run_with_guest(const char *mode) {
+    char name[64];
+    uint64_t examples = 0;
+    int status;
+    snprintf(name, sizeof name, "test_points-%d", (int)getpid());
+    store_relaxed(&g_plan->guest_has_left, 0);
+    store_relaxed(&g_plan->fell, 0);
+    g_store = make("processes", "3", "1000000", EXAMPLES);
+    set(g_store, "mode", mode);
+    set(g_store, "item", "16");
+    set(g_store, "guests", "1");
+    set(g_store, "name", name);
+    set(g_store, "max-respawns", "100");
+    const pid_t guest = start_guest(name);
+    alarm(PATIENCE_SECONDS);
+    const int rc = shmtrain_store_run(g_store, take_items, NULL);
+    alarm(0);
+    if (rc < 0) fail_msg("%s, %s: %s", mode, g_plan->aim.name, shmtrain_store_message(g_store));
+    assert_int_equal(waitpid(guest, &status, 0), guest);
+    assert_int_equal(status, 0);
+    if (load_acquire(&g_plan->fell)) fail_msg("%s, %s: the %s went back", mode, g_plan->aim.name, g_plan->what);
+    const struct shmtrain_report *r = shmtrain_store_report(g_store);
+    for (uint32_t i = 0; i < r->n_epochs; i++) {
+        examples += r->epoch[i].examples;
+        if (i + 1 < r->n_epochs) assert_int_equal(r->epoch[i].examples, EXAMPLES);
+    }
+    if (strcmp(mode, "sync") == 0) assert_true(read_one(g_store, 0) == (float)(examples / BATCH));
+    shmtrain_store_destroy(g_store);
+    assert_int_equal(shmtrain_named_remove(name, 0, (char[512]){0}, 512), 0);
+}
+
+static void the_chief_may_die_while_it_counts_guests_in_and_out(void **state) {
+    static const char *const POINTS[] = {"count-in:before",  "count-in:working",  "count-in:after",
+                                         "count-out:before", "count-out:parting", "count-out:after"};
+    static const char *const AS[] = {"sync", "async", "backup:2", "local:2"};
+    (void)state;
+    for (size_t m = 0; m < sizeof AS / sizeof *AS; m++)
+        for (size_t i = 0; i < sizeof POINTS / sizeof *POINTS; i++) {
+            forget_passes();
+            store_relaxed(&g_plan->hit, 0);
+            aim_at(&g_plan->aim, POINTS[i], 0, 1, SIGKILL);
+            run_with_guest(AS[m]);
+            if (!load_relaxed(&g_plan->hit)) fail_msg("%s: %s was not passed", AS[m], POINTS[i]);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_chief_may_die_while_it_counts_guests_in_and_out),
         cmocka_unit_test(runs_end_as_if_undisturbed_wherever_a_worker_dies_or_stops),
     };
     g_plan = mmap(NULL, sizeof *g_plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
