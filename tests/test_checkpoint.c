@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "checkpoint_help.h"
@@ -272,31 +273,119 @@ static void the_newest_good_one_is_found(void **state) {
     assert_non_null(strstr(e.text, "no checkpoint in . is good (of 4)"));
 }
 
+static void assert_unclaimable(const char *folder, int status, const char *words) {
+    struct shmt_checkpoint_claim claim;
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_checkpoint_claim(folder, &claim, &e), status);
+    if (!strstr(e.text, words)) fail_msg("expected \"%s\" in: %s", words, e.text);
+    shmt_checkpoint_unclaim(&claim);
+}
+
+static void claim_folder(const char *folder, struct shmt_checkpoint_claim *claim) {
+    struct shmt_error e = {0};
+    if (shmt_checkpoint_claim(folder, claim, &e) != 0) fail_msg("%s", e.text);
+}
+
 static void a_folder_is_made_or_refused(void **state) {
     (void)state;
-    struct shmt_error e = {0};
+    struct shmt_checkpoint_claim claim;
     struct stat st;
-    assert_int_equal(shmt_checkpoint_folder("new", &e), 0);
+    claim_folder("new", &claim);
     assert_int_equal(stat("new", &st), 0);
     assert_true(S_ISDIR(st.st_mode));
-    assert_int_equal(shmt_checkpoint_folder("new/", &e), 0);
-    assert_int_equal(rmdir("new"), 0); /* nothing was left in it */
-    assert_int_equal(shmt_checkpoint_folder("none/new", &e), SHMTRAIN_E_SYSTEM);
-    assert_string_equal(e.text,
-                        "cannot write checkpoints to none/new: No such file or directory; make the folder that it is to be in");
-    e = (struct shmt_error){0};
+    shmt_checkpoint_unclaim(&claim);
+    shmt_checkpoint_unclaim(&claim);
+    assert_false(is_there("new")); /* it was made for nothing */
+    assert_int_equal(mkdir("new", 0700), 0);
+    claim_folder("new/", &claim);
+    shmt_checkpoint_unclaim(&claim);
+    assert_int_equal(rmdir("new"), 0); /* it was not, and nothing is left in it */
+    claim_folder("new", &claim);
+    write_text("new/more", "");
+    shmt_checkpoint_unclaim(&claim);
+    assert_int_equal(unlink("new/more"), 0);
+    assert_int_equal(rmdir("new"), 0);
+    assert_unclaimable("none/new", SHMTRAIN_E_SYSTEM,
+                       "cannot write checkpoints to none/new: No such file or directory; make the folder that it is to be in");
     write_text("file", "");
-    assert_int_equal(shmt_checkpoint_folder("file", &e), SHMTRAIN_E_SYSTEM);
-    assert_string_equal(e.text, "cannot write checkpoints to file: it is a file; name a folder");
-    e = (struct shmt_error){0};
-    assert_int_equal(shmt_checkpoint_folder("/proc/self", &e), SHMTRAIN_E_SYSTEM); /* nobody can make files there */
-    e = (struct shmt_error){0};
-    assert_int_equal(shmt_checkpoint_folder("", &e), SHMTRAIN_E_SYSTEM);
+    assert_unclaimable("file", SHMTRAIN_E_SYSTEM, "cannot write checkpoints to file: it is a file; name a folder");
+    assert_unclaimable("/proc/self", SHMTRAIN_E_SYSTEM, "/proc/self"); /* nobody can make files there */
+    assert_unclaimable("", SHMTRAIN_E_SYSTEM, "");
     if (geteuid() == 0) return; /* who may write everywhere */
     assert_int_equal(mkdir("read-only", 0500), 0);
-    e = (struct shmt_error){0};
-    assert_int_equal(shmt_checkpoint_folder("read-only", &e), SHMTRAIN_E_SYSTEM);
-    assert_non_null(strstr(e.text, "name a folder that you may read and write"));
+    assert_unclaimable("read-only", SHMTRAIN_E_SYSTEM, "name a folder that you may read and write");
+}
+
+/* Ends with status 0 when it has claimed the folder. */
+static int status_of_another_process(void) {
+    int status;
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct shmt_checkpoint_claim claim;
+        struct shmt_error e = {0};
+        char words[40];
+        snprintf(words, sizeof words, "another run (process %d) keeps", (int)getppid());
+        const int rc = shmt_checkpoint_claim("ck", &claim, &e);
+        if (rc == 0) shmt_checkpoint_unclaim(&claim);
+        _exit(rc == 0 ? 0 : rc == SHMTRAIN_E_USAGE && strstr(e.text, words) ? 1 : 2);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_folder_is_of_one_run_at_a_time(void **state) {
+    (void)state;
+    struct shmt_checkpoint_claim first, other;
+    assert_int_equal(mkdir("ck", 0700), 0);
+    assert_int_equal(mkdir("other", 0700), 0);
+    claim_folder("ck", &first);
+    claim_folder("other", &other);
+    assert_int_equal(status_of_another_process(), 1);
+    assert_unclaimable("./ck/", SHMTRAIN_E_USAGE,
+                       "--checkpoint ./ck/: another run of this process keeps its checkpoints there");
+    assert_int_equal(status_of_another_process(), 1); /* who was refused has not taken it away */
+    shmt_checkpoint_unclaim(&first);
+    assert_int_equal(status_of_another_process(), 0);
+    claim_folder("ck", &first);
+    shmt_checkpoint_unclaim(&first);
+    shmt_checkpoint_unclaim(&other);
+    assert_int_equal(rmdir("ck"), 0);
+    assert_int_equal(rmdir("other"), 0);
+}
+
+/* As the supervisor and the workers do, for a moment. */
+static void children_of_a_killed_process_do_not_keep_its_claim(void **state) {
+    (void)state;
+    struct shmt_checkpoint_claim claim;
+    int ready[2], end[2], status;
+    char byte;
+    assert_int_equal(mkdir("ck", 0700), 0);
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(end), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(end[1]);
+        claim_folder("ck", &claim);
+        if (fork() == 0) { /* until the test ends */
+            if (write(ready[1], "r", 1) < 0 || read(end[0], &byte, 1) < 0) _exit(1);
+            _exit(0);
+        }
+        pause();
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_unclaimable("ck", SHMTRAIN_E_USAGE, "another run (process ");
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    claim_folder("ck", &claim);
+    shmt_checkpoint_unclaim(&claim);
+    assert_int_equal(rmdir("ck"), 0);
+    for (int i = 0; i < 2; i++) {
+        close(ready[i]);
+        close(end[i]);
+    }
 }
 
 static void a_full_disk_leaves_the_older_ones(void **state) {
@@ -489,6 +578,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(whatever_has_its_name_is_replaced_but_a_folder, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_newest_good_one_is_found, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_is_made_or_refused, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_folder_is_of_one_run_at_a_time, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(children_of_a_killed_process_do_not_keep_its_claim, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_older_ones, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(any_bit_that_turns_is_seen, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(models_and_other_files_are_told, make_folder, remove_folder),

@@ -215,6 +215,7 @@ static void checkpoints_are_expected_where_they_are_saved(void **state) {
     make_file("saved/checkpoint-000000000020.safetensors");
     make_file("saved/checkpoint-000000000040.safetensors");
     make_file("saved/.begun");
+    make_file("saved/.shmtrain-lock");
     shmt_drill_look_for_residue(&place, false, why, sizeof why);
     assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 2);
     assert_string_equal(why, "");

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #define DATA "builtin:sparse:examples=20000,features=500,nonzeros=9"
@@ -290,6 +291,62 @@ static void a_folder_of_another_run_is_left_alone(void **state) {
     assert_int_equal(count_files("ck", "checkpoint-"), 1);
 }
 
+#define LONG_RUN                                                                                                \
+    "builtin:sparse:examples=20000,features=500,nonzeros=9", "--mode", "sync", "-w", "2", "-e", "100000", "-q", \
+        "--checkpoint", "ck"
+
+static void wait_for_a_checkpoint(struct program *p) {
+    for (int i = 0; i < 1000 && count_files("ck", "checkpoint-") == 0; i++) {
+        const struct timespec some = {.tv_nsec = 10000000};
+        assert_true(program_state(p->pid) != 'Z');
+        nanosleep(&some, NULL);
+    }
+}
+
+static void two_runs_in_one_folder_are_one_too_many(void **state) {
+    (void)state;
+    struct program *p = START(LONG_RUN, "--checkpoint-every", "100");
+    char words[120];
+    wait_for_a_checkpoint(p);
+    snprintf(words, sizeof words,
+             "--checkpoint ck: another run (process %d) keeps its checkpoints there: wait for its end, or name another folder",
+             (int)p->pid);
+    program_assert_refused(RUN(DATA, "-q", "--checkpoint", "ck"), 2, words);
+    program_assert_refused(RUN(LONG_RUN, "--resume"), 2, words);
+    assert_true(program_state(p->pid) != 'Z');
+    kill(p->pid, SIGINT);
+    program_finish(p);
+    assert_int_equal(p->status, 130);
+    assert_true(count_files("ck", "checkpoint-") > 0);
+    assert_int_equal(access("ck/.shmtrain-lock", F_OK), -1);
+}
+
+/* As a scheduler does: the application alone, while its supervisor and its workers may be there for a moment. */
+static void one_that_was_killed_goes_on_at_once(void **state) {
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        struct program *p = START(LONG_RUN, "--checkpoint-every", "100", "--resume");
+        char line[120];
+        snprintf(line, sizeof line, i == 0 ? "there is no checkpoint in ck yet" : "goes on from ck/checkpoint-");
+        program_wait_for(p, ERR, line);
+        wait_for_a_checkpoint(p);
+        (void)program_worker(p, 0);
+        kill(p->pid, SIGKILL);
+        int status;
+        while (waitpid(p->pid, &status, WNOHANG) == 0) sched_yield();
+        p->ended = true;
+    }
+}
+
+static void a_folder_is_not_made_for_a_run_that_never_begins(void **state) {
+    (void)state;
+    program_assert_refused(RUN("no-such-file", "-q", "--checkpoint", "ck"), 1, "no-such-file");
+    assert_int_equal(access("ck", F_OK), -1);
+    assert_int_equal(mkdir("ck", 0700), 0);
+    program_assert_refused(RUN("no-such-file", "-q", "--checkpoint", "ck"), 1, "no-such-file");
+    assert_int_equal(rmdir("ck"), 0);
+}
+
 /* ---- damage ---- */
 
 static void a_damaged_one_is_skipped_with_a_line(void **state) {
@@ -374,6 +431,9 @@ int main(void) {
         TEST(other_options_and_data_are_refused_with_both_values),
         TEST(labels_tell_data_apart),
         TEST(a_folder_of_another_run_is_left_alone),
+        TEST(two_runs_in_one_folder_are_one_too_many),
+        TEST(one_that_was_killed_goes_on_at_once),
+        TEST(a_folder_is_not_made_for_a_run_that_never_begins),
         TEST(a_damaged_one_is_skipped_with_a_line),
         TEST(a_full_disk_is_a_line_and_the_older_one_stays),
         TEST(a_checkpoint_is_evaluated_like_a_model),

@@ -58,7 +58,7 @@ int shmt_checkpoints_begin(struct shmtrain_store *store) {
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--backend %s writes no checkpoints: take --backend shm",
                          store->ops->name);
     int rc = shmt_every_parse("--checkpoint-every", config->checkpoint_every, &c->every, &store->error); /* checked when set */
-    if (rc == 0) rc = shmt_checkpoint_folder(config->checkpoint, &store->error);
+    if (rc == 0) rc = shmt_checkpoint_claim(config->checkpoint, &c->claim, &store->error);
     if (rc == 0) rc = config->resume ? find_newest(store) : refuse_others(store);
     if (rc < 0) return rc;
     c->notes = malloc(sizeof *c->notes);
@@ -68,6 +68,7 @@ int shmt_checkpoints_begin(struct shmtrain_store *store) {
 void shmt_checkpoints_close(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
     shmt_checkpoint_close(c->from);
+    shmt_checkpoint_unclaim(&c->claim);
     free(c->notes);
     c->from = NULL;
     c->notes = NULL;

@@ -22,7 +22,8 @@ struct shmtrain_model;
 
 struct shmt_checkpoints {
     struct shmt_every every;
-    struct shmt_checkpoint_in *from; /* what the run goes on from; NULL: nothing */
+    struct shmt_checkpoint_claim claim; /* on the folder */
+    struct shmt_checkpoint_in *from;    /* what the run goes on from; NULL: nothing */
     char from_path[PATH_MAX];
     bool done;                     /* nothing is left to be trained of what it goes on from */
     struct shmt_data_print data;   /* of this run */
@@ -40,8 +41,8 @@ struct shmt_checkpoints {
     char path[PATH_MAX];
 };
 
-/* Before anything is loaded: the folder can be written to, and there is nothing in it that this run could spoil; with resume
- * the newest good checkpoint is opened. Errors: _USAGE, _SYSTEM, _DATA. */
+/* Before anything is loaded: the folder can be written to, no other run is at it, and there is nothing in it that this run
+ * could spoil; with resume the newest good checkpoint is opened. Errors: _USAGE, _SYSTEM, _DATA. */
 int shmt_checkpoints_begin(struct shmtrain_store *store);
 void shmt_checkpoints_close(struct shmtrain_store *store);
 

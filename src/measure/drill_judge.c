@@ -19,6 +19,7 @@
 #define LEAST_SHARE   0.06
 #define MODEL         "model"
 #define SAVED         "saved"
+#define CLAIM         ".shmtrain-lock" /* on a folder of checkpoints; it stays when its run is killed */
 
 /* The first finding counts. */
 static void find(char *why, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -147,6 +148,7 @@ static bool is_checkpoint(const char *name) {
     return strncmp(name, FIRST, sizeof FIRST - 1) == 0 && n > sizeof LAST && strcmp(name + n - (sizeof LAST - 1), LAST) == 0;
 }
 
+/* Of a run that was killed there may be a file that was being written, and the one by which it claimed the folder. */
 uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *why, size_t room) {
     char folder[sizeof place->folder + 8];
     const char *name;
@@ -156,7 +158,7 @@ uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *wh
     while (dir && (name = next_name(dir))) {
         const bool whole = is_checkpoint(name);
         n_whole += whole;
-        n_others += !whole;
+        n_others += !whole && strcmp(name, CLAIM) != 0;
         if (n_others > 1) find(why, room, "it left %s/%s", folder, name);
     }
     if (dir) closedir(dir);

@@ -1,4 +1,4 @@
-/* Writing checkpoints: folders of them, their files, and which are kept. See checkpoint.h. */
+/* Writing checkpoints: their names in a folder, their files, and which are kept. See checkpoint.h. */
 #include "train/checkpoint.h"
 
 #include <dirent.h>
@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/replace.h"
 #include "base/show.h"
 #include "train/checkpoint_priv.h"
 #include "train/model_read.h"
@@ -23,7 +21,7 @@
 
 /* ---- folders ---- */
 
-static int cannot(const char *folder, const char *remedy, struct shmt_error *e) {
+int shmt_checkpoint_cannot(const char *folder, const char *remedy, struct shmt_error *e) {
     const int code = errno;
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(folder, shown);
@@ -36,23 +34,7 @@ int shmt_checkpoint_path(const char *folder, uint64_t step, char *out, struct sh
     const int used = snprintf(out, PATH_MAX, "%s%s" PREFIX "%0*llu" SUFFIX, folder, slash, DIGITS, (unsigned long long)step);
     if (used > 0 && used < PATH_MAX) return 0;
     errno = ENAMETOOLONG;
-    return cannot(folder, "name a folder with a shorter name", e);
-}
-
-int shmt_checkpoint_folder(const char *folder, struct shmt_error *e) {
-    char path[PATH_MAX], shown[SHMT_NAME_SHOWN];
-    struct shmt_error why = {0};
-    struct stat st;
-    shmt_show_name(folder, shown);
-    if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-        return cannot(folder, errno == ENOENT ? "make the folder that it is to be in" : "name a folder that can be made", e);
-    if (stat(folder, &st) < 0) return cannot(folder, "name another folder", e);
-    if (!S_ISDIR(st.st_mode))
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: it is a file; name a folder", shown);
-    const int rc = shmt_checkpoint_path(folder, 0, path, e);
-    if (rc < 0) return rc;
-    if (access(folder, R_OK | W_OK | X_OK) < 0) return cannot(folder, "name a folder that you may read and write", e);
-    return shmt_replace_check(path, "a checkpoint", &why) < 0 ? shmt_fail(e, why.status, "%s", why.text) : 0;
+    return shmt_checkpoint_cannot(folder, "name a folder with a shorter name", e);
 }
 
 /* The step of a name that is one of ours. */

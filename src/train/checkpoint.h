@@ -14,6 +14,7 @@
 
 #include <shmtrain/report.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "ps/spec.h"
 #include "train/model_file.h"
@@ -70,9 +71,25 @@ struct shmt_checkpoint {
 
 /* ---- writing ---- */
 
-/* Makes sure that `folder` is one that checkpoints can be written to; makes it where its own folder is there. Errors: _SYSTEM
- * (what is in the way, and what to name instead). */
-int shmt_checkpoint_folder(const char *folder, struct shmt_error *e);
+/* A run's claim on the folder that it keeps checkpoints in: two runs there would remove each other's. It ends with the process
+ * that has made it, however that ends; processes that are forked from it have no part in it. */
+struct shmt_checkpoint_claim {
+    const char *folder;
+    bool made; /* the folder, for this run */
+    int fd;    /* of a file in it, which is locked; -1: there can be no locks, and other processes do not see the claim */
+    pid_t pid;
+    dev_t device;
+    ino_t inode; /* of the folder */
+    struct shmt_checkpoint_claim *next;
+};
+
+/* Makes sure that `folder` is one that checkpoints can be written to, makes it where its own folder is there, and claims it.
+ * The claim must stay where it is until it is given up, and `folder`, too. Any thread. Errors: _SYSTEM (what is in the way, and
+ * what to name instead), _USAGE (another run keeps its checkpoints there; which process that is); then nothing is left. */
+int shmt_checkpoint_claim(const char *folder, struct shmt_checkpoint_claim *claim, struct shmt_error *e);
+
+/* Gives it up, and removes the folder again if it was made for it and is empty. Without effect on a claim of zeros. */
+void shmt_checkpoint_unclaim(struct shmt_checkpoint_claim *claim);
 
 /* Writes it as `folder`/checkpoint-STEP.safetensors, STEP being the step of the run in 12 digits: under another name, synced,
  * renamed, folder synced. Then the oldest whole ones but `keep` of them are removed (0: none is). On an error all that was

@@ -34,6 +34,9 @@ struct shmt_checkpoint_list {
 };
 int shmt_checkpoint_list(const char *folder, struct shmt_checkpoint_list *out, struct shmt_error *e);
 
+/* For the reason in errno, and what helps. Returns SHMTRAIN_E_SYSTEM. */
+int shmt_checkpoint_cannot(const char *folder, const char *remedy, struct shmt_error *e);
+
 /* The path of one of them; out (PATH_MAX). Errors: _SYSTEM: it is too long. */
 int shmt_checkpoint_path(const char *folder, uint64_t step, char *out, struct shmt_error *e);
 
