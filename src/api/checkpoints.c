@@ -173,11 +173,14 @@ static void write_file(struct shmtrain_store *store) {
 
 /* ---- by a thread of its own ---- */
 
+/* Its place is free as soon as the file is there, and not when somebody looks: meanwhile the next one could be due. In this
+ * order: whoever is told of the next snapshot finds this one written. */
 static void *write_apart(void *arg) {
     struct shmtrain_store *store = arg;
     write_file(store);
-    /* release: path and error, and that nobody reads the snapshot any more; pairs with the acquire in take_back */
+    /* release: path and error; pairs with the acquire in shmt_checkpoints_tick */
     store_release(&store->checkpoints.written, 1);
+    store->ops->release(store->job.store);
     return NULL;
 }
 
@@ -193,10 +196,9 @@ static bool begin_apart(struct shmtrain_store *store) {
     return c->writing;
 }
 
-/* The file is there, or cannot be: the place for a snapshot is free again. */
+/* The file is there, or cannot be; the place for a snapshot is free again. */
 static void take_back(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
-    store->ops->release(store->job.store);
     if (c->error.status < 0) {
         tell(store, true);
         if (c->n_failed++ == 0)
@@ -240,6 +242,7 @@ void shmt_checkpoints_tick(struct shmtrain_store *store) {
     tell(store, false);
     if (begin_apart(store)) return;
     write_file(store); /* without one, here */
+    store->ops->release(store->job.store);
     take_back(store);
 }
 
