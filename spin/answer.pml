@@ -113,9 +113,12 @@ awake:
 #if N == 2
 #define N_ARRIVED  (ARRIVED(0) + ARRIVED(1))
 #define ANY_ABSENT (ABSENT(0) || ABSENT(1))
-#else
+#elif N == 3
 #define N_ARRIVED  (ARRIVED(0) + ARRIVED(1) + ARRIVED(2))
 #define ANY_ABSENT (ABSENT(0) || ABSENT(1) || ABSENT(2))
+#else
+#define N_ARRIVED  (ARRIVED(0) + ARRIVED(1) + ARRIVED(2) + ARRIVED(3))
+#define ANY_ABSENT (ABSENT(0) || ABSENT(1) || ABSENT(2) || ABSENT(3))
 #endif
 
 /* close_round: the compare-and-swap, which one of those who try wins. */
@@ -199,6 +202,9 @@ active proctype supervisor() {
             :: victim = 1
 #if N > 2
             :: victim = 2
+#endif
+#if N > 3
+            :: victim = 3
 #endif
             fi;
             life[victim] = 1; /* SIGKILL */

@@ -171,6 +171,9 @@ active proctype killer() {
 #if N > 2
             :: victim = 2
 #endif
+#if N > 3
+            :: victim = 3
+#endif
             fi;
             if
             :: dead[victim] == 0 ->
@@ -242,6 +245,9 @@ end:
         :: dead[1] == 1 -> BURY(1)
 #if N > 2
         :: dead[2] == 1 -> BURY(2)
+#endif
+#if N > 3
+        :: dead[3] == 1 -> BURY(3)
 #endif
         fi;
         was = life[victim] - 1

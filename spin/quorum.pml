@@ -146,9 +146,12 @@ awake:
 #if N == 2
 #define N_ARRIVED  (ARRIVED(0) + ARRIVED(1))
 #define ANY_ABSENT (ABSENT(0) || ABSENT(1))
-#else
+#elif N == 3
 #define N_ARRIVED  (ARRIVED(0) + ARRIVED(1) + ARRIVED(2))
 #define ANY_ABSENT (ABSENT(0) || ABSENT(1) || ABSENT(2))
+#else
+#define N_ARRIVED  (ARRIVED(0) + ARRIVED(1) + ARRIVED(2) + ARRIVED(3))
+#define ANY_ABSENT (ABSENT(0) || ABSENT(1) || ABSENT(2) || ABSENT(3))
 #endif
 
 #define LAST_TURNED (closed == 0 -> 0 : list_turned[2 * closer + (closed - 1) % 2])
@@ -334,6 +337,9 @@ active proctype killer() {
 #if N > 2
             :: victim = 2
 #endif
+#if N > 3
+            :: victim = 3
+#endif
             fi;
             if
             :: dead[victim] == 0 ->
@@ -371,6 +377,9 @@ end:
         :: dead[1] == 1 -> BURY(1)
 #if N > 2
         :: dead[2] == 1 -> BURY(2)
+#endif
+#if N > 3
+        :: dead[3] == 1 -> BURY(3)
 #endif
         fi
        };

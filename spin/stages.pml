@@ -48,9 +48,12 @@ bit dead[N];
 #if N == 2
 #define SUM             (gradient[0] + gradient[1])
 #define HAVE_COME(what) (phase[0] >= (what) && phase[1] >= (what))
-#else
+#elif N == 3
 #define SUM             (gradient[0] + gradient[1] + gradient[2])
 #define HAVE_COME(what) (phase[0] >= (what) && phase[1] >= (what) && phase[2] >= (what))
+#else
+#define SUM             (gradient[0] + gradient[1] + gradient[2] + gradient[3])
+#define HAVE_COME(what) (phase[0] >= (what) && phase[1] >= (what) && phase[2] >= (what) && phase[3] >= (what))
 #endif
 
 #define MY_BLOCK weight[me * BLOCKS + block]
@@ -151,6 +154,9 @@ active proctype supervisor() {
 #if N > 2
             :: !dead[2] -> victim = 2
 #endif
+#if N > 3
+            :: !dead[3] -> victim = 3
+#endif
             :: else -> victim = 0
             fi;
             life[victim]++;
@@ -163,6 +169,9 @@ active proctype supervisor() {
         :: dead[1] -> victim = 1
 #if N > 2
         :: dead[2] -> victim = 2
+#endif
+#if N > 3
+        :: dead[3] -> victim = 3
 #endif
         fi
        };
@@ -177,6 +186,6 @@ active proctype supervisor() {
             run seat(victim, life[victim]);
             victim = 0
         }
-    :: atomic { deaths == DEATHS && !dead[0] && !dead[1] && !dead[N - 1] -> break }
+    :: atomic { deaths == DEATHS && !dead[0] && !dead[1] && !dead[N - 2] && !dead[N - 1] -> break }
     od
 }
