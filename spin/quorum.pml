@@ -8,7 +8,8 @@
  * that it stood (ON_DEATH 0); says that the dead one has no work (1, continue); or sets the abort word (2). All are woken.
  * Shown: nobody sleeps for ever (no invalid end); a round is closed once, and not without somebody who has work while fewer than
  * QUORUM are in; each gradient is in at most one update, once, and its owner knows whether; no gradient changes that an update
- * still needs; with ON_DEATH 0 each item's gradient is in or was dropped by its owner (the assertions).
+ * still needs; what is closed is applied in the end, and with ON_DEATH 0 each item's gradient is in or was dropped
+ * by its owner (the assertions).
  *
  * Waiting is as in answer.pml. An update is applied in one step here: see lock.pml. A seat's words are looked at in one step.
  * FAULT plants one mistake, which must be found: see `run`. */
@@ -36,6 +37,7 @@ bit late[N];     /* of the offer: owner, before its clock */
 bit asleep[N];   /* of the gate */
 bit queued[N];   /* the kernel's */
 bit working[N];  /* owner; supervisor of the dead */
+bit gone[N];     /* supervisor: nobody waits for it at meetings */
 bit abort_word;  /* supervisor */
 byte closed;     /* of control->round: how many are closed, */
 byte closer;     /* and who has closed the last */
@@ -142,14 +144,18 @@ awake:
 }
 
 #define ARRIVED(j) (clock[j] == r + 1 && !late[j])
+#define IS_OUT(j)  (place[j] == OUT || gone[j]) /* it has come to the meeting behind the last round */
 #define ABSENT(j)  (working[j] && clock[j] != r + 1)
 #if N == 2
+#define ALL_OUT    (IS_OUT(0) && IS_OUT(1))
 #define N_ARRIVED  (ARRIVED(0) + ARRIVED(1))
 #define ANY_ABSENT (ABSENT(0) || ABSENT(1))
 #elif N == 3
+#define ALL_OUT    (IS_OUT(0) && IS_OUT(1) && IS_OUT(2))
 #define N_ARRIVED  (ARRIVED(0) + ARRIVED(1) + ARRIVED(2))
 #define ANY_ABSENT (ABSENT(0) || ABSENT(1) || ABSENT(2))
 #else
+#define ALL_OUT    (IS_OUT(0) && IS_OUT(1) && IS_OUT(2) && IS_OUT(3))
 #define N_ARRIVED  (ARRIVED(0) + ARRIVED(1) + ARRIVED(2) + ARRIVED(3))
 #define ANY_ABSENT (ABSENT(0) || ABSENT(1) || ABSENT(2) || ABSENT(3))
 #endif
@@ -264,12 +270,7 @@ proctype worker(byte me; byte mine) {
             :: else -> goto offer
             fi
         :: place[me] == HAS && !done[me] -> goto claimed
-        :: else ->
-#if FAULT != 8
-            catch_up() /* the old one may have closed its last round, and died before that was applied */
-#else
-            skip
-#endif
+        :: else -> catch_up() /* the old one may have closed a round, and died before that was applied */
         fi;
 next:
         if
@@ -310,9 +311,17 @@ offered:
         catch_up();
         goto next;
 out:
-        place[me] = OUT;
         working[me] = 0;
         wake_all();
+        place[me] = OUT;
+        ALL_OUT || abort_word;
+        if
+        :: abort_word -> goto over
+        :: else
+        fi;
+#if FAULT != 8
+        catch_up(); /* who has closed the last round may have died before that was applied */
+#endif
 over:
         skip
     } unless {
@@ -385,6 +394,7 @@ end:
        };
 #if ON_DEATH == 1
         working[victim] = 0;
+        gone[victim] = 1;
 #elif ON_DEATH == 2
         abort_word = 1;
 #endif
@@ -401,11 +411,12 @@ end:
     od
 }
 
-#if ON_DEATH == 0
+#if ON_DEATH != 2
 active proctype auditor() {
     atomic {
         timeout;
-        assert(settled == ITEMS && applied == closed)
+        assert(applied == closed);
+        assert(ON_DEATH == 1 || settled == ITEMS)
     }
 }
 #endif

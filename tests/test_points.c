@@ -30,10 +30,11 @@
 enum { WORKERS = 3, MOST_POINTS = 160, PATIENCE_SECONDS = 120 };
 
 struct target {
-    char name[32]; /* at which point; "": nobody is killed */
-    uint32_t rank; /* whom */
-    uint64_t pass; /* when it passes it for the so-many-eth time, from 1 */
-    int signal;    /* SIGKILL, or SIGSTOP: then it is continued from outside; 0: it is left alone */
+    char name[32];   /* at which point; "": nobody is killed */
+    char behind[32]; /* when worker 0 has passed this point for the first time; "": at any time */
+    uint32_t rank;   /* whom */
+    uint64_t pass;   /* when it passes it for the so-many-eth time, from 1; `behind`: the next time */
+    int signal;      /* SIGKILL, or SIGSTOP: then it is continued from outside; 0: it is left alone */
 };
 
 /* What the workers of a run and the test both see. */
@@ -106,8 +107,13 @@ static uint32_t known_place_of(const char *name) {
     return known[slot].at;
 }
 
+static bool is_behind(const struct target *target) {
+    return load_relaxed(&g_plan->point[place_of(target->behind)].passes[0]) == 1 && load_relaxed(&g_plan->hit) == 0;
+}
+
 static bool is_at(const struct target *target, const char *name, uint32_t rank, uint64_t pass) {
-    return target->signal != 0 && rank == target->rank && pass == target->pass && strcmp(name, target->name) == 0;
+    if (target->signal == 0 || rank != target->rank || strcmp(name, target->name) != 0) return false;
+    return target->behind[0] ? is_behind(target) : pass == target->pass;
 }
 
 void shmt_point(const char *name) {
@@ -211,7 +217,18 @@ static const char *where(const struct mode *mode) {
     return text;
 }
 
+/* Who is to die when worker 0 has no work left has some for longer. */
+static int delay(void *arg, shmtrain_session *s, const struct shmtrain_work *work) {
+    const struct timespec moment = {.tv_nsec = 3000000};
+    (void)arg;
+    (void)s;
+    (void)work;
+    if (g_plan->aim.behind[0] && my_rank() == g_plan->aim.rank) (void)nanosleep(&moment, NULL);
+    return 0;
+}
+
 static struct ending run(const struct mode *mode, bool goes_on) {
+    const struct shmtrain_hooks hooks = {.before_step = delay};
     struct shmtrain_store *store;
     struct ending ending = {0};
     assert_int_equal(shmtrain_store_create(&store), 0);
@@ -222,6 +239,7 @@ static struct ending run(const struct mode *mode, bool goes_on) {
     if (saves(mode)) set(store, "checkpoint", ".");
     if (goes_on) set(store, "resume", "1");
     for (int i = 0; i < 7 && mode->options[i][0]; i++) set(store, mode->options[i][0], mode->options[i][1]);
+    shmtrain_store_hooks(store, &hooks);
     store_relaxed(&g_plan->fell, 0);
     alarm(PATIENCE_SECONDS);
     const int rc = shmtrain_store_train(store, mode->data);
@@ -233,6 +251,11 @@ static struct ending run(const struct mode *mode, bool goes_on) {
     const struct shmtrain_report *r = shmtrain_store_report(store);
     ending.xxh64 = r->parameters_xxh64;
     for (uint32_t i = 0; i < r->n_epochs; i++) ending.examples += r->epoch[i].examples;
+    uint64_t of_workers = 0;
+    for (uint32_t i = 0; i < r->n_workers; i++) of_workers += r->worker[i].examples;
+    if (!goes_on && of_workers != ending.examples)
+        fail_msg("%s: the workers have %llu examples of %llu", where(mode), (unsigned long long)of_workers,
+                 (unsigned long long)ending.examples);
     ending.loss = r->epoch[r->n_epochs - 1].valid_loss;
     shmtrain_store_destroy(store);
     return ending;
@@ -434,6 +457,27 @@ static void runs_end_as_if_undisturbed_wherever_a_worker_dies_or_stops(void **st
     print_message("%u points of the protocols, %u deaths at them\n", load_relaxed(&g_plan->n_points), hits);
 }
 
+/* The others have no work any more, and nobody else applies it: in the next epoch the store would seem damaged. */
+static void a_round_is_applied_though_its_closer_has_died_and_does_not_come_again(void **state) {
+    static const struct mode MODE = {
+        "backup:1, continue",
+        {{"workers", "2"}, {"mode", "backup:1"}, {"late", "fold"}, {"batch", "256"}, {"on-death", "continue"}},
+        false,
+        SPARSE};
+    uint32_t hits = 0;
+    (void)state;
+    for (int i = 0; i < 20 && hits < 2; i++) {
+        aim_at(&g_plan->aim, "close:after", 1, 0, SIGKILL);
+        snprintf(g_plan->aim.behind, sizeof g_plan->aim.behind, "stop-counting:after");
+        forget_passes();
+        store_relaxed(&g_plan->hit, 0);
+        const struct ending ending = run(&MODE, false);
+        assert_int_equal(ending.examples, 2 * 3000);
+        hits += load_relaxed(&g_plan->hit);
+    }
+    assert_true(hits > 0);
+}
+
 /* ---- the chief, as it counts guests in and out ---- */
 
 enum { EXAMPLES = 640, BATCH = 64 };
@@ -521,6 +565,7 @@ static void the_chief_may_die_while_it_counts_guests_in_and_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_chief_may_die_while_it_counts_guests_in_and_out),
+        cmocka_unit_test(a_round_is_applied_though_its_closer_has_died_and_does_not_come_again),
         cmocka_unit_test(runs_end_as_if_undisturbed_wherever_a_worker_dies_or_stops),
     };
     g_plan = mmap(NULL, sizeof *g_plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

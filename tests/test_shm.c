@@ -72,7 +72,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_gate, asleep), 128);
     assert_int_equal(offsetof(struct shmt_gate, until), 136);
     assert_int_equal(sizeof(struct shmt_counters), 1576);
-    assert_int_equal(sizeof(struct shmt_shm_slot), 2176);
+    assert_int_equal(sizeof(struct shmt_shm_slot), 2304);
     assert_int_equal(offsetof(struct shmt_shm_slot, gate), 0);
     assert_int_equal(offsetof(struct shmt_shm_slot, alive), 256);
     assert_int_equal(offsetof(struct shmt_shm_slot, working), 260);
@@ -82,6 +82,8 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_slot, record), 2064);
     assert_int_equal(offsetof(struct shmt_shm_slot, at), 2160);
     assert_int_equal(sizeof(struct shmt_shm_record), 48);
+    assert_int_equal(offsetof(struct shmt_shm_slot, count), 2168);
+    assert_int_equal(sizeof(struct shmt_shm_count), 48);
     assert_int_equal(sizeof(struct shmt_shm_list), 1040);
     assert_int_equal(offsetof(struct shmt_shm_list, step), 8);
     assert_int_equal(offsetof(struct shmt_shm_list, in), 16);

@@ -24,7 +24,7 @@ static void go_on(struct shmt_shm_seat *p) {
     if (p->now.stage < SHMT_STAGE_WORK) return;
     p->step = p->now.piece;
     p->clock = p->now.clock;
-    if (p->now.stage > SHMT_STAGE_APPLY) return;
+    if (p->now.stage > SHMT_STAGE_APPLY || p->step >= shmt_spec_steps(&p->store->spec)) return; /* behind the last batch */
     if (p->now.stage == SHMT_STAGE_APPLY || p->met) {
         shmt_stack_after(p->from, p->to, &p->stack, &height);
         p->chunk = p->to;

@@ -124,8 +124,9 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
     shmt_shm_take_back(store, rank);
     if (store->spec.policy.write == SHMT_WRITE_LOCKED)
         shmt_locks_free(&(const struct shmt_locks){.word = store->locks, .mask = store->layout.lock_mask}, rank);
-    store_relaxed(&slot->working, 0); /* relaxed, both: the dead one's pushes are as complete as they will ever be */
-    store_relaxed(&slot->alive, 0);
+    /* release, both: what was taken back; pairs with the acquire of the gates' member words */
+    store_release(&slot->working, 0);
+    store_release(&slot->alive, 0);
     let_go(slot);
     return 1;
 }

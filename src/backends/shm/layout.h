@@ -64,6 +64,13 @@ struct shmt_shm_record {
     uint8_t reserved;
 };
 
+/* What a seat's counters say when `piece` is not done [0], and when it is [1]; see lives.c. */
+struct shmt_shm_count {
+    uint64_t piece;
+    uint64_t epoch; /* + 1; 0: no piece was counted yet */
+    uint64_t examples[2], loss_bits[2];
+};
+
 /* One worker's words; its owner is the only writer. */
 struct shmt_shm_slot {
     struct shmt_gate gate;
@@ -79,6 +86,8 @@ struct shmt_shm_slot {
     struct shmt_shm_record record[2];         /* number i, from 1, in place i mod 2 */
     _Atomic uint64_t at; /* owner, for messages: (epoch + 1) << 32 | the batch that it is at, or the piece whose gradient it
                             offers, which the ledger calls done; 0: none. Kept also where nobody comes again */
+    _Atomic uint64_t counts;                  /* owner: how many it has written of those, */
+    struct shmt_shm_count count[2];           /* as of the records */
 };
 
 /* Quorum: what an update is made of, written by who closes it. */

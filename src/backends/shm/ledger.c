@@ -64,6 +64,15 @@ void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t exa
     SHMT_POINT("done:after");
 }
 
+/* Not 0: whoever did the piece in an earlier epoch still finds that it was done then. */
+void shmt_ledger_undo(struct shmt_shm_piece *piece, uint32_t epoch) {
+    store_relaxed(&piece->done, epoch == 0 ? 0 : tag(epoch - 1)); /* read behind a meeting that waits for its owner */
+}
+
+bool shmt_ledger_is_done(const struct shmt_shm_piece *piece, uint32_t epoch) {
+    return load_relaxed(&piece->done) >= tag(epoch); /* relaxed: its owner, of an earlier life's word, or a later epoch's */
+}
+
 void shmt_ledger_resume(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples, double loss) {
     store_relaxed(&piece->owner, tag(epoch)); /* relaxed, both: no worker exists yet; the fork publishes them */
     store_relaxed(&piece->done, tag(epoch) | examples);

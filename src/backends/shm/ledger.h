@@ -28,6 +28,12 @@ bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims
 /* By the owner: the piece is done. */
 void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples);
 
+/* By the owner, of a piece that it has done in this epoch: it is done again. */
+void shmt_ledger_undo(struct shmt_shm_piece *piece, uint32_t epoch);
+
+/* Whether it was done in this epoch, or in a later one. */
+bool shmt_ledger_is_done(const struct shmt_shm_piece *piece, uint32_t epoch);
+
 /* Before workers exist: a piece that was done before the run began (or went on). */
 void shmt_ledger_resume(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples, double loss);
 

@@ -50,6 +50,77 @@ bool shmt_shm_is_at(const struct shmt_store *store, uint32_t rank, uint32_t epoc
     return true;
 }
 
+/* ---- examples and losses ---- */
+
+/* The session counts a piece before it is done, and a death may come between the two. So it is noted what the counters are in
+ * either case, in one of two places as records are; its next life asks the ledger. relaxed, all: read by my next life only. */
+static void note_count(struct shmt_shm_seat *p, const struct shmt_shm_count *count) {
+    const uint64_t number = load_relaxed(&p->slot->counts) + 1;
+    p->slot->count[number % 2] = *count;
+    fence_compiler();
+    SHMT_POINT("note-count:before");
+    store_relaxed(&p->slot->counts, number);
+    SHMT_POINT("note-count:after");
+    fence_compiler();
+}
+
+/* Behind the session's count of the piece in hand. */
+void shmt_shm_count(struct shmt_shm_seat *p) {
+    const struct shmt_counters *c = &p->slot->counters;
+    const struct shmt_shm_count next = {.piece = p->piece,
+                                        .epoch = (uint64_t)p->epoch + 1,
+                                        .examples = {p->examples, load_relaxed(&c->examples)},
+                                        .loss_bits = {p->loss_bits, load_relaxed(&c->loss_bits)}};
+    if (!p->store->spec.may_die) return;
+    note_count(p, &next);
+    p->examples = next.examples[1];
+    p->loss_bits = next.loss_bits[1];
+}
+
+static uint64_t without(uint64_t sum_bits, double loss) {
+    double sum;
+    memcpy(&sum, &sum_bits, sizeof sum);
+    sum -= loss;
+    memcpy(&sum_bits, &sum, sizeof sum_bits);
+    return sum_bits;
+}
+
+static void set_counters(struct shmt_shm_seat *p, uint64_t examples, uint64_t loss_bits) {
+    store_relaxed(&p->slot->counters.examples, p->examples = examples); /* relaxed, both: my own words */
+    store_relaxed(&p->slot->counters.loss_bits, p->loss_bits = loss_bits);
+}
+
+void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece) {
+    struct shmt_shm_piece *of = &p->store->ledger[piece];
+    const uint64_t examples = shmt_ledger_examples(of, p->epoch);
+    const struct shmt_shm_count next = {.piece = piece,
+                                        .epoch = (uint64_t)p->epoch + 1,
+                                        .examples = {p->examples - examples, p->examples},
+                                        .loss_bits = {without(p->loss_bits, of->loss), p->loss_bits}};
+    if (examples == 0) return;
+    SHMT_POINT("uncount:before");
+    note_count(p, &next);
+    shmt_ledger_undo(of, p->epoch);
+    SHMT_POINT("uncount:undone");
+    set_counters(p, next.examples[0], next.loss_bits[0]);
+    SHMT_POINT("uncount:after");
+}
+
+/* A gradient that is complete is offered by this life, and done then, without being counted once more. */
+static void count_again(struct shmt_shm_seat *p) {
+    const struct shmt_shm_count *last = &p->slot->count[load_relaxed(&p->slot->counts) % 2];
+    if (last->epoch == 0 || last->piece >= shmt_spec_pieces(&p->store->spec)) {
+        set_counters(p, 0, 0);
+        return;
+    }
+    const bool offered =
+        p->now.stage == SHMT_STAGE_OFFER && p->now.piece == last->piece && p->epoch + UINT64_C(1) == last->epoch;
+    const bool done = offered || shmt_ledger_is_done(&p->store->ledger[last->piece], (uint32_t)(last->epoch - 1));
+    set_counters(p, last->examples[done], last->loss_bits[done]);
+}
+
+/* ---- a next life ---- */
+
 void shmt_shm_revive(struct shmt_shm_seat *p) {
     const uint64_t number = load_relaxed(&p->slot->records);
     if (number > 0) p->now = p->slot->record[number % 2]; /* else it has not begun */
@@ -59,6 +130,7 @@ void shmt_shm_revive(struct shmt_shm_seat *p) {
     p->met = load_relaxed(&p->slot->gate.phase) > p->phase;
     if (number > 0) p->epoch = p->now.epoch;
     p->seat.behind = p->met && p->now.stage == SHMT_STAGE_TURN;
+    count_again(p);
 }
 
 bool shmt_shm_goes_on_with(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
@@ -81,24 +153,6 @@ uint64_t shmt_shm_count_done(const struct shmt_shm_seat *p) {
     return n;
 }
 
-void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece) {
-    struct shmt_counters *c = &p->slot->counters;
-    struct shmt_shm_piece *of = &p->store->ledger[piece];
-    const uint64_t examples = shmt_ledger_examples(of, p->epoch), bits = load_relaxed(&c->loss_bits);
-    double loss;
-    if (examples == 0) return;
-    memcpy(&loss, &bits, sizeof loss);
-    loss -= of->loss;
-    uint64_t left;
-    SHMT_POINT("uncount:before");
-    memcpy(&left, &loss, sizeof left);
-    store_relaxed(&c->loss_bits, left); /* relaxed, all: my own words */
-    store_relaxed(&c->examples, load_relaxed(&c->examples) - examples);
-    SHMT_POINT("uncount:counted");
-    store_relaxed(&of->done, 0);
-    SHMT_POINT("uncount:after");
-}
-
 bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {
     const struct shmt_store *store = p->store;
     const uint64_t pieces = shmt_spec_pieces(&store->spec);
@@ -111,4 +165,11 @@ bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {
         return true;
     }
     return false;
+}
+
+bool shmt_shm_will_be_taken_up(const struct shmt_store *store, uint64_t piece) {
+    const struct shmt_spec *spec = &store->spec;
+    const uint64_t owner = load_relaxed(&store->ledger[piece].owner) & 0xffff; /* rank + 1; relaxed: all have met */
+    if (!spec->may_die || spec->skips || owner == 0 || owner > spec->n_seats - spec->n_guests) return false;
+    return shmt_shm_is_present(store, (uint32_t)owner - 1);
 }

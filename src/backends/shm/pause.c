@@ -78,14 +78,6 @@ static struct stand stand_of_batches(const struct shmt_spec *spec, uint32_t epoc
     return (struct stand){.steps = step, .left = shmt_spec_has_step(spec, epoch, step), .complete = complete};
 }
 
-/* Somebody had it in hand when it died, and its next life will take it up, as soon as there is work again. */
-static bool will_be_taken_up(const struct shmt_store *store, uint64_t piece) {
-    const struct shmt_spec *spec = &store->spec;
-    const uint64_t owner = load_relaxed(&store->ledger[piece].owner) & 0xffff; /* rank + 1; relaxed: all have met */
-    if (!spec->may_die || spec->skips || owner == 0 || owner > spec->n_seats - spec->n_guests) return false;
-    return shmt_shm_is_present(store, (uint32_t)owner - 1);
-}
-
 /* Pieces beyond max_steps may be claimed, and are neither done nor lost. */
 static struct stand stand_of_pieces(const struct shmt_store *store, uint32_t epoch) {
     const struct shmt_spec *spec = &store->spec;
@@ -93,7 +85,7 @@ static struct stand stand_of_pieces(const struct shmt_store *store, uint32_t epo
     for (uint64_t i = 0; i < shmt_spec_steps(spec); i++) {
         const bool in_run = shmt_spec_has_step(spec, epoch, i), claimed = shmt_ledger_is_claimed(&store->ledger[i], epoch);
         const bool done = shmt_ledger_examples(&store->ledger[i], epoch) > 0;
-        const bool lost = in_run && claimed && !done && !will_be_taken_up(store, i);
+        const bool lost = in_run && claimed && !done && !shmt_shm_will_be_taken_up(store, i);
         at.steps += done;
         at.left |= in_run && !done && !lost;
         at.complete &= done || lost;

@@ -84,7 +84,7 @@ bool shmt_shm_find_recipe(struct shmt_shm_seat *p, uint64_t u) {
     return shmt_shm_has_quorum(p->store) ? shmt_shm_read_list(p, u) : read_clocks(p, u);
 }
 
-/* ---- with staleness ---- */
+/* ---- out of work ---- */
 
 /* Everybody's last clock of the epoch, when all have none left. */
 static uint64_t last_clock(const struct shmt_shm_seat *p) {
@@ -95,12 +95,16 @@ static uint64_t last_clock(const struct shmt_shm_seat *p) {
     return last;
 }
 
-/* I have run out of work: when all have, what is left to be applied is. */
+/* I have run out of work: when all have, what is left to be applied is. With a quorum that is a round whose closer has died
+ * before it was applied, and does not come again. */
 static int finish(struct shmt_shm_seat *p) {
     if (shmt_shm_stage(p, SHMT_STAGE_FINISH) == SHMT_TASK_ALL) shmt_shm_stop_counting(p);
     const int rc = shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
-    return rc < 0 ? rc : shmt_shm_apply_until(p, last_clock(p));
+    if (rc < 0) return rc;
+    return shmt_shm_apply_until(p, shmt_shm_has_quorum(p->store) ? shmt_shm_rounds_closed(p->store) : last_clock(p));
 }
+
+/* ---- with staleness ---- */
 
 /* For my next life, before it is marked as done: my gradient of the piece in hand is complete. */
 static void note_offer(struct shmt_shm_seat *p, bool late) {
@@ -249,16 +253,14 @@ static int take_over(struct shmt_shm_seat *p) {
 }
 
 static int claim(struct shmt_shm_seat *p) {
-    const bool quorum = shmt_shm_has_quorum(p->store);
     if (p->revived && p->now.stage == SHMT_STAGE_FINISH) return finish(p);
     int rc = p->revived ? take_over(p) : 0;
     if (rc < 0) return rc;
     if (!p->in_work) note_work(p);
     rc = shmt_shm_deal(p);
-    if (rc == 0 && !quorum) return finish(p);
-    if (rc == 0) shmt_shm_stop_counting(p);
-    if (rc != 1) return rc;
-    if (quorum) rc = catch_up(p); /* rounds may have been closed since my last one, or before my first */
+    if (rc == 0) return finish(p);
+    if (rc < 0) return rc;
+    if (shmt_shm_has_quorum(p->store)) rc = catch_up(p); /* rounds may have been closed since my last one, or before my first */
     if (rc < 0) return rc;
     SHMT_POINT("gradient:before");
     begin_gradient(p);
@@ -272,11 +274,20 @@ static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
                                     .touched = shmt_shm_map(p->store, p->seat.rank, slot)};
 }
 
+/* Of the epoch that is over: mine, and, if I am the chief, those of who has left or is gone on without. relaxed: published by
+ * the meeting that follows. */
+static void forget_items(const struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    store_relaxed(&store->offer[p->seat.rank].items, 0);
+    for (uint32_t seat = 1; p->seat.rank == 0 && seat < store->spec.n_seats; seat++)
+        if (!shmt_shm_is_present(store, seat)) store_relaxed(&store->offer[seat].items, 0);
+}
+
 /* All have met. With staleness all slices have had as many updates as the largest clock says; with a quorum clocks become the
  * number of closed rounds, which none is beyond. */
 static void align(struct shmt_shm_seat *p) {
     if (shmt_shm_has_quorum(p->store)) p->clock = shmt_shm_rounds_closed(p->store);
-    if (!p->pausing) store_relaxed(&p->store->offer[p->seat.rank].items, 0); /* published by the meeting that follows */
+    if (!p->pausing) forget_items(p);
     shmt_shm_align_clocks(p);
 }
 

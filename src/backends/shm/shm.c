@@ -315,6 +315,7 @@ static void report(struct shmt_seat *seat, double loss) {
 static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     shmt_shm_push_ends(p);
+    shmt_shm_count(p);
     return p->engine->publish(p, out);
 }
 
@@ -329,12 +330,14 @@ static int meet(struct shmt_seat *seat) {
     return shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
 }
 
-/* Of a live piece that somebody claimed in this epoch and has not done: only who died leaves one behind. */
+/* Of a live piece that somebody claimed in this epoch and has not done: only who died leaves one behind. That is lost, unless
+ * its next life will do it: the run was stopped before, and may go on. */
 static uint64_t lost_examples(const struct shmt_shm_seat *p, uint64_t piece) {
     const struct shmt_spec *spec = &p->store->spec;
     if (shmt_policy_is_batched(&spec->policy) || !shmt_spec_has_step(spec, p->epoch, piece))
         return 0; /* nor beyond max_steps */
     if (!shmt_ledger_is_claimed(&p->store->ledger[piece], p->epoch)) return 0;
+    if (shmt_shm_will_be_taken_up(p->store, piece)) return 0;
     return shmt_spec_examples_of_step(spec, piece);
 }
 

@@ -97,12 +97,13 @@ struct shmt_shm_seat {
     bool met;                   /* ... it had reached the meeting at that stage's end */
     struct shmt_shm_record now; /* my last record; of an earlier life, while `revived` */
     uint64_t done;              /* all but batches: pieces of the epoch that I have done */
-    uint64_t left_behind;       /* the ledger's pieces from here on may be such that an earlier life had in hand */
-    struct shmt_undo undo;      /* aggregate: of what I change in an apply phase */
-    struct shmt_trace trace;    /* what seat.trace points to, where there is one */
-    _Atomic uint64_t *wait_ns;  /* the counter of the waits that come next */
-    uint64_t waited_ns;         /* what stood there when the wait began that goes on */
-    uint64_t others;            /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
+    uint64_t examples, loss_bits; /* what my counters are, but for the piece in hand */
+    uint64_t left_behind;         /* the ledger's pieces from here on may be such that an earlier life had in hand */
+    struct shmt_undo undo;        /* aggregate: of what I change in an apply phase */
+    struct shmt_trace trace;      /* what seat.trace points to, where there is one */
+    _Atomic uint64_t *wait_ns;    /* the counter of the waits that come next */
+    uint64_t waited_ns;           /* what stood there when the wait began that goes on */
+    uint64_t others;              /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
     struct shmtrain_work work;
     uint64_t piece;                   /* the one in hand */
     uint64_t slowest;                 /* all but batches: the least clock that I have seen of those who have work */
@@ -231,8 +232,15 @@ bool shmt_shm_goes_on_with(struct shmt_shm_seat *p, enum shmt_run_stage stage);
 /* Pieces of this epoch that I have done, in all lives. Looks at the whole ledger. */
 uint64_t shmt_shm_count_done(const struct shmt_shm_seat *p);
 
+/* The piece in hand is counted (counters.examples, loss_bits), and about to be done. */
+void shmt_shm_count(struct shmt_shm_seat *p);
+
 /* A piece that an earlier life has done is done again: it is not counted any more, until it is. */
 void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece);
+
+/* Somebody had the piece in hand when it died, and its next life will take it up, as soon as there is work again. Behind a
+ * meeting. */
+bool shmt_shm_will_be_taken_up(const struct shmt_store *store, uint64_t piece);
 
 /* The next piece of this epoch that an earlier life of mine had in hand; false: there is none. */
 bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out);
