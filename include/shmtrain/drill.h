@@ -23,7 +23,7 @@ struct shmtrain_drill_mode {
     double low_loss, high_loss; /* final losses that count as right; NaN: the bits of the parameters have to be the same */
 };
 
-#define SHMTRAIN_DRILL_MODES    24
+#define SHMTRAIN_DRILL_MODES    25
 #define SHMTRAIN_DRILL_FAILURES 8
 
 /* A run that did not end as it must. */

@@ -43,6 +43,7 @@ static const struct shmt_drill_mode MODES[] = {
      .data = SPARSE,
      .continues = true},
     {.name = "ssp:2, continue", .options = "mode=ssp:2 epochs=20", .data = SPARSE, .continues = true},
+    {.name = "backup:2, fold, continue", .options = "mode=backup:2 late=fold epochs=10", .data = SPARSE, .continues = true},
     {.name = "sync, guests", .options = "mode=sync epochs=10", .data = SPARSE, .same_bits = true, .has_guests = true},
     {.name = "async, guests",
      .options = "mode=async replicas=one write=locked epochs=24",

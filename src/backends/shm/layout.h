@@ -19,7 +19,7 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 10
+#define SHMT_SHM_LAYOUT_VERSION 11
 #define SHMT_SHM_BLOCK          256 /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
@@ -84,10 +84,10 @@ struct shmt_shm_slot {
     alignas(SHMT_LINE) _Atomic uint64_t undo; /* owner; after its death, who buries it: see store/undo.h */
     _Atomic uint64_t records;                 /* owner: how many it has written */
     struct shmt_shm_record record[2];         /* number i, from 1, in place i mod 2 */
-    _Atomic uint64_t at; /* owner, for messages: (epoch + 1) << 32 | the batch that it is at, or the piece whose gradient it
+    _Atomic uint64_t at;     /* owner, for messages: (epoch + 1) << 32 | the batch that it is at, or the piece whose gradient it
                             offers, which the ledger calls done; 0: none. Kept also where nobody comes again */
-    _Atomic uint64_t counts;                  /* owner: how many it has written of those, */
-    struct shmt_shm_count count[2];           /* as of the records */
+    _Atomic uint64_t counts; /* owner: how many it has written of those, */
+    struct shmt_shm_count count[2]; /* as of the records */
 };
 
 /* Quorum: what an update is made of, written by who closes it. */
