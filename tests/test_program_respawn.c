@@ -176,6 +176,17 @@ static void a_quorum_goes_on_without_who_is_left_out(void **state) {
     (void)outcome_of(p);
 }
 
+/* Who is not started again does nothing again. */
+static void what_redo_means_where_the_others_go_on_is_said(void **state) {
+    static const char LINE[] = "--in-flight redo has no effect with --on-death continue but on worker 0";
+    (void)state;
+#define CONTINUING(...) "-w", "2", "-e", "1", "--on-death", "continue", __VA_ARGS__, DATA
+    assert_non_null(strstr(RUN(CONTINUING("--mode", "async", "--in-flight", "redo"))->text[ERR], LINE));
+    assert_string_equal(RUN(CONTINUING("--mode", "async"))->text[ERR], "");
+    assert_string_equal(RUN(CONTINUING("--mode", "async", "--in-flight", "skip"))->text[ERR], "");
+    assert_string_equal(RUN("-w", "2", "-e", "1", "--mode", "async", "--in-flight", "redo", DATA)->text[ERR], "");
+}
+
 /* What was in hand counts as lost, once for each death at most. */
 static void items_in_hand_are_skipped_where_that_is_asked_for(void **state) {
     (void)state;
@@ -195,6 +206,7 @@ int main(void) {
         PROGRAM_TEST(who_dies_too_often_ends_the_run_with_a_sentence),
         PROGRAM_TEST(the_others_go_on_without_who_is_left_out),
         PROGRAM_TEST(a_quorum_goes_on_without_who_is_left_out),
+        PROGRAM_TEST(what_redo_means_where_the_others_go_on_is_said),
         PROGRAM_TEST(items_in_hand_are_skipped_where_that_is_asked_for),
     };
     return cmocka_run_group_tests_name("workers started again", tests, program_make_folder, program_remove_folder);

@@ -226,7 +226,9 @@ static void metrics_say_who_stands_still(void **state) {
 
 static void what_cannot_be_is_refused(void **state) {
     static const struct refusal LIST[] = {
-        {2, "--stall-timeout 5parsecs: expected a time, as in 30s, 500ms or 2m, or none", {"--stall-timeout", "5parsecs"}},
+        {2,
+         "--stall-timeout 5parsecs: expected a time, as in 30s, 500ms or 2m (a number alone: seconds), or none",
+         {"--stall-timeout", "5parsecs"}},
         {2, "--stall-timeout -1s: expected a time", {"--stall-timeout", "-1s"}},
         {2, "--stall-timeout 1e9s: expected a time", {"--stall-timeout", "1e9s"}},
         {2, "--on-stall wait: expected one of report|kill|abort", {"--on-stall", "wait"}},

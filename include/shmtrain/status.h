@@ -18,7 +18,7 @@ enum {
     SHMTRAIN_E_MEMORY = -2,  /* more memory is needed than there is, or is allowed */
     SHMTRAIN_E_DATA = -3,    /* training data that cannot be read as what it should be */
     SHMTRAIN_E_SYSTEM = -4,  /* a system call failed: files, processes, memory mappings */
-    SHMTRAIN_E_DIED = -5,    /* a worker died, or stands still (option on-stall abort); the message says which one, and why */
+    SHMTRAIN_E_DIED = -5,    /* a worker died too often (option max-respawns), or stood still (on-stall abort): which and why */
     SHMTRAIN_E_STOPPED = -6, /* the run was told to end: leave the worker function, returning this */
     SHMTRAIN_E_NUMBERS = -7, /* the parameters are no finite numbers any more */
     SHMTRAIN_E_AGAIN = -8    /* not yet: the run of a named store is still being prepared; ask again in a moment */

@@ -43,6 +43,10 @@ int shmt_deaths_settle(struct shmtrain_store *store, const struct shmt_crew *cre
     out->on_death = wish;
     out->max_respawns = wish == SHMT_DEATH_ABORTS ? 0 : (uint32_t)c->max_respawns;
     out->skips = shmt_policy_is_live(policy) && strcmp(c->in_flight, "skip") == 0;
+    if (wish == SHMT_DEATH_CONTINUES && shmt_policy_is_live(policy) && !out->skips && shmt_config_is_given(c, "in-flight"))
+        shmt_log(&store->log,
+                 "--in-flight redo has no effect with --on-death continue but on worker 0, which is started again: "
+                 "what the others have in hand when they die is left out");
     return 0;
 }
 

@@ -288,7 +288,8 @@ static int check_cpu(const char *given_as, const char *value, struct shmt_error 
 static int check_stall_timeout(const char *given_as, const char *value, struct shmt_error *e) {
     uint64_t ns;
     if (strcmp(value, "none") == 0 || shmt_duration_parse(value, &ns)) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected a time, as in 30s, 500ms or 2m, or none", given_as,
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "%s %.60s: expected a time, as in 30s, 500ms or 2m (a number alone: seconds), or none", given_as,
                      value[0] ? value : "\"\"");
 }
 

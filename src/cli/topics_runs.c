@@ -56,27 +56,27 @@ static const struct topic RUNS[] = {
 "A worker that is killed, or crashes, or finds no memory, holds nobody up: its\n"
 "death is noticed at once, and what it had locked is free.\n"
 "\n"
-"--on-death respawn    it is started again where its data stood. In sync the\n"
-"                      result has the same bits, elsewhere it costs no more than\n"
-"                      the work item that it had in hand\n"
-"           continue   the others go on without it (the first is respawned): in\n"
-"                      live modes with one copy, and with a quorum (backup:K)\n"
-"           abort      the run ends, and says who died of what\n"
+"--on-death respawn    it is started again where its data stood: in sync with the\n"
+"                      same bits, else at the cost of the item in hand at most\n"
+"           continue   the others go on without it, and its item in hand is left\n"
+"                      out (but worker 0 is respawned): in live modes with one\n"
+"                      copy, and with a quorum (backup:K)\n"
+"           abort      the run ends, and says who died of what, in which item\n"
 "--max-respawns N      the death after the N-th respawn of a worker ends the run:\n"
 "                      one that dies again and again has a reason. 0: as abort\n"
-"--in-flight redo      live modes: the item that it had in hand is done again, so\n"
-"                      that part of it may count twice\n"
-"            skip      or is left out, and counted as such\n"
+"--in-flight redo      live modes: the item in hand is done again (part of it may\n"
+"                      count twice); skip: it is left out, and counted as such\n"
 "\n"
 "Threads (--spawn threads) crash with the whole program. Workers that have joined\n"
 "by name are not started again. A worker function of an application is called\n"
-"once more, and shmtrain_next goes on.\n"
+"once more, and shmtrain_next goes on. Workers ignore SIGINT and SIGTERM, which\n"
+"are often sent to a whole process group: the program alone answers them.\n"
 "\n"
 "--stall-timeout 30s   a worker that is stopped, or at the same piece of work for\n"
-"                      so long, is reported, and once more when it goes on; none\n"
+"                      so long, is reported, and once more when it goes on; a\n"
+"                      number alone is seconds, 0 or none: nobody is looked at\n"
 "--on-stall kill       kills it then, and --on-death decides; abort ends the run\n"
-"shmtrain drill tries it out: it kills and stops workers, guests, and whole runs\n"
-"that go on from checkpoints, in all modes.\n"},
+"shmtrain drill tries it out: it kills and stops workers, guests and whole runs.\n"},
 
 {"checkpoints", "runs that are stopped, or killed, and go on",
 "  shmtrain a9a --checkpoint DIR --resume -o a9a.model\n"
@@ -225,7 +225,7 @@ static const struct topic RUNS[] = {
 {"exit", "exit statuses, signals",
 "0    done\n"
 "1    failed: data that is bad, a file that cannot be written, too little memory,\n"
-"     a worker that died; of doctor: something would stop a run\n"
+"     a worker that died too often; of doctor: something would stop a run\n"
 "2    wrong usage: an option, a name, or options that do not go together\n"
 "130  ended by SIGINT (Ctrl-C), 143 by SIGTERM, 129 by SIGHUP (a closed terminal)\n"
 "\n"
@@ -237,9 +237,11 @@ static const struct topic RUNS[] = {
 "at once, and a line says which file is not saved; one that comes within half a\n"
 "second is taken for the first (timeout sends two).\n"
 "\n"
-"A worker that is killed or crashes ends the run, which says who it was and of\n"
-"what it died. When the program is killed, its workers end, too, and no memory is\n"
-"left behind unless the store has a name.\n"},
+"A worker that is killed or crashes is started again, three times by default. At\n"
+"its next death the run ends, and says who it was, of what it died, and at which\n"
+"piece of work (shmtrain help deaths). SIGINT and SIGTERM to a worker do nothing.\n"
+"When the program is killed, its workers end, too, and no memory is left behind\n"
+"unless the store has a name.\n"},
 };
 /* clang-format on */
 
