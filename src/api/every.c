@@ -32,6 +32,10 @@ int shmt_every_parse(const char *given_as, const char *value, struct shmt_every 
         *out = (struct shmt_every){.steps = epochs ? 0 : n, .epochs = epochs ? (uint32_t)n : 0};
         return 0;
     }
+    if (value[0] != '\0' && value[strspn(value, "0123456789.")] == '\0')
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "%s %.60s: a number alone is a whole number of steps; a time has a unit, as in 60s, 1.5m or 500ms",
+                         given_as, value);
     if (!shmt_duration_parse(value, &ns) || ns == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "%s %.60s: expected a time (60s, 5m), steps (1000 or 1000 steps) or epochs (1 epoch)", given_as,

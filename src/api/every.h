@@ -13,7 +13,8 @@ struct shmt_every {
     uint32_t epochs;
 };
 
-/* "60s", "5m", "1.5 h", "1000", "1000 steps", "1 epoch". Errors: _USAGE. */
+/* "60s", "5m", "1.5h", "1000", "1000 steps", "1 epoch". A time has a unit: a number alone is steps.
+ * Errors: _USAGE. */
 int shmt_every_parse(const char *given_as, const char *value, struct shmt_every *out, struct shmt_error *e);
 
 #endif
