@@ -186,6 +186,7 @@ static bool is_there(const char *name) { return access(name, F_OK) == 0; }
 #define STEP_06 "checkpoint-000000000006.safetensors"
 #define STEP_12 "checkpoint-000000000012.safetensors"
 #define STEP_18 "checkpoint-000000000018.safetensors"
+#define LATE    "checkpoint-999999999999.safetensors"
 #define STEP_24 "checkpoint-000000000024.safetensors"
 
 static void the_oldest_whole_ones_go(void **state) {
@@ -205,6 +206,41 @@ static void the_oldest_whole_ones_go(void **state) {
     assert_true(is_there(STEP_12) && is_there(STEP_18) && is_there(STEP_24));
     assert_true(is_there("checkpoint-1.safetensors") && is_there("model.safetensors"));
     assert_true(is_there("checkpoint-000000000001.safetensors.bak"));
+}
+
+struct heard {
+    unsigned n;
+    char text[4][512];
+};
+
+static void hear(void *arg, const char *why) {
+    struct heard *heard = arg;
+    assert_true(heard->n < 4);
+    snprintf(heard->text[heard->n++], sizeof heard->text[0], "%s", why);
+}
+
+/* Copies under other names, and what is left of a run that went on from an older one, are neither the newest nor take the place
+ * of one that is. */
+static void what_is_not_of_its_step_does_not_count(void **state) {
+    (void)state;
+    char path[PATH_MAX], words[200];
+    struct shmt_checkpoint_in *in = NULL;
+    struct shmt_error e = {0};
+    struct heard heard = {0};
+    write_at(1, 9, path);
+    assert_int_equal(rename(STEP_06, LATE), 0);
+    write_at(1, 1, path);
+    write_at(3, 1, path);
+    assert_int_equal(truncate(STEP_18, 3000), 0);
+    write_at(2, 1, path);
+    assert_true(is_there(LATE) && is_there(STEP_18) && is_there(STEP_12));
+    assert_false(is_there(STEP_06));
+    assert_int_equal(shmt_checkpoint_newest(".", hear, &heard, &in, path, &e), 1);
+    assert_string_equal(path, "./" STEP_12);
+    assert_int_equal(heard.n, 2);
+    snprintf(words, sizeof words, "./" LATE ": it is of step 6, and its name says 999999999999");
+    assert_string_equal(heard.text[0], words);
+    shmt_checkpoint_close(in);
 }
 
 /* None of them is what somebody asked to be written to. An alarm ends a test that waits for a reader of the pipe. */
@@ -232,17 +268,6 @@ static void whatever_has_its_name_is_replaced_but_a_folder(void **state) {
     assert_string_equal(e.text, "cannot write the checkpoint to ./" STEP_18 ": it is a folder");
     assert_int_equal(rmdir(STEP_18), 0);
     alarm(0);
-}
-
-struct heard {
-    unsigned n;
-    char text[4][512];
-};
-
-static void hear(void *arg, const char *why) {
-    struct heard *heard = arg;
-    assert_true(heard->n < 4);
-    snprintf(heard->text[heard->n++], sizeof heard->text[0], "%s", why);
 }
 
 static void the_newest_good_one_is_found(void **state) {
@@ -575,6 +600,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rows_may_stand_in_another_order_in_memory, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_beginning_of_an_epoch_has_no_ledger, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_oldest_whole_ones_go, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(what_is_not_of_its_step_does_not_count, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(whatever_has_its_name_is_replaced_but_a_folder, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(the_newest_good_one_is_found, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_is_made_or_refused, make_folder, remove_folder),

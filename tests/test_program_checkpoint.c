@@ -406,6 +406,25 @@ static void a_full_disk_is_a_line_and_the_older_one_stays(void **state) {
     rmdir("ck");
 }
 
+/* More files than are to be kept, and no room for another one: with --keep all the disk fills; then two are enough. */
+static void a_full_disk_has_room_again_where_fewer_are_to_be_kept(void **state) {
+    (void)state;
+    static const char SCRIPT[] =
+        "run() { \"$TEST_BUILDDIR/shmtrain\" builtin:sparse:examples=2000,features=1000,nonzeros=9 -q "
+        "--mode sync -w 1 --checkpoint ck \"$@\"; }; "
+        "n=1; while run -e $n --resume --keep all; do n=$((n + 1)); done; echo; "
+        "run -e $n --resume --keep 2; echo $?; ls ck | wc -l; run -e $((n + 1)) --resume --keep 2; echo $?; ls ck | wc -l; "
+        "test $n -gt 3; echo $?";
+    struct program *p = program_run(mount_small_folder, (const char *const[]){"sh", "-c", SCRIPT, NULL});
+    if (p->status == PREPARE_FAILED) {
+        print_message("skipped: no right to mount a small folder\n");
+        skip();
+    }
+    assert_string_equal(p->text[OUT], "\n0\n2\n0\n2\n0\n");
+    assert_non_null(strstr(p->text[ERR], "No space left on device"));
+    rmdir("ck");
+}
+
 /* ---- what it is good for ---- */
 
 static void a_checkpoint_is_evaluated_like_a_model(void **state) {
@@ -443,6 +462,7 @@ int main(void) {
         TEST(a_folder_is_not_made_for_a_run_that_never_begins),
         TEST(a_damaged_one_is_skipped_with_a_line),
         TEST(a_full_disk_is_a_line_and_the_older_one_stays),
+        TEST(a_full_disk_has_room_again_where_fewer_are_to_be_kept),
         TEST(a_checkpoint_is_evaluated_like_a_model),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

@@ -55,6 +55,7 @@ int shmt_fail_errno(struct shmt_error *e, const char *format, ...) {
     char words[160];
     const int status = code == ENOMEM ? SHMTRAIN_E_MEMORY : SHMTRAIN_E_SYSTEM;
     va_list args;
+    if (e && e->status == 0) e->code = code;
     va_start(args, format);
     write_sentence(e, status, words_for(code, words), format, args);
     va_end(args);

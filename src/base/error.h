@@ -11,7 +11,7 @@
 
 struct shmt_error {
     int status; /* 0: nothing happened */
-    int reserved;
+    int code;   /* what errno was, where the system has refused (shmt_fail_errno); else 0 */
     char text[SHMT_ERROR_TEXT];
 };
 

@@ -99,26 +99,51 @@ int shmt_checkpoint_last(const char *folder, char *path_out, struct shmt_error *
     return rc < 0 ? rc : found;
 }
 
-/* Whether a file is complete, by its header and its length: a look at each of them is cheap, and one that is damaged besides is
- * found when it is needed. */
-static bool is_whole(const char *path) {
+/* ---- which are kept ---- */
+
+uint64_t shmt_checkpoint_step(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
+
+/* Whether a file is complete, by its header and its length, and of the step in its name: a look at each of them is cheap, and
+ * one that is damaged besides is found when it is needed. */
+static bool is_whole(const char *path, uint64_t step) {
     struct shmt_model_in *in = NULL;
-    const bool whole = shmt_model_open(path, &in, NULL) == 0 && shmt_model_note(in, SHMT_MODEL_CHECKPOINT);
+    struct shmt_checkpoint is = {.n_tables = 0};
+    const char *note = shmt_model_open(path, &in, NULL) == 0 ? shmt_model_note(in, SHMT_MODEL_CHECKPOINT) : NULL;
+    const bool whole = note && shmt_checkpoint_take_note(path, note, &is, NULL) == 0 && shmt_checkpoint_step(&is) == step;
     shmt_model_close(in);
     return whole;
 }
 
-/* What cannot be removed stays: the next time, perhaps. */
-static void remove_old(const char *folder, uint32_t keep) {
+/* Whether a run can go on from it. Reads all of it. */
+static bool is_good(const char *path, uint64_t step) {
+    struct shmt_checkpoint_in *in = NULL;
+    const bool good = shmt_checkpoint_open(path, &in, NULL) == 0 && shmt_checkpoint_step(shmt_checkpoint_of(in)) == step;
+    shmt_checkpoint_close(in);
+    return good;
+}
+
+/* Of those of steps before `end`, removes the oldest whole ones but `keep`, of which `may_stay` says what they must be; later
+ * ones are none that the run has gone on from. What cannot be removed stays: the next time, perhaps. Returns how many went. */
+static uint32_t remove_old(const char *folder, uint64_t end, uint32_t keep, bool (*may_stay)(const char *path, uint64_t step)) {
     struct shmt_checkpoint_list list;
     char path[PATH_MAX];
-    uint32_t whole = 0;
-    if (keep == 0 || shmt_checkpoint_list(folder, &list, NULL) < 0) return;
-    for (size_t i = 0; i < list.n && list.n > keep; i++) {
-        if (shmt_checkpoint_path(folder, list.step[i], path, NULL) < 0 || !is_whole(path)) continue;
-        if (++whole > keep) (void)unlink(path);
+    uint32_t kept = 0, removed = 0;
+    if (shmt_checkpoint_list(folder, &list, NULL) < 0) return 0;
+    for (size_t i = 0; i < list.n; i++) {
+        if (list.step[i] >= end || shmt_checkpoint_path(folder, list.step[i], path, NULL) < 0) continue;
+        if (kept < keep)
+            kept += may_stay(path, list.step[i]);
+        else if (is_whole(path, list.step[i]))
+            removed += unlink(path) == 0;
     }
     free(list.step);
+    return removed;
+}
+
+/* Where the disk is full: the one to be written is one of those to be kept, but the newest one that a run can go on from stays,
+ * as the new one is not there yet. */
+static bool make_room(const char *folder, uint64_t step, uint32_t keep) {
+    return keep > 0 && remove_old(folder, step, keep > 1 ? keep - 1 : 1, is_good) > 0;
 }
 
 /* ---- the file ---- */
@@ -174,21 +199,30 @@ static int make_draft(struct draft *d, const struct shmt_checkpoint *c, struct s
     return 0;
 }
 
-static uint64_t step_of_run(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
-
 int shmt_checkpoint_name(const char *folder, const struct shmt_checkpoint *checkpoint, char *out, struct shmt_error *e) {
-    return shmt_checkpoint_path(folder, step_of_run(checkpoint), out, e);
+    return shmt_checkpoint_path(folder, shmt_checkpoint_step(checkpoint), out, e);
+}
+
+static int write_draft(const struct draft *d, const char *path, struct shmt_error *e) {
+    return shmt_model_file_seal(path, "the checkpoint", d->tensor, d->n_tensors, d->note, d->n_notes, e);
 }
 
 int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
                           struct shmt_error *e) {
+    const uint64_t step = shmt_checkpoint_step(checkpoint);
     struct draft *d = calloc(1, sizeof *d);
     int rc = d ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write a checkpoint");
+    struct shmt_error why = {0};
     path_out[0] = '\0';
     if (rc == 0) rc = shmt_checkpoint_name(folder, checkpoint, path_out, e);
     if (rc == 0) rc = make_draft(d, checkpoint, e);
-    if (rc == 0) rc = shmt_model_file_seal(path_out, "the checkpoint", d->tensor, d->n_tensors, d->note, d->n_notes, e);
-    if (rc == 0) remove_old(folder, keep);
+    if (rc == 0) rc = write_draft(d, path_out, &why);
+    if ((why.code == ENOSPC || why.code == EDQUOT) && make_room(folder, step, keep)) {
+        shmt_error_clear(&why);
+        rc = write_draft(d, path_out, &why);
+    }
+    if (why.status < 0) shmt_fail(e, why.status, "%s", why.text);
+    if (rc == 0 && keep > 0) (void)remove_old(folder, step, keep - 1, is_whole);
     if (d) {
         free(d->note);
         free(d->text);

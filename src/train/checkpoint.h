@@ -92,8 +92,9 @@ int shmt_checkpoint_claim(const char *folder, struct shmt_checkpoint_claim *clai
 void shmt_checkpoint_unclaim(struct shmt_checkpoint_claim *claim);
 
 /* Writes it as `folder`/checkpoint-STEP.safetensors, STEP being the step of the run in 12 digits: under another name, synced,
- * renamed, folder synced. Then the oldest whole ones but `keep` of them are removed (0: none is). On an error all that was
- * there is there. `path_out` (PATH_MAX): its name, also on errors. Errors: _SYSTEM, _MEMORY. */
+ * renamed, folder synced. Then the oldest whole ones but `keep` of them are removed (0: none is), which takes room for keep + 1
+ * of them. Where there is none, the oldest ones but keep - 1 good ones, and at least the newest of these, make room; else all
+ * that was there is there on an error. `path_out` (PATH_MAX): its name, also on errors. Errors: _SYSTEM, _MEMORY. */
 int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
                           struct shmt_error *e);
 
@@ -120,7 +121,7 @@ const struct shmt_checkpoint *shmt_checkpoint_of(const struct shmt_checkpoint_in
 int shmt_checkpoint_read(const struct shmt_checkpoint_in *in, uint32_t t, int plane, float *out, struct shmt_error *e);
 
 /* Opens the newest good checkpoint of a folder, by the steps in their names. `skipped` is told of each one that is not good,
- * in a sentence; NULL: nobody. 1: opened; 0: there is none, neither good nor bad (or no folder). Errors: _DATA (there are only
+ * or of another step, in a sentence; NULL: nobody. 1: opened; 0: there is none, neither good nor bad (or no folder). Errors: _DATA (there are only
  * bad ones), _SYSTEM, _MEMORY. `path_out` (PATH_MAX): which one it is. */
 int shmt_checkpoint_newest(const char *folder, void (*skipped)(void *arg, const char *why), void *arg,
                            struct shmt_checkpoint_in **out, char *path_out, struct shmt_error *e);

@@ -149,6 +149,13 @@ static int take_ledger(struct shmt_checkpoint_in *in, struct shmt_error *e) {
 
 /* ---- files ---- */
 
+/* Copies with another name would be the newest ones for ever, or the oldest. */
+static int check_name(const struct shmt_checkpoint_in *in, uint64_t step, struct shmt_error *e) {
+    if (shmt_checkpoint_step(&in->is) == step) return 0;
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: it is of step %llu, and its name says %llu", in->name,
+                     (unsigned long long)shmt_checkpoint_step(&in->is), (unsigned long long)step);
+}
+
 static int take_file(struct shmt_checkpoint_in *in, const char *path, struct shmt_error *e) {
     int rc = shmt_model_open(path, &in->file, e);
     if (rc < 0) return rc;
@@ -200,11 +207,17 @@ int shmt_checkpoint_newest(const char *folder, void (*skipped)(void *arg, const 
     if (rc < 0) return rc;
     bool found = false;
     for (size_t i = 0; i < list.n && !found && rc == 0; i++) {
+        struct shmt_checkpoint_in *in = NULL;
         struct shmt_error why = {0};
         rc = shmt_checkpoint_path(folder, list.step[i], path_out, e);
         if (rc < 0) break;
-        const int opened = shmt_checkpoint_open(path_out, out, &why);
+        int opened = shmt_checkpoint_open(path_out, &in, &why);
+        if (opened == 0) opened = check_name(in, list.step[i], &why);
         found = opened == 0;
+        if (found)
+            *out = in;
+        else
+            shmt_checkpoint_close(in);
         if (opened == SHMTRAIN_E_MEMORY)
             rc = shmt_fail(e, opened, "%s", why.text); /* not the file's fault */
         else if (!found && skipped)
