@@ -270,7 +270,32 @@ static void labels_tell_data_apart(void **state) {
         RUN("a.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", "--steps", "5"), 0);
     struct program *p = RUN("b.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", "--resume");
     assert_int_equal(p->status, 2);
-    assert_non_null(strstr(p->text[ERR], "the checksum of the data's labels, weights and lengths of rows is "));
+    assert_non_null(strstr(p->text[ERR], "--resume: labels, weights or lengths of rows are others than in the run of ck/"));
+    assert_non_null(strstr(p->text[ERR], ": take its data, --weights and --class-weight, or begin anew in another folder\n"));
+}
+
+/* A run says that it goes on when it does, and not before it is refused. */
+static void what_is_refused_has_not_gone_on(void **state) {
+    (void)state;
+#define RUN_OF(...) "a.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", __VA_ARGS__
+    program_write_file("a.svm", "1 1:1\n-1 2:1\n1 1:1 2:1\n-1 3:1\n1 1:1\n");
+    program_assert_status(RUN(RUN_OF("--steps", "6", "-o", "a.model")), 0);
+    program_assert_refused(RUN(RUN_OF("--resume", "--hash-bits", "10")), 2, ": take its data, and its --hash-bits, or begin");
+    program_assert_refused(RUN(RUN_OF("--resume", "--class-weight", "balanced")), 2, ": take its data, --weights and --class-");
+    program_assert_refused(RUN(RUN_OF("--resume", "--valid", "0.4")), 2, ": take its data, and its --valid, or begin anew");
+    struct program *p = RUN(RUN_OF("--resume", "--steps", "6", "--init-from", "a.model"));
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[ERR],
+                        "shmtrain: ck/checkpoint-000000000006.safetensors: nothing is left to be done of its run: take more "
+                        "--steps to go on\nshmtrain: --init-from has no effect on a run that goes on\n");
+    p = RUN(RUN_OF("--resume"));
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[ERR],
+                        "shmtrain: goes on from ck/checkpoint-000000000006.safetensors: epoch 2 of 2, of which 1 "
+                        "of 5 steps are done\n");
+    p = RUN(RUN_OF("--resume"));
+    assert_non_null(strstr(p->text[ERR], "take more --epochs to go on\n"));
+#undef RUN_OF
 }
 
 static void a_folder_of_another_run_is_left_alone(void **state) {
@@ -456,6 +481,7 @@ int main(void) {
         TEST(an_empty_folder_is_a_beginning),
         TEST(other_options_and_data_are_refused_with_both_values),
         TEST(labels_tell_data_apart),
+        TEST(what_is_refused_has_not_gone_on),
         TEST(a_folder_of_another_run_is_left_alone),
         TEST(two_runs_in_one_folder_are_one_too_many),
         TEST(one_that_was_killed_goes_on_at_once),

@@ -53,7 +53,8 @@ int shmt_checkpoints_settle(struct shmtrain_store *store, const struct shmtrain_
 /* The data of the run as it will be compared, of `print`. Errors: _USAGE: it is not what the checkpoint's run had. */
 int shmt_checkpoints_meet(struct shmtrain_store *store, const struct shmt_data_print *print, const struct shmt_ids *ids);
 
-/* The parameters and the optimizer's state into the declared tables, to be given to the backend. */
+/* The parameters and the optimizer's state into the declared tables, to be given to the backend. Then a line says where the run
+ * goes on, as nothing is left that could be refused. */
 int shmt_checkpoints_restore(struct shmtrain_store *store);
 
 /* The backend and the board of a run, before workers exist: what is done already. */

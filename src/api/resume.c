@@ -20,7 +20,8 @@
 struct meeting {
     struct shmtrain_store *store;
     const struct shmt_checkpoint *with;
-    int rc; /* the first one that did not fit */
+    const char *remedy; /* NULL: to give what it was then */
+    int rc;             /* the first one that did not fit */
 };
 
 static void compare(struct meeting *m, const char *option, const char *ours, const char *theirs) {
@@ -28,8 +29,8 @@ static void compare(struct meeting *m, const char *option, const char *ours, con
     if (m->rc < 0 || strcmp(ours, theirs) == 0) return;
     shmt_show_name(m->store->checkpoints.from_path, shown);
     m->rc = shmt_fail(&m->store->error, SHMTRAIN_E_USAGE,
-                      "--resume: %s is %.60s here, and %.60s in the run of %s: give that, or begin anew in another folder",
-                      option, ours[0] ? ours : "\"\"", theirs[0] ? theirs : "\"\"", shown);
+                      "--resume: %s is %.60s here, and %.60s in the run of %s: %s, or begin anew in another folder", option,
+                      ours[0] ? ours : "\"\"", theirs[0] ? theirs : "\"\"", shown, m->remedy ? m->remedy : "give that");
 }
 
 static void compare_counts(struct meeting *m, const char *option, uint64_t ours, uint64_t theirs) {
@@ -108,7 +109,9 @@ static void meet_run(struct meeting *m, const struct shmtrain_model *model) {
     compare_counts(m, "--seed", ours->order.seed, theirs->order.seed);
     compare_counts(m, "--shuffle", ours->order.shuffle, theirs->order.shuffle);
     compare_counts(m, "--bias", store->job.settings.bias, m->with->bias);
+    m->remedy = model ? "take its data, and its --valid" : NULL;
     compare_counts(m, "the number of examples", ours->n_examples, theirs->n_examples);
+    m->remedy = NULL;
 }
 
 /* ---- where it begins ---- */
@@ -129,7 +132,8 @@ static void say_where(const struct shmtrain_store *store, const struct shmt_chec
     const struct shmt_spec *spec = &store->spec;
     shmt_show_name(store->checkpoints.from_path, shown);
     if (store->checkpoints.done)
-        shmt_log(&store->log, "%s: nothing is left to be done of its run: take more --epochs to go on", shown);
+        shmt_log(&store->log, "%s: nothing is left to be done of its run: take more --%s to go on", shown,
+                 with->at.epoch >= spec->epochs ? "epochs" : "steps");
     else if (with->at.step > 0)
         shmt_log(&store->log, "goes on from %s: epoch %u of %u, of which %llu of %llu steps are done", shown,
                  with->at.epoch + 1, spec->epochs, (unsigned long long)with->at.step,
@@ -140,6 +144,7 @@ static void say_where(const struct shmtrain_store *store, const struct shmt_chec
     if (spec->epochs != with->spec.epochs && spec->rate.kind != SHMT_RATE_CONSTANT && other)
         shmt_log(&store->log, "--epochs is %u, and was %u: from here on the rate falls as in a run of that many", spec->epochs,
                  with->spec.epochs);
+    if (store->config.init_from[0]) shmt_log(&store->log, "--init-from has no effect on a run that goes on");
 }
 
 static int check_epochs(struct shmtrain_store *store, const struct shmt_checkpoint *with) {
@@ -155,7 +160,7 @@ int shmt_checkpoints_settle(struct shmtrain_store *store, const struct shmtrain_
     SHMT_PLAIN_NUMBERS;
     if (!c->from) return 0;
     const struct shmt_checkpoint *with = shmt_checkpoint_of(c->from);
-    struct meeting m = {store, with, 0};
+    struct meeting m = {.store = store, .with = with};
     meet_run(&m, model);
     meet_mode(&m);
     meet_rule(&m);
@@ -163,7 +168,6 @@ int shmt_checkpoints_settle(struct shmtrain_store *store, const struct shmtrain_
     if (m.rc == 0) m.rc = check_epochs(store, with);
     if (m.rc < 0) return m.rc;
     begin_there(store, with);
-    say_where(store, with);
     return 0;
 }
 
@@ -184,19 +188,27 @@ void shmt_data_print_make(const struct shmtrain_data *data, struct shmt_data_pri
     *out = (struct shmt_data_print){.examples = n, .features = data->n_features, .nonzeros = data->n_nonzeros, .xxh64 = hash};
 }
 
+/* A checksum is nothing that somebody could give. */
+static int refuse_data(struct meeting *m) {
+    char shown[SHMT_NAME_SHOWN];
+    shmt_show_name(m->store->checkpoints.from_path, shown);
+    return shmt_fail(&m->store->error, SHMTRAIN_E_USAGE,
+                     "--resume: labels, weights or lengths of rows are others than in the run of %s: take its data, --weights "
+                     "and --class-weight, or begin anew in another folder",
+                     shown);
+}
+
 int shmt_checkpoints_meet(struct shmtrain_store *store, const struct shmt_data_print *print, const struct shmt_ids *ids) {
     struct shmt_checkpoints *c = &store->checkpoints;
-    char text[2][24];
     c->data = *print;
     if (!c->from) return 0;
     const struct shmt_checkpoint *with = shmt_checkpoint_of(c->from);
-    struct meeting m = {store, with, 0};
+    struct meeting m = {.store = store, .with = with, .remedy = "take its data"};
     compare_counts(&m, "the data's number of examples", print->examples, with->data.examples);
+    m.remedy = "take its data, and its --hash-bits";
     compare_counts(&m, "the data's number of features", print->features, with->data.features);
     compare_counts(&m, "the data's number of nonzeros", print->nonzeros, with->data.nonzeros);
-    snprintf(text[0], sizeof text[0], "%016llx", (unsigned long long)print->xxh64);
-    snprintf(text[1], sizeof text[1], "%016llx", (unsigned long long)with->data.xxh64);
-    compare(&m, "the checksum of the data's labels, weights and lengths of rows", text[0], text[1]);
+    if (m.rc == 0 && print->xxh64 != with->data.xxh64) m.rc = refuse_data(&m);
     const uint64_t n = ids ? ids->n : 0;
     if (m.rc == 0 && (n != with->n_ids || (n > 0 && memcmp(ids->id, with->id, n * sizeof *with->id) != 0)))
         compare(&m, "the list of the data's features", "another one", "its own");
@@ -229,6 +241,7 @@ static int restore_table(struct shmtrain_store *store, uint32_t t, uint32_t plan
     return rc;
 }
 
+/* The last check of all: only then it goes on. */
 int shmt_checkpoints_restore(struct shmtrain_store *store) {
     const struct shmt_checkpoints *c = &store->checkpoints;
     if (!c->from) return 0;
@@ -245,6 +258,7 @@ int shmt_checkpoints_restore(struct shmtrain_store *store) {
     shmt_budget_read("", &budget);
     int rc = shmt_budget_check(&budget, bytes, "the checkpoint", NULL, "free some", &store->error);
     for (uint32_t t = 0; t < store->n_tables && rc == 0; t++) rc = restore_table(store, t, with->n_planes);
+    if (rc == 0) say_where(store, with);
     store->kept = (struct shmt_kept){
         .rule = store->spec.rule, .rate = store->spec.rate.base, .planes = with->n_planes, .steps = with->at.steps_before};
     return rc;
