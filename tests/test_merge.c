@@ -36,11 +36,11 @@ static void together_mean_and_sum_are_those_of_the_changes(void **state) {
     for (uint32_t n = 1; n <= MOST; n++)
         for (uint32_t tenths = 0; tenths <= 10; tenths += 5) {
             fill(tenths, false, false);
-            assert_int_equal(shmt_merge_all(MEAN, after->master, after->at, n, N), tenths > 0);
+            assert_int_equal(shmt_merge_all(MEAN, after->master, after->at, n, N, NULL), tenths > 0);
             for (uint32_t i = 0; i < N; i++) assert_near(after->master[i], mean_of_changes(n, i));
             check_equal_copies(n);
             fill(tenths, false, false);
-            assert_int_equal(shmt_merge_all(SUM, after->master, after->at, n, N), tenths > 0);
+            assert_int_equal(shmt_merge_all(SUM, after->master, after->at, n, N, NULL), tenths > 0);
             for (uint32_t i = 0; i < N; i++) assert_near(after->master[i], sum_of_changes(n, i));
             check_equal_copies(n);
         }
@@ -50,7 +50,7 @@ static void together_mean_and_sum_are_those_of_the_changes(void **state) {
 static void together_a_word_that_all_have_changed_becomes_the_mean_of_all(void **state) {
     (void)state;
     fill(10, false, false);
-    shmt_merge_all(MEAN, after->master, after->at, MOST, N);
+    shmt_merge_all(MEAN, after->master, after->at, MOST, N, NULL);
     for (uint32_t i = 0; i < 200; i++) {
         double mean = 0;
         for (uint32_t k = 0; k < MOST; k++) mean += (double)before->replica[k][i] / MOST;
@@ -67,7 +67,7 @@ static void together_what_one_alone_has_changed_is_taken_bit_by_bit(void **state
         for (uint32_t k = 0; k < MOST; k++) memcpy(after->replica[k], after->master, sizeof after->master);
         for (uint32_t i = 0; i < 4; i++) after->replica[i][i] = ODD[i];
         after->replica[4][N - 1] = 0.3f; /* the step that is not whole */
-        assert_true(shmt_merge_all(sum ? SUM : MEAN, after->master, after->at, MOST, N));
+        assert_true(shmt_merge_all(sum ? SUM : MEAN, after->master, after->at, MOST, N, NULL));
         for (uint32_t i = 0; i < 4; i++) assert_true(same_bits(after->master[i], ODD[i]));
         assert_true(same_bits(after->master[N - 1], 0.3f));
         assert_memory_equal(after->master + 4, before->master + 4, (N - 5) * sizeof(float));
@@ -80,7 +80,7 @@ static void together_what_is_no_number_shows(void **state) {
     for (int sum = 0; sum < 2; sum++) {
         fill(5, false, false);
         after->replica[1][7] = NAN;
-        shmt_merge_all(sum ? SUM : MEAN, after->master, after->at, MOST, N);
+        shmt_merge_all(sum ? SUM : MEAN, after->master, after->at, MOST, N, NULL);
         assert_true(isnan(after->master[7]) && isnan(after->replica[0][7]) && !isnan(after->master[8]));
     }
 }
@@ -95,7 +95,7 @@ static void elastic_pulls_both_ways_and_keeps_the_sum(void **state) {
         assert_int_equal(how.kind, SHMT_MERGING_ELASTIC);
         assert_near(how.share, a);
         fill(7, false, false);
-        assert_true(shmt_merge_all(how, after->master, after->at, n, N));
+        assert_true(shmt_merge_all(how, after->master, after->at, n, N, NULL));
         for (uint32_t i = 0; i < N; i++) {
             double m = before->master[i], kept = before->master[i], now = after->master[i];
             for (uint32_t k = 0; k < n; k++) {
@@ -116,7 +116,7 @@ static void elastic_comes_to_the_mean_of_those_who_rest(void **state) {
     const struct shmt_merging how = shmt_merging_of(SHMT_MERGE_ELASTIC, SHMT_RULE_SGD, 0, 4);
     (void)state;
     fill(10, false, false);
-    for (int step = 0; step < 100; step++) shmt_merge_all(how, after->master, after->at, 4, N);
+    for (int step = 0; step < 100; step++) shmt_merge_all(how, after->master, after->at, 4, N, NULL);
     for (uint32_t i = 0; i < N; i++) {
         double mean = (double)before->master[i] / 5;
         for (uint32_t k = 0; k < 4; k++) mean += (double)before->replica[k][i] / 5;
@@ -152,12 +152,14 @@ static void alone_a_replica_brings_its_changes_and_takes_what_is_there(void **st
         for (int shared = 0; shared < 3; shared++) {
             fill(6, HOW[h].positive, true);
             float *base = HOW[h].kind == SHMT_MERGING_ELASTIC ? NULL : after->base[2];
-            const bool changed = shared ? shmt_merge_shared(HOW[h], shared == 2, after->master, after->replica[2], base, N)
-                                        : shmt_merge_one(HOW[h], after->master, after->replica[2], base, N);
+            const bool changed = shared
+                                     ? shmt_merge_shared(HOW[h], shared == 2, after->master, after->replica[2], base, N, NULL)
+                                     : shmt_merge_one(HOW[h], after->master, after->replica[2], base, N, NULL);
             assert_true(changed);
             check_alone(HOW[h], 2);
             if (base) assert_false(shmt_merge_looks_due(HOW[h], after->master, after->replica[2], base, N));
-            if (base) assert_false(shmt_merge_one(HOW[h], after->master, after->replica[2], base, N)); /* nothing is left */
+            if (base)
+                assert_false(shmt_merge_one(HOW[h], after->master, after->replica[2], base, N, NULL)); /* nothing is left */
         }
 }
 
@@ -170,9 +172,9 @@ static void alone_a_single_replica_is_taken_bit_by_bit(void **state) {
                 const struct shmt_merging how = shmt_merging_of(MERGES[m], SHMT_RULE_MOMENTUM, word, 1);
                 fill(5, false, false);
                 if (shared)
-                    shmt_merge_shared(how, false, after->master, after->replica[0], after->base[0], N);
+                    shmt_merge_shared(how, false, after->master, after->replica[0], after->base[0], N, NULL);
                 else
-                    shmt_merge_one(how, after->master, after->replica[0], after->base[0], N);
+                    shmt_merge_one(how, after->master, after->replica[0], after->base[0], N, NULL);
                 assert_memory_equal(after->master, before->replica[0], sizeof after->master);
                 assert_memory_equal(after->replica[0], before->replica[0], sizeof after->master);
             }
@@ -189,10 +191,10 @@ static void alone_sums_lose_nothing_in_any_order(void **state) {
             after->replica[k][i] += 1;
             expected[i]++;
         }
-        if (h >> 20 & 1) shmt_merge_one(SUM, after->master, after->replica[k], after->base[k], N);
+        if (h >> 20 & 1) shmt_merge_one(SUM, after->master, after->replica[k], after->base[k], N, NULL);
     }
     for (int twice = 0; twice < 2; twice++)
-        for (uint32_t k = 0; k < MOST; k++) shmt_merge_one(SUM, after->master, after->replica[k], after->base[k], N);
+        for (uint32_t k = 0; k < MOST; k++) shmt_merge_one(SUM, after->master, after->replica[k], after->base[k], N, NULL);
     for (uint32_t i = 0; i < N; i++) {
         assert_true((double)after->master[i] == expected[i]);
         for (uint32_t k = 0; k < MOST; k++) assert_true(after->replica[k][i] == after->master[i]);
@@ -209,10 +211,10 @@ static void averages_of_squares_never_fall_below_zero(void **state) {
         const uint64_t h = shmt_hash64(round, 4, 4, 4), k = round < 100 ? h % 2 : h % MOST; /* the others come late */
         for (uint32_t i = 0; i < N; i++) after->replica[k][i] *= (float)(h % 7) / 8;
         if (round % 5 == 4) {
-            shmt_merge_all(how, after->master, after->at, MOST, N);
+            shmt_merge_all(how, after->master, after->at, MOST, N, NULL);
             for (uint32_t i = 0; i < MOST; i++) memcpy(after->base[i], after->master, sizeof after->master);
         } else {
-            shmt_merge_one(how, after->master, after->replica[k], after->base[k], N);
+            shmt_merge_one(how, after->master, after->replica[k], after->base[k], N, NULL);
         }
         for (uint32_t i = 0; i < N; i++) assert_true(after->master[i] >= 0 && after->replica[k][i] >= 0);
     }
@@ -253,10 +255,10 @@ static double push_while_merging(bool atomic) {
         assert_int_equal(pthread_create(&thread[k], NULL, push_ones, &pusher[k]), 0);
     }
     for (int round = 0; !load_acquire(&pusher[0].over) || !load_acquire(&pusher[1].over); round++) /* pairs with push_ones */
-        shmt_merge_shared(SUM, atomic, after->master, after->replica[round % 2], after->base[round % 2], N);
+        shmt_merge_shared(SUM, atomic, after->master, after->replica[round % 2], after->base[round % 2], N, NULL);
     for (int k = 0; k < 2; k++) pthread_join(thread[k], NULL);
     for (int round = 0; round < 4; round++)
-        shmt_merge_one(SUM, after->master, after->replica[round % 2], after->base[round % 2], N);
+        shmt_merge_one(SUM, after->master, after->replica[round % 2], after->base[round % 2], N, NULL);
     for (uint32_t i = 0; i < N; i++) sum += (double)after->master[i];
     assert_memory_equal(after->replica[0], after->master, sizeof after->master);
     assert_memory_equal(after->replica[1], after->master, sizeof after->master);
@@ -308,9 +310,9 @@ static void state_of_ones_own_stays_and_its_mean_is_the_masters(void **state) {
     const struct shmt_merging own = shmt_merging_of(SHMT_MERGE_ELASTIC, SHMT_RULE_ADAGRAD, 1, MOST);
     (void)state;
     fill(8, true, false);
-    assert_false(shmt_merge_all(own, after->master, after->at, MOST, N));
-    assert_false(shmt_merge_one(own, after->master, after->replica[0], NULL, N));
-    assert_false(shmt_merge_shared(own, false, after->master, after->replica[0], NULL, N));
+    assert_false(shmt_merge_all(own, after->master, after->at, MOST, N, NULL));
+    assert_false(shmt_merge_one(own, after->master, after->replica[0], NULL, N, NULL));
+    assert_false(shmt_merge_shared(own, false, after->master, after->replica[0], NULL, N, NULL));
     assert_memory_equal(after->master, before->master, sizeof after->master);
     assert_memory_equal(after->replica, before->replica, sizeof after->replica);
     shmt_merge_collect(after->master, after->at, MOST, N);

@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "math/logistic.h"
 #include "ps/session.h"
+#include "store/redo.h"
 
 static int deadline(void **state) {
     (void)state;
@@ -53,7 +54,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 11);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 12);
     assert_int_equal(sizeof(struct shmt_shm_control), 768);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -79,10 +80,15 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_slot, merged), 272);
     assert_int_equal(offsetof(struct shmt_shm_slot, counters), 384);
     assert_int_equal(offsetof(struct shmt_shm_slot, undo), 2048);
-    assert_int_equal(offsetof(struct shmt_shm_slot, record), 2064);
-    assert_int_equal(offsetof(struct shmt_shm_slot, at), 2160);
+    assert_int_equal(offsetof(struct shmt_shm_slot, redo), 2056);
+    assert_int_equal(offsetof(struct shmt_shm_slot, records), 2064);
+    assert_int_equal(offsetof(struct shmt_shm_slot, record), 2072);
+    assert_int_equal(offsetof(struct shmt_shm_slot, at), 2168);
+    assert_int_equal(sizeof(struct shmt_redo_log), 1048);
+    assert_int_equal(offsetof(struct shmt_redo_log, out), 24);
+    assert_int_equal(offsetof(struct shmt_redo_log, from), 536);
     assert_int_equal(sizeof(struct shmt_shm_record), 48);
-    assert_int_equal(offsetof(struct shmt_shm_slot, count), 2176);
+    assert_int_equal(offsetof(struct shmt_shm_slot, count), 2184);
     assert_int_equal(sizeof(struct shmt_shm_count), 48);
     assert_int_equal(sizeof(struct shmt_shm_list), 1040);
     assert_int_equal(offsetof(struct shmt_shm_list, step), 8);
@@ -103,7 +109,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0x139a72d4048b0cba));
+    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0xde36f1b944d52b18));
 }
 
 struct range {

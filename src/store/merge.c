@@ -9,11 +9,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/point.h"
 #include "store/live.h"
 #include "store/rule_priv.h"
 
 #define STEP         SHMT_MERGE_STEP /* floats that are compared, and merged, at a time */
 #define ELASTIC_BETA 0.9f            /* R a, as in the paper */
+
+_Static_assert(STEP <= SHMT_REDO_FLOATS, "a step fits into the log");
 
 /* ---- which word is merged how ---- */
 
@@ -97,9 +100,11 @@ SHMT_INLINE void add_up(struct sums *restrict s, const float *m, const float *r,
     }
 }
 
-static void all_equal(float *m, float *const *replica, uint32_t n_replicas, uint64_t at, uint64_t n, bool changes) {
+/* The words at .. at + n - 1 of all; m is the master's word `at`. */
+static void all_equal(float *m, float *const *replica, uint32_t n_replicas, uint64_t at, uint64_t n, bool changes,
+                      const struct shmt_redo *redo) {
     struct sums s;
-    float out[STEP];
+    float own[STEP], *const out = shmt_redo_room(redo, own);
     memset(s.sum, 0, sizeof s.sum);
     memset(s.count, 0, sizeof s.count);
     memcpy(s.last, m, n * sizeof *m);
@@ -115,8 +120,11 @@ static void all_equal(float *m, float *const *replica, uint32_t n_replicas, uint
         const float merged = changes ? m[i] + s.sum[i] : s.sum[i] / s.count[i];
         out[i] = s.count[i] < 2 ? s.last[i] : merged;
     }
+    shmt_redo_open(redo, at, n, false);
     put_master(m, out, n);
+    SHMT_POINT("merge:master");
     for (uint32_t i = 0; i < n_replicas; i++) memcpy(replica[i] + at, out, n * sizeof *out);
+    shmt_redo_close(redo);
 }
 
 /* d = a (r - m) goes from r to `out`, which was m. */
@@ -135,7 +143,8 @@ static void all_pulled(float share, float *m, float *const *replica, uint32_t n_
     put_master(m, out, n);
 }
 
-bool shmt_merge_all(struct shmt_merging how, float *master, float *const *replica, uint32_t n_replicas, uint64_t n) {
+bool shmt_merge_all(struct shmt_merging how, float *master, float *const *replica, uint32_t n_replicas, uint64_t n,
+                    const struct shmt_redo *redo) {
     bool changed = false;
     if (how.kind == SHMT_MERGING_OWN || how.kind == SHMT_MERGING_FOLLOWS) return false;
     for (uint64_t at = 0; at < n; at += STEP) {
@@ -146,7 +155,7 @@ bool shmt_merge_all(struct shmt_merging how, float *master, float *const *replic
         if (how.kind == SHMT_MERGING_ELASTIC)
             all_pulled(how.share, master + at, replica, n_replicas, at, some);
         else
-            all_equal(master + at, replica, n_replicas, at, some, how.kind == SHMT_MERGING_SUM);
+            all_equal(master + at, replica, n_replicas, at, some, how.kind == SHMT_MERGING_SUM, redo);
         changed = true;
     }
     return changed;
@@ -205,27 +214,33 @@ static void merge_step(struct shmt_merging how, const float *share, float *restr
         merge_words(out, m, r, b, n, how.share, false, false);
 }
 
-static void one_equal(struct shmt_merging how, const float *share, float *m, float *r, float *b, uint64_t n) {
-    float out[STEP];
+/* `at`: the number of these floats in the call, for its redo. */
+static void one_equal(struct shmt_merging how, const float *share, float *m, float *r, float *b, uint64_t at, uint64_t n,
+                      const struct shmt_redo *redo) {
+    float own[STEP], *const out = shmt_redo_room(redo, own);
     merge_step(how, share, out, m, r, b, n);
+    shmt_redo_open(redo, at, n, false);
     put_master(m, out, n);
+    SHMT_POINT("merge:master");
     memcpy(r, out, n * sizeof *r);
     memcpy(b, out, n * sizeof *b);
+    shmt_redo_close(redo);
 }
 
-/* The same in one pass, of shares. */
+/* The same of shares; in one pass where nothing is kept. */
 static void one_shared(struct shmt_merging how, const float *share, float *restrict m, float *restrict r, float *restrict b,
-                       uint64_t n) {
+                       uint64_t at, uint64_t n, const struct shmt_redo *redo) {
 #ifndef SHMT_LIVE_ATOMIC
-    if (how.kind != SHMT_MERGING_AVERAGE) {
+    if (!redo && how.kind != SHMT_MERGING_AVERAGE) {
         for (uint64_t i = 0; i < n; i++) m[i] = r[i] = b[i] = shared_out(m[i], r[i], b[i], share[i]);
         return;
     }
 #endif
-    one_equal(how, share, m, r, b, n);
+    one_equal(how, share, m, r, b, at, n, redo);
 }
 
-bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n) {
+bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n,
+                    const struct shmt_redo *redo) {
     bool changed = false;
     if (how.kind == SHMT_MERGING_OWN || how.kind == SHMT_MERGING_FOLLOWS) return false;
     for (uint64_t at = 0; at < n; at += STEP) {
@@ -235,7 +250,7 @@ bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, floa
         if (how.kind == SHMT_MERGING_ELASTIC)
             all_pulled(how.share, m, (float *const[]){r}, 1, 0, some);
         else
-            one_equal(how, NULL, m, r, base + at, some);
+            one_equal(how, NULL, m, r, base + at, at, some, redo);
         changed = true;
     }
     return changed;
@@ -276,9 +291,13 @@ SHMT_INLINE void shift(float *at, float from, float to, bool atomic, bool positi
     while (!swap_relaxed((_Atomic float *)at, &found, shifted(found, from, to, positive))) continue;
 }
 
-/* A step of the replica as a look has found it, and what it shall become. b NULL: elastic. */
-static bool shared_step(struct shmt_merging how, const float *share, bool atomic, float *m, float *r, float *b, uint64_t n) {
-    float from[STEP], to[STEP], after[STEP];
+/* A step of the replica as a look has found it, and what it shall become. b NULL: elastic.
+ *
+ * Behind the log the base says that the look is in the master, and each float of it what the replica's has become when it has:
+ * a death leaves one float at most of which the base does not know. */
+static bool shared_step(struct shmt_merging how, const float *share, bool atomic, float *m, float *r, float *b, uint64_t at,
+                        uint64_t n, const struct shmt_redo *redo) {
+    float to[STEP], own[2][STEP], *const after = shmt_redo_room(redo, own[0]), *const from = shmt_redo_look(redo, own[1]);
     shmt_live_read(from, r, n);
     if (!b) {
         memcpy(after, m, n * sizeof *m);
@@ -287,12 +306,19 @@ static bool shared_step(struct shmt_merging how, const float *share, bool atomic
     } else {
         merge_step(how, share, after, m, from, b, n);
         memcpy(to, after, n * sizeof *to);
-        memcpy(b, after, n * sizeof *b);
     }
     const bool changed = !same(after, m, n) || !same(to, from, n);
+    shmt_redo_open(redo, at, n, true);
     put_master(m, after, n);
-    for (uint64_t i = 0; i < n; i++)
+    SHMT_POINT("merge:master");
+    if (b) memcpy(b, from, n * sizeof *b);
+    shmt_redo_close(redo);
+    for (uint64_t i = 0; i < n; i++) {
         if (bits(to[i]) != bits(from[i])) shift(r + i, from[i], to[i], atomic, how.positive);
+        fence_compiler(); /* the base's float behind the replica's */
+        if (b) b[i] = to[i];
+        SHMT_POINT("merge:shifted");
+    }
     return changed;
 }
 
@@ -302,13 +328,14 @@ bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const fl
     return base && !same(master, base, n);
 }
 
-bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n) {
+bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n,
+                       const struct shmt_redo *redo) {
     bool changed = false;
     for (uint64_t at = 0; at < n; at += STEP) {
         const uint64_t some = step_at(at, n);
         float *const b = base ? base + at : NULL;
         if (!shmt_merge_looks_due(how, master + at, replica + at, b, some)) continue;
-        changed |= shared_step(how, NULL, atomic, master + at, replica + at, b, some);
+        changed |= shared_step(how, NULL, atomic, master + at, replica + at, b, at, some, b ? redo : NULL);
     }
     return changed;
 }
@@ -395,10 +422,19 @@ static void shares_of_step(enum shmt_rule_kind rule, const struct shmt_damping *
     shmt_merge_shares(rule, &here, state, n, share);
 }
 
+/* The same of another word, into out. */
+static const struct shmt_redo *redo_of_word(const struct shmt_redo *redo, uint32_t word, struct shmt_redo *out) {
+    if (!redo) return NULL;
+    *out = *redo;
+    out->word = word;
+    return out;
+}
+
 bool shmt_merge_damped(enum shmt_rule_kind rule, const struct shmt_damping *d, enum shmt_merge_beside beside,
                        const struct shmt_merge_words *words, uint64_t at, uint64_t n) {
     const uint64_t end = at + n;
     float share[STEP];
+    struct shmt_redo here;
     bool changed = false;
     for (uint64_t some; at < end; at += some) {
         some = step_at(at, end);
@@ -406,13 +442,14 @@ bool shmt_merge_damped(enum shmt_rule_kind rule, const struct shmt_damping *d, e
         if (!step_is_due(words, beside, at, some)) continue;
         shares_of_step(rule, d, beside, words, at, some, share);
         for (uint32_t word = 0; word < words->n; word++) {
+            const struct shmt_redo *const redo = redo_of_word(words->redo, word, &here);
             const struct shmt_merging how = words->how[word];
             float *const m = words->master[word] + at, *const r = words->replica[word] + at, *const b = words->base[word] + at;
             if (how.kind == SHMT_MERGING_FOLLOWS) continue;
             if (beside == SHMT_MERGE_NOBODY)
-                one_shared(how, share, m, r, b, some);
+                one_shared(how, share, m, r, b, at, some, redo);
             else
-                (void)shared_step(how, share, beside == SHMT_MERGE_ATOMIC, m, r, b, some);
+                (void)shared_step(how, share, beside == SHMT_MERGE_ATOMIC, m, r, b, at, some, redo);
         }
         changed = true;
     }

@@ -50,6 +50,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/redo.h"
 #include "store/rule.h"
 
 enum shmt_merging_kind {
@@ -75,14 +76,20 @@ struct shmt_merging shmt_merging_of(enum shmt_merge merge, enum shmt_rule_kind r
 /* Refuses a way to merge that the rule cannot bear. Errors: _USAGE. */
 int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *policy, struct shmt_error *e);
 
-/* Together: n floats of the master and of each replica; nobody else writes them. True: something has changed. */
-bool shmt_merge_all(struct shmt_merging how, float *master, float *const *replica, uint32_t n_replicas, uint64_t n);
+/* redo, in all that follow: what a step brings out is kept there first (redo.h); NULL: it is not. Elastic steps need none: one
+ * that was cut off draws the copies a little more, or less.
+ *
+ * Together: n floats of the master and of each replica; nobody else writes them. True: something has changed. */
+bool shmt_merge_all(struct shmt_merging how, float *master, float *const *replica, uint32_t n_replicas, uint64_t n,
+                    const struct shmt_redo *redo);
 
 /* Alone: nobody else writes these n floats of master, replica and base (elastic: NULL). True: something has changed. */
-bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n);
+bool shmt_merge_one(struct shmt_merging how, float *master, float *replica, float *base, uint64_t n,
+                    const struct shmt_redo *redo);
 
 /* The same while others push to the replica, by the kernels of write racy, or, with `atomic`, of write atomic. */
-bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n);
+bool shmt_merge_shared(struct shmt_merging how, bool atomic, float *master, float *replica, float *base, uint64_t n,
+                       const struct shmt_redo *redo);
 
 /* Whether that would change something, as far as a look can tell while others push; the next look may find more. */
 bool shmt_merge_looks_due(struct shmt_merging how, const float *master, const float *replica, const float *base, uint64_t n);
@@ -100,6 +107,7 @@ struct shmt_merge_words {
     uint32_t n;
     struct shmt_merging how[1 + SHMT_MAX_PLANES]; /* of SHMT_MERGE_DAMPED */
     float *master[1 + SHMT_MAX_PLANES], *replica[1 + SHMT_MAX_PLANES], *base[1 + SHMT_MAX_PLANES];
+    const struct shmt_redo *redo; /* of word 0, and of the floats as they are counted here; its `word` is of no account */
 };
 
 /* Who pushes to the replica meanwhile. */

@@ -3,7 +3,8 @@
  * meanwhile, and wait for what it holds.
  *
  * What a seat may hold: row locks, merge locks, slices of an update, each named by its lock word. What it may have in hand:
- * a block of an apply phase, or a unit under its lock, whose old bytes it has kept. What it was about to do next, its own
+ * a block of an apply phase, or a unit under its lock, whose old bytes it has kept; or a step of a merge, of which it has
+ * kept what comes out. What it was about to do next, its own
  * next life finds out (lives.c). */
 #include <string.h>
 
@@ -22,8 +23,38 @@ struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, ui
     return (struct shmt_undo){.word = &store->slot[rank].undo, .old = old_of(store, rank), .first = first};
 }
 
+struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank) {
+    if (store->layout.seat_undo_bytes < sizeof(struct shmt_redo_log)) return (struct shmt_redo){0};
+    return (struct shmt_redo){.open = &store->slot[rank].redo, .log = (struct shmt_redo_log *)(void *)old_of(store, rank)};
+}
+
+/* Whether a log names words that there are; otherwise the store is damaged. */
+static bool may_be_written(const struct shmt_store *store, const struct shmt_redo_log *log) {
+    const struct shmt_cover *cover = &store->layout.cover;
+    if (log->n < 1 || log->n > SHMT_REDO_FLOATS || log->at >= cover->n || log->n > cover->n - log->at) return false;
+    if (shmt_cover_run(cover, log->at, log->at + log->n) != log->n || log->word > store->layout.planes) return false;
+    return log->replica == SHMT_REDO_ALL || (log->replica < store->layout.n_replicas && store->layout.base);
+}
+
+/* The step of a merge that it was at is completed. Together: all are equal, and the next life, which goes through its slice
+ * again, finds nothing to do until there. Alone: the master has what the replica had brought, so the base says so; the replica
+ * itself, which others may be pushing to, gets the master's words at its next merge. */
+static void write_forward(struct shmt_store *store, uint32_t rank) {
+    const struct shmt_redo redo = shmt_shm_redo(store, rank);
+    if (!redo.open || load_relaxed(redo.open) == 0) return; /* relaxed: its writer is gone */
+    const struct shmt_redo_log log = *redo.log;
+    if (!may_be_written(store, &log)) return;
+    memcpy(shmt_shm_master(store, log.word) + shmt_cover_place(&store->layout.cover, log.at), log.out, log.n * sizeof(float));
+    for (uint32_t k = 0; k < store->layout.n_replicas && log.replica == SHMT_REDO_ALL; k++)
+        memcpy(shmt_shm_replica(store, k, log.word) + log.at, log.out, log.n * sizeof(float));
+    if (log.replica != SHMT_REDO_ALL)
+        memcpy(shmt_shm_base(store, log.replica, log.word) + log.at,
+               log.beside ? log.from : shmt_shm_replica(store, log.replica, log.word) + log.at, log.n * sizeof(float));
+    store_relaxed(redo.open, 0); /* relaxed: published by the lock, and by the fork of the next life */
+}
+
 /* What it was changing becomes what it was. */
-void shmt_shm_take_back(struct shmt_store *store, uint32_t rank) {
+static void put_back(struct shmt_store *store, uint32_t rank) {
     const struct shmt_shm_layout *l = &store->layout;
     const uint64_t word = load_relaxed(&store->slot[rank].undo); /* relaxed: its writer is gone */
     const uint64_t at = shmt_undo_at(word), n = shmt_undo_n(word);
@@ -38,6 +69,11 @@ void shmt_shm_take_back(struct shmt_store *store, uint32_t rank) {
     }
     /* Of an apply phase: it goes on here. relaxed: read by its next life, or by nobody */
     store_relaxed(&store->slot[rank].undo, shmt_policy_is_live(&store->spec.policy) ? 0 : shmt_undo_word(at, 0));
+}
+
+void shmt_shm_take_back(struct shmt_store *store, uint32_t rank) {
+    write_forward(store, rank);
+    put_back(store, rank);
 }
 
 /* Slices that it was at: whoever takes one next goes on where it stood. */

@@ -5,6 +5,7 @@
 #include "consistency/chunks.h"
 #include "ps/replicas.h"
 #include "segment/segment.h"
+#include "store/redo.h"
 
 /* Below this many floats a gradient is folded whole: looking at a map would cost more than it saves. */
 #define MAP_FROM_FLOATS 4096
@@ -80,15 +81,17 @@ static uint32_t n_slices(const struct shmt_spec *spec, uint64_t floats) {
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(most, floats / SLICE_FLOATS));
 }
 
-/* Floats whose old bytes a seat keeps at a time, with their state: the block of an apply phase, or a unit under its lock. */
-static uint64_t undo_floats(const struct shmt_spec *spec, uint32_t planes) {
+/* What a seat keeps at a time: the old bytes of some floats with their state, which are the block of an apply phase, or a unit
+ * under its lock; or the log of a merge. */
+static uint64_t undo_bytes(const struct shmt_spec *spec, uint32_t planes) {
     const enum shmt_write write = spec->policy.write;
     uint64_t floats = 0;
     if (!spec->may_die) return 0;
     if (write == SHMT_WRITE_AGGREGATE) floats = SHMT_SHM_BLOCK;
     for (uint32_t t = 0; t < spec->n_tables && write == SHMT_WRITE_LOCKED; t++)
         floats = shmt_max_u64(floats, spec->table[t].width == 1 ? 1 : SHMT_LOCK_FLOATS);
-    return floats * (UINT64_C(1) + planes);
+    return shmt_max_u64(floats * (UINT64_C(1) + planes) * sizeof(float),
+                        shmt_policy_has_replicas(&spec->policy) ? sizeof(struct shmt_redo_log) : 0);
 }
 
 /* a * b; 0, and the plan has failed, when that is beyond all arithmetic. */
@@ -129,7 +132,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->seat_grad_bytes = pages(&plan, table_bytes, out->stack, page);
     out->seat_map_bytes = pages(&plan, out->map_bytes, out->stack, 4096);
     out->seat_trace_bytes = pages(&plan, shmt_ring_bytes(spec->trace_events), 1, 4096);
-    out->seat_undo_bytes = pages(&plan, undo_floats(spec, out->planes), sizeof(float), 4096);
+    out->seat_undo_bytes = pages(&plan, undo_bytes(spec, out->planes), 1, 4096);
     out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
     out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
@@ -167,6 +170,7 @@ uint64_t shmt_shm_layout_fingerprint(void) {
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, pause_step), offsetof(struct shmt_shm_control, asked),
                     offsetof(struct shmt_shm_control, snapshot_before));
     h = shmt_hash64(h, sizeof(struct shmt_shm_offer), sizeof(struct shmt_shm_list), sizeof(struct shmt_shm_slice));
+    h = shmt_hash64(h, offsetof(struct shmt_shm_slot, records), sizeof(struct shmt_redo_log), SHMT_REDO_FLOATS);
     h = shmt_hash64(h, sizeof(struct shmt_ring), sizeof(struct shmt_event), offsetof(struct shmt_event, kind));
     return shmt_hash64(
         h, offsetof(struct shmt_shm_slot, counters), offsetof(struct shmt_shm_slot, undo),

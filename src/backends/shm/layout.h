@@ -19,7 +19,7 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 11
+#define SHMT_SHM_LAYOUT_VERSION 12
 #define SHMT_SHM_BLOCK          256 /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
@@ -82,6 +82,7 @@ struct shmt_shm_slot {
     _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
     alignas(SHMT_LINE) struct shmt_counters counters;
     alignas(SHMT_LINE) _Atomic uint64_t undo; /* owner; after its death, who buries it: see store/undo.h */
+    _Atomic uint64_t redo;                    /* likewise: the log of a merge counts; see store/redo.h */
     _Atomic uint64_t records;                 /* owner: how many it has written */
     struct shmt_shm_record record[2];         /* number i, from 1, in place i mod 2 */
     _Atomic uint64_t at;     /* owner, for messages: (epoch + 1) << 32 | the batch that it is at, or the piece whose gradient it
@@ -139,7 +140,7 @@ struct shmt_shm_layout {
         row_place_off, snapshot_clock_off, snapshot_loss_off, snapshot_done_off, snapshot_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
-    uint64_t seat_undo_bytes;                 /* one seat's old bytes, in whole pages; 0: nobody would take anything back */
+    uint64_t seat_undo_bytes;                 /* one seat's old bytes, or its log of a merge, in whole pages; 0: none is kept */
     uint64_t seat_trace_bytes;                /* one seat's ring of events, in whole pages; 0: none */
     uint64_t replica_bytes;                   /* one replica: weights, state planes, and these of its base; in whole pages */
     uint64_t bytes;

@@ -72,6 +72,15 @@ static void mine_follows(const struct shmt_shm_seat *p, uint64_t at, uint64_t n)
     follow(p, shmt_shm_replica(store, mine, 0) + at, shmt_shm_replica(store, mine, 1) + at, store->layout.cover.n, at, n);
 }
 
+/* For a merge of `word` from the float `at` on, of `replica` or all; NULL: nothing is kept. */
+static const struct shmt_redo *redo_of(struct shmt_shm_merging *m, uint32_t word, uint64_t at, uint32_t replica) {
+    if (!m->redo.open) return NULL;
+    m->redo.word = word;
+    m->redo.at = at;
+    m->redo.replica = replica;
+    return &m->redo;
+}
+
 /* ---- together ---- */
 
 /* One word of all copies; true when it has changed somewhere. */
@@ -83,11 +92,12 @@ static bool merge_word(struct shmt_shm_seat *p, uint32_t word, uint64_t at, uint
     bool changed = false;
     for (uint32_t i = 0; i < m->n_present; i++) m->copy[i] = shmt_shm_replica(store, m->present[i], word) + at;
     if (last && how.kind == SHMT_MERGING_OWN) shmt_merge_collect(master, m->copy, m->n_present, n);
-    if (shmt_policy_merges_together(&store->spec.policy)) return shmt_merge_all(how, master, m->copy, m->n_present, n);
+    if (shmt_policy_merges_together(&store->spec.policy))
+        return shmt_merge_all(how, master, m->copy, m->n_present, n, redo_of(m, word, at, SHMT_REDO_ALL));
     /* Who merges alone has a base of its own: one after the other, and then all get what has come out. */
     for (uint32_t i = 0; i < m->n_present; i++) {
         float *const base = shmt_shm_base(store, m->present[i], word);
-        changed |= shmt_merge_one(how, master, m->copy[i], base ? base + at : NULL, n);
+        changed |= shmt_merge_one(how, master, m->copy[i], base ? base + at : NULL, n, redo_of(m, word, at, m->present[i]));
     }
     return changed;
 }
@@ -127,24 +137,26 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
 
 static bool merge_damped(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
     const struct shmt_spec *spec = &p->store->spec;
-    const struct shmt_shm_merging *m = p->merging;
+    struct shmt_shm_merging *m = p->merging;
     const bool atomic = spec->policy.write == SHMT_WRITE_ATOMIC;
     const enum shmt_merge_beside beside = !shared ? SHMT_MERGE_NOBODY : atomic ? SHMT_MERGE_ATOMIC : SHMT_MERGE_RACY;
-    const struct shmt_merge_words *const words = at < p->store->layout.cover.hot ? &m->words : &m->tail_words;
+    struct shmt_merge_words *const words = at < p->store->layout.cover.hot ? &m->words : &m->tail_words;
+    words->redo = redo_of(m, 0, 0, m->mine);
     return shmt_path_of(spec->cpu)->merge_damped((enum shmt_rule_kind)spec->rule.kind, &m->damping, beside, words, at, n);
 }
 
 static bool merge_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
     const struct shmt_store *store = p->store;
-    const struct shmt_shm_merging *m = p->merging;
+    struct shmt_shm_merging *m = p->merging;
     const bool atomic = store->spec.policy.write == SHMT_WRITE_ATOMIC;
     bool changed = false;
     for (uint32_t i = 0; i <= store->layout.planes; i++) {
         const uint32_t word = store->layout.planes - i; /* weights last: they may follow */
         float *const master = master_at(store, word, at), *const mine = shmt_shm_replica(store, m->mine, word) + at;
         float *const whole_base = shmt_shm_base(store, m->mine, word), *const base = whole_base ? whole_base + at : NULL;
-        changed |= shared ? shmt_merge_shared(m->how[word], atomic, master, mine, base, n)
-                          : shmt_merge_one(m->how[word], master, mine, base, n);
+        const struct shmt_redo *const redo = redo_of(m, word, at, m->mine);
+        changed |= shared ? shmt_merge_shared(m->how[word], atomic, master, mine, base, n, redo)
+                          : shmt_merge_one(m->how[word], master, mine, base, n, redo);
     }
     return changed;
 }

@@ -119,6 +119,7 @@ static int enter(struct shmt_shm_seat *p) {
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory to tell %u replicas apart", n_replicas);
     for (uint32_t seat = 0; seat < spec->n_seats; seat++) m->of_seat[seat] = shmt_replicas_of(spec, seat);
     m->mine = m->of_seat[p->seat.rank];
+    m->redo = shmt_shm_redo(p->store, p->seat.rank);
     int rc = shmt_shm_window_make(p);
     if (rc == 0 && shmt_policy_is_damped(&spec->policy)) rc = shmt_shm_tiers_make(p);
     if (rc < 0) return rc;

@@ -27,13 +27,14 @@ struct shmt_shm_merging {
     uint32_t n_present;
     uint32_t index, n_sharers; /* I am number `index` of the present seats that share my replica */
     struct shmt_merging how[1 + SHMT_MAX_PLANES];
-    float **copy;       /* (n_replicas) room for the addresses of one word in all of them */
-    uint64_t clocks;    /* of mine in this epoch */
-    uint64_t completed; /* clocks of mine in all */
-    uint64_t examples;  /* that I have trained on in all */
-    uint64_t turns;     /* of mine to merge, in all */
-    bool begun;         /* all replicas are made */
-    bool training;      /* between the first claim of an epoch and its last merge */
+    float **copy;          /* (n_replicas) room for the addresses of one word in all of them */
+    uint64_t clocks;       /* of mine in this epoch */
+    uint64_t completed;    /* clocks of mine in all */
+    uint64_t examples;     /* that I have trained on in all */
+    uint64_t turns;        /* of mine to merge, in all */
+    bool begun;            /* all replicas are made */
+    struct shmt_redo redo; /* of the step that is merged; open NULL: nothing is kept */
+    bool training;         /* between the first claim of an epoch and its last merge */
     /* damped */
     struct shmt_shm_tier tier[SHMT_SHM_TIERS];
     struct shmt_damping damping;               /* of the merge that goes on */

@@ -27,7 +27,7 @@ struct shmt_store {
     unsigned char *head;
     unsigned char *board;
     unsigned char *rings;     /* (n_seats, seat_trace_bytes) */
-    unsigned char *old;       /* (n_seats, seat_undo_bytes) */
+    unsigned char *old;       /* (n_seats, seat_undo_bytes): old bytes, or the log of a merge */
     uint64_t *snapshot_clock; /* (n_seats), all four where runs may pause */
     double *snapshot_loss;    /* (pieces) */
     uint32_t *snapshot_done;  /* (pieces) */
@@ -251,11 +251,14 @@ bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out);
 /* See the entry of the same name in ps/backend_ops.h. */
 void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back);
 
-/* What it was changing becomes what it was. Also of a guest. */
+/* What it was changing becomes what it was, or, of a merge, what it was to become. Also of a guest. */
 void shmt_shm_take_back(struct shmt_store *store, uint32_t rank);
 
 /* Where a seat keeps the old bytes of what it changes; `first`: of the span, in the flat array. */
 struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, uint64_t first);
+
+/* Where it keeps what a step of a merge brings out, in the same bytes: nobody merges in the middle of a push. */
+struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank);
 
 /* The row locks of table t, or of its replica; none but in write locked. seat.c */
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t);
