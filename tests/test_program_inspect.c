@@ -122,6 +122,14 @@ static void names_and_numbers_of_others_reach_the_terminal_as_text(void **state)
     json_decref(o);
 }
 
+static void pipes_are_refused_and_not_waited_for(void **state) {
+    (void)state;
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    program_assert_refused(RUN("inspect", "pipe"), 1, "pipe is no regular file: name a model file");
+    struct program *p = RUN("help", "inspect");
+    assert_non_null(strstr(p->text[OUT], "FILE may be LIBLINEAR's, but no pipe,"));
+}
+
 static void what_is_damaged_is_one_line(void **state) {
     (void)state;
     char bytes[8192];
@@ -190,6 +198,7 @@ int main(void) {
         PROGRAM_TEST(the_same_as_json),
         PROGRAM_TEST(models_of_both_kinds_are_shown),
         PROGRAM_TEST(names_and_numbers_of_others_reach_the_terminal_as_text),
+        PROGRAM_TEST(pipes_are_refused_and_not_waited_for),
         PROGRAM_TEST(what_is_damaged_is_one_line),
         PROGRAM_TEST(numpy_alone_reads_it),
         PROGRAM_TEST(a_checkpoint_is_read_as_a_model),

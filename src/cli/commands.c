@@ -64,7 +64,8 @@ static const struct command COMMANDS[] = {
      "Model, classes and features; of a checkpoint where its run stood, and what it\n"
      "was; each tensor with its type, shape, least, most and mean element, and the\n"
      "share of elements that are not 0. All of the file is read and checked; one that\n"
-     "is damaged is refused with exit status 1. FILE may be LIBLINEAR's.\n",
+     "is damaged is refused with exit status 1. FILE may be LIBLINEAR's, but no pipe,\n"
+     "nor -, as it is read in more than one pass.\n",
      "json", 1, 1, inspect_run},
     {"ls", "", "list your stores that have a name",
      "A store gets a name by --name, and keeps it after its run until it is removed.\n", "json", 0, 0, ls_run},
