@@ -121,8 +121,8 @@ const struct shmt_checkpoint *shmt_checkpoint_of(const struct shmt_checkpoint_in
 int shmt_checkpoint_read(const struct shmt_checkpoint_in *in, uint32_t t, int plane, float *out, struct shmt_error *e);
 
 /* Opens the newest good checkpoint of a folder, by the steps in their names. `skipped` is told of each one that is not good,
- * or of another step, in a sentence; NULL: nobody. 1: opened; 0: there is none, neither good nor bad (or no folder). Errors: _DATA (there are only
- * bad ones), _SYSTEM, _MEMORY. `path_out` (PATH_MAX): which one it is. */
+ * or of another step, in a sentence; NULL: nobody. 1: opened; 0: there is none, neither good nor bad (or no folder). Errors:
+ * _DATA (there are only bad ones), _SYSTEM, _MEMORY. `path_out` (PATH_MAX): which one it is. */
 int shmt_checkpoint_newest(const char *folder, void (*skipped)(void *arg, const char *why), void *arg,
                            struct shmt_checkpoint_in **out, char *path_out, struct shmt_error *e);
 
