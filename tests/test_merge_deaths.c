@@ -130,20 +130,19 @@ static void die_by_rules(struct shmt_policy policy, enum shmt_rule_kind last) {
 
 static void together_a_change_is_merged_once(void **state) {
     (void)state;
-    die_by_rules(WORKER(SHMT_WRITE_RACY, 0, 1, SHMT_MERGE_SUM), SHMT_RULE_ADAGRAD);
+    die_by_rules(WORKER(SHMT_WRITE_RACY, 0, 1, SHMT_MERGE_SUM), SHMT_RULE_FTRL);
 }
 
 static void alone_a_change_is_merged_once(void **state) {
     (void)state;
-    die_by_rules(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_SUM), SHMT_RULE_ADAGRAD);
-    die_by_rules(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED),
-                 SHMT_RULE_ADAGRAD); /* without curvature: all of a change */
+    die_by_rules(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_SUM), SHMT_RULE_FTRL);
+    die_by_rules(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), SHMT_RULE_FTRL); /* without curvature: all of a change */
 }
 
 static void beside_pushes_a_change_is_merged_once(void **state) {
     (void)state;
     die_by_rules(NODE(SHMT_WRITE_ATOMIC, INF, 1, SHMT_MERGE_SUM), SHMT_RULE_ADAGRAD);
-    die_by_rules(NODE(SHMT_WRITE_LOCKED, INF, 1, SHMT_MERGE_DAMPED), SHMT_RULE_ADAGRAD);
+    die_by_rules(NODE(SHMT_WRITE_LOCKED, INF, 1, SHMT_MERGE_DAMPED), SHMT_RULE_FTRL);
 }
 
 /* ---- a log that is not to be believed ---- */

@@ -164,6 +164,8 @@ static const struct mode MODES[] = {
     {"backup:2", {{"mode", "backup:2"}}, false, SPARSE},
     {"backup:2, fold", {{"mode", "backup:2"}, {"late", "fold"}}, false, SPARSE},
     {"local:2", {{"mode", "local:2"}}, false, SPARSE},
+    {"local:2, sums, adagrad", {{"mode", "local:2"}, {"merge", "sum"}, {"optimizer", "adagrad"}}, false, SPARSE},
+    {"local:2, sums, ftrl", {{"mode", "local:2"}, {"merge", "sum"}, {"optimizer", "ftrl"}}, false, SPARSE},
     {"local:2, alone", {{"mode", "local:2"}, {"staleness", "inf"}}, false, SPARSE},
     {"local:2, elastic", {{"mode", "local:2"}, {"merge", "elastic"}}, false, SPARSE},
     {"local:2, alone, locked, 2 threads",

@@ -105,7 +105,7 @@ static bool merge_word(struct shmt_shm_seat *p, uint32_t word, uint64_t at, uint
 static void merge_all_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool last) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_merging *m = p->merging;
-    bool changed = false;
+    bool changed = m->unsure;
     for (uint32_t word = store->layout.planes; word > 0; word--) changed |= merge_word(p, word, at, n, last);
     changed |= merge_word(p, 0, at, n, last);
     if (m->how[0].kind == SHMT_MERGING_FOLLOWS) {
@@ -129,6 +129,7 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
         merge_all_words(p, at, n, last);
         SHMT_POINT("merge:after");
     }
+    p->merging->unsure = false;
     bump_relaxed(&p->slot->counters.merges, 1);
     shmt_meter_turn(&p->seat, before);
 }
@@ -167,7 +168,7 @@ static void merge_mine(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool sh
     const struct shmt_shm_merging *m = p->merging;
     const bool is_damped = shmt_policy_is_damped(&store->spec.policy);
     const bool changed = is_damped ? merge_damped(p, at, n, shared) : merge_words(p, at, n, shared);
-    if (!changed || m->how[0].kind != SHMT_MERGING_FOLLOWS) return;
+    if ((!changed && !m->unsure) || m->how[0].kind != SHMT_MERGING_FOLLOWS) return;
     master_follows(p, at, n);
     mine_follows(p, at, n);
 }
@@ -208,7 +209,7 @@ static void merge_locked(struct shmt_shm_seat *p, uint64_t from, uint64_t to) {
     const struct shmt_flat *flat = &p->store->layout.flat;
     for (uint64_t at = from, end; at < to; at = end) {
         end = shmt_min_u64(at + LOOK, to);
-        if (!looks_due(p, at, end - at)) continue;
+        if (!p->merging->unsure && !looks_due(p, at, end - at)) continue;
         for (uint32_t t = 0; t < spec->n_tables; t++) {
             const uint64_t first = shmt_max_u64(at, flat->start[t]);
             merge_units(p, t, first, shmt_min_u64(end, flat->start[t] + shmt_table_floats(&spec->table[t])));

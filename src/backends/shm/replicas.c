@@ -94,6 +94,7 @@ static void make_my_part(struct shmt_shm_seat *p) {
 static void go_on(struct shmt_shm_seat *p) {
     const struct shmt_policy *policy = &p->store->spec.policy;
     struct shmt_shm_merging *m = p->merging;
+    m->unsure = true;
     m->begun = p->now.stage > SHMT_STAGE_MAKE;
     m->training = p->now.stage >= SHMT_STAGE_WORK && p->now.stage < SHMT_STAGE_END;
     p->done = m->completed = shmt_shm_count_done(p);
@@ -186,16 +187,20 @@ static int meet_to_merge(struct shmt_shm_seat *p) {
     return rc < 0 ? rc : p->now.flag;
 }
 
-/* All of my replica, or of a damped one those tiers that are due. Others' updates are seen when it is merged whole. */
+/* All of my replica, or of a damped one those tiers that are due, but behind a death all, too. Others' updates are seen when it
+ * is merged whole. */
 static void merge_by_myself(struct shmt_shm_seat *p, bool all) {
+    struct shmt_shm_merging *m = p->merging;
+    all |= m->unsure;
     if (!shmt_policy_is_damped(&p->store->spec.policy)) {
         note_merge(p);
         shmt_shm_merge_alone(p);
-        return;
+    } else {
+        m->turns++;
+        if (all || shmt_shm_tier_is_due(p, SHMT_SHM_TIERS - 1)) note_merge(p);
+        shmt_shm_merge_tiers(p, all);
     }
-    p->merging->turns++;
-    if (all || shmt_shm_tier_is_due(p, SHMT_SHM_TIERS - 1)) note_merge(p);
-    shmt_shm_merge_tiers(p, all);
+    m->unsure = false;
 }
 
 /* I have completed another merge_every clocks. All who have work are close enough behind first, so that what I find in the

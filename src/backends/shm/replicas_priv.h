@@ -35,6 +35,8 @@ struct shmt_shm_merging {
     bool begun;            /* all replicas are made */
     struct shmt_redo redo; /* of the step that is merged; open NULL: nothing is kept */
     bool training;         /* between the first claim of an epoch and its last merge */
+    bool unsure; /* an earlier life may have merged state whose weights do not follow it yet (ftrl), or that other copies have
+                     not got; until my next merge, which takes all for changed */
     /* damped */
     struct shmt_shm_tier tier[SHMT_SHM_TIERS];
     struct shmt_damping damping;               /* of the merge that goes on */
