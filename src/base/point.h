@@ -1,6 +1,6 @@
 /* Points: places in the protocols, before and after words that others read, at which a test may end or stop the process. The
  * library has none of them: they are there only in those files that a test compiles once more with SHMT_POINTS
- * (tests/test_points.c, which has the functions). */
+ * (tests/aim.c has the functions). */
 #ifndef SHMT_BASE_POINT_H
 #define SHMT_BASE_POINT_H
 
