@@ -94,7 +94,7 @@ static void every_example_is_counted_in_each_mode(void **state) {
     }
 }
 
-/* Kills worker 1 until that is once too often for `most` respawns, at moments in which it mostly has work in hand. */
+/* Kills worker 1, which is slow, so that it mostly has work in hand, until that is once too often for `most` respawns. */
 static void kill_until_it_ends(struct program *p, int most) {
     for (int i = 1; i <= most + 1; i++) {
         char line[64];
@@ -140,7 +140,7 @@ static void who_dies_too_often_ends_the_run_with_a_sentence(void **state) {
         bool named = false;
         for (int round = 0; round < 20 && !named; round++) {
             struct program *p = START("-w", "2", "--mode", RUNS[i].mode, "--on-death", RUNS[i].on_death, "--max-respawns",
-                                      RUNS[i].max_respawns, "-e", "1000000", DATA);
+                                      RUNS[i].max_respawns, "--slow", "1:+5ms", "-e", "1000000", DATA);
             program_wait_for_epoch(p);
             kill_until_it_ends(p, RUNS[i].most);
             named = names_the_work(p, RUNS[i].piece);
