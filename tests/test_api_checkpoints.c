@@ -159,18 +159,22 @@ static int rest_a_while(void *arg, shmtrain_session *s, uint32_t epoch) {
 }
 
 /* The place for the next snapshot is free when a file is there, and not when somebody next looks, which left out every second
- * one here. Not all of them: a disk may be slow. */
+ * one here. In memory, where nothing waits for a disk; not all of them, because a busy machine may come late to one. */
 static void what_is_due_while_nobody_looks_is_written_too(void **state) {
     (void)state;
+    char folder[] = "/dev/shm/checkpoints-XXXXXX", command[64];
+    if (!mkdtemp(folder)) skip();
     const struct shmtrain_hooks hooks = {.before_epoch = rest_a_while};
     struct shmtrain_store *store = make("processes", "1", "20", 64);
     WELL(store, shmtrain_store_hooks(store, &hooks));
-    WELL(store, shmtrain_store_set(store, "checkpoint", "ck"));
+    WELL(store, shmtrain_store_set(store, "checkpoint", folder));
     WELL(store, shmtrain_store_set(store, "checkpoint-every", "1 epoch"));
     WELL(store, shmtrain_store_run(store, count, NULL));
-    print_message("%u checkpoints of 20 epochs\n", (unsigned)shmtrain_store_report(store)->checkpoints);
-    assert_in_range(shmtrain_store_report(store)->checkpoints, 15, 20);
+    const uint64_t n = shmtrain_store_report(store)->checkpoints;
     shmtrain_store_destroy(store);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+    assert_in_range(n, 14, 20);
 }
 
 static void tables_that_are_others_are_refused(void **state) {
