@@ -3,7 +3,7 @@
 
 #include <shmtrain/drill.h>
 
-/* One round in each of the last modes (threads, workers that stay away, guests, checkpoints), and in two of the first. */
+/* One round in each of the last modes: threads, workers that stay away, guests, checkpoints. */
 static void runs_end_as_they_must_whoever_dies(void **state) {
     (void)state;
     struct program *p = RUN("drill", "--rounds", "10", "--seed", "40", "--json");
