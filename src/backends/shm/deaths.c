@@ -3,9 +3,8 @@
  * meanwhile, and wait for what it holds.
  *
  * What a seat may hold: row locks, merge locks, slices of an update, each named by its lock word. What it may have in hand:
- * a block of an apply phase, or a unit under its lock, whose old bytes it has kept; or a step of a merge, of which it has
- * kept what comes out. What it was about to do next, its own
- * next life finds out (lives.c). */
+ * a block of an apply phase, or a unit under its lock, whose old bytes it has kept; or a step of a merge, of which it has kept
+ * what comes out. What it was about to do next, its own next life finds out (lives.c). */
 #include <string.h>
 
 #include "backends/shm/replicas_priv.h"

@@ -3,7 +3,8 @@
  * A seat's way through a run is a row of stages. Each ends in at most one meeting, and each but the last ones of a piece may be
  * begun again by another life and gives the same: docs/reliability.md has the list. Before it begins a stage the seat writes a
  * record of it, beside the last one; a death leaves one of them whole. Whether the dead one had come to the meeting at the end
- * of its stage says its gate: if so, the next life only waits there.
+ * of its stage says its gate: if so, the next life only waits there. What its counters of examples and losses have to be then
+ * stands in a second pair of places.
  *
  * Called by the engines and by the backend's entries, in the worker. The burial before it (deaths.c) has taken back what was
  * half done. */
