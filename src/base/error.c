@@ -19,7 +19,7 @@ static const char *const STATUS_NAMES[] = {
 
 const char *shmtrain_status_name(int status) {
     const int n = (int)(sizeof STATUS_NAMES / sizeof *STATUS_NAMES);
-    if (status > 0 || status <= -n) return "not a status of shmtrain";
+    if (status > 0 || status <= -n) return "not a shmtrain status";
     return STATUS_NAMES[-status];
 }
 
@@ -44,7 +44,7 @@ int shmt_fail(struct shmt_error *e, int status, const char *format, ...) {
 static const char *words_for(int code, char out[160]) {
     const char *remedy = code == EMFILE   ? "; raise the limit (ulimit -n)"
                          : code == ENFILE ? "; raise the machine's limit (sysctl fs.file-max)"
-                         : code == EFBIG  ? "; raise the limit (ulimit -f), or take another file system"
+                         : code == EFBIG  ? "; raise the limit (ulimit -f), or use another file system"
                                           : "";
     snprintf(out, 160, "%s%s", strerror(code), remedy);
     return out;

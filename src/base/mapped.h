@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Behind the file's name, in sentences. */
-#define SHMT_MAPPED_SHORTER " became shorter while it was used, or its disk cannot be read: make it again"
+#define SHMT_MAPPED_SHORTER " became shorter while it was in use, or its disk cannot be read: make it again"
 
 /* From any thread. With more than 32 mappings at a time the further ones are not known. */
 void shmt_mapped_note(const void *base, uint64_t bytes, const char *name);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,35 +11,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/leftovers.h"
 #include "base/show.h"
 #include "base/unfinished.h"
 
-#define MOST_LINKS 40 /* that lead to one another: as many as the system follows */
+/* What a sentence is about: what was named, or what links lead to. */
+static const char *name_of(const struct shmt_replacement *r) { return r->target.path[0] != '\0' ? r->target.path : r->path; }
 
 /* For the reason in errno; `more` is a part of the sentence. */
-static int cannot_there(const char *path, const char *what, const char *more, struct shmt_error *e) {
+static int cannot_there(const struct shmt_replacement *r, const char *more, struct shmt_error *e) {
     const int code = errno;
     char shown[SHMT_NAME_SHOWN];
-    shmt_show_name(path, shown);
+    shmt_show_name(name_of(r), shown);
+    if (r->target.refused)
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: %s", r->what, shown, shmt_target_why(&r->target, code));
     errno = code;
-    return shmt_fail_errno(e, "cannot write %s to %s%s", what, shown, more);
+    return shmt_fail_errno(e, "cannot write %s to %s%s", r->what, shown, more);
 }
 
-static int cannot(const char *path, const char *what, struct shmt_error *e) { return cannot_there(path, what, "", e); }
+static int cannot(const struct shmt_replacement *r, struct shmt_error *e) { return cannot_there(r, "", e); }
 
 /* The rename itself must survive a crash of the machine, too. A folder that cannot be synced (some file systems) is no
  * failure. */
-static void sync_folder(const char *path) {
-    char *copy = strdup(path);
-    if (!copy) return;
-    const int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(copy);
+static void sync_folder(const struct shmt_target *target) {
+    const int fd = openat(target->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     (void)fsync(fd);
     close(fd);
 }
 
-/* The folder of `path` with its final '/', or "" when it is the current one. */
+/* How much of a path is its folder, with the final '/'. */
 static size_t folder_bytes(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
@@ -51,10 +51,10 @@ static size_t folder_bytes(const char *path) {
 /* By `make`, which says EEXIST where there is a file already: the name is ours alone. It is short whatever the other one is:
  * what may stand there may be written there. All signals are blocked: no handler finds a file that is not noted. */
 static int try_names(struct shmt_replacement *r, int (*make)(const struct shmt_replacement *r)) {
-    const int folder = (int)folder_bytes(r->real);
+    const int folder = (int)folder_bytes(r->target.path);
     for (unsigned i = 0; i < 100; i++) {
         const int n =
-            snprintf(r->temporary, sizeof r->temporary, "%.*s.shmtrain-%ld-%u.tmp", folder, r->real, (long)getpid(), i);
+            snprintf(r->temporary, sizeof r->temporary, "%.*s" SHMT_LEFTOVER_NAME, folder, r->target.path, (long)getpid(), i);
         if (n < 0 || (size_t)n >= sizeof r->temporary) {
             errno = ENAMETOOLONG;
             return -1;
@@ -66,35 +66,45 @@ static int try_names(struct shmt_replacement *r, int (*make)(const struct shmt_r
     return -1;
 }
 
-/* A file itself: what else stands under a name of our own is replaced, and no example. */
-static bool is_file(const char *real, struct stat *out) { return lstat(real, out) == 0 && S_ISREG(out->st_mode); }
+static const char *temporary_name(const struct shmt_replacement *r) { return r->temporary + folder_bytes(r->temporary); }
 
-/* As open as any new file; but what replaces another one is for us alone until it has the permissions of that. */
-static mode_t first_mode(const struct shmt_replacement *r) {
-    struct stat old;
-    return is_file(r->real, &old) ? 0600 : 0666;
+/* Whether what will be replaced says who may read and write the new file. What else than a file stands under a name of our own
+ * does not, nor does a file that another user has put there. */
+static bool has_example(const struct shmt_replacement *r) {
+    return r->target.exists && S_ISREG(r->target.there.st_mode) && !shmt_target_is_planted(&r->target);
 }
 
+/* As open as any new file; but what replaces another one is for us alone until it has the permissions of that. */
+static mode_t first_mode(const struct shmt_replacement *r) { return has_example(r) ? 0600 : 0666; }
+
+/* Nobody takes it for a leftover from here on. Where somebody has, it is another name's turn. */
 static int make_named(const struct shmt_replacement *r) {
-    return open(r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, first_mode(r));
+    const int fd = openat(r->target.folder, temporary_name(r), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, first_mode(r));
+    struct stat s;
+    if (fd < 0 || (shmt_leftover_keep(fd) && (fstat(fd, &s) < 0 || s.st_nlink > 0))) return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
 }
 
 static int give_name(const struct shmt_replacement *r) {
     char there[64];
     snprintf(there, sizeof there, "/proc/self/fd/%d", r->fd);
-    return linkat(AT_FDCWD, there, AT_FDCWD, r->temporary, AT_SYMLINK_FOLLOW);
+    return linkat(AT_FDCWD, there, r->target.folder, temporary_name(r), AT_SYMLINK_FOLLOW);
 }
 
 /* A file without a name, in the folder of the real one: it is gone when its writer is, however that ends. -1: not every file
  * system has such files, and without /proc they get no name. */
 static int open_nameless(const struct shmt_replacement *r) {
-    char folder[PATH_MAX], there[64];
+    char there[64];
     struct stat s;
-    snprintf(folder, sizeof folder, "%.*s.", (int)folder_bytes(r->real), r->real);
-    const int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, first_mode(r));
+    const int fd = openat(r->target.folder, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, first_mode(r));
     if (fd < 0) return -1;
     snprintf(there, sizeof there, "/proc/self/fd/%d", fd);
-    if (stat(there, &s) == 0) return fd;
+    if (stat(there, &s) == 0) {
+        (void)shmt_leftover_keep(fd);
+        return fd;
+    }
     close(fd);
     return -1;
 }
@@ -125,23 +135,21 @@ static void unblock_signals(const sigset_t *before) {
 }
 
 /* In folders like /tmp a file can be replaced by its owner and the folder's only, though others may write to it. */
-static bool is_kept_by_others(const struct shmt_replacement *r, const struct stat *old) {
-    char folder[PATH_MAX];
-    struct stat s;
+static bool is_kept_by_others(const struct shmt_replacement *r) {
+    const struct stat *old = &r->target.there, *folder = &r->target.in;
     const uid_t us = geteuid();
-    snprintf(folder, sizeof folder, "%.*s.", (int)folder_bytes(r->real), r->real);
-    return us != 0 && us != old->st_uid && stat(folder, &s) == 0 && (s.st_mode & S_ISVTX) != 0 && us != s.st_uid;
+    return r->target.exists && S_ISREG(old->st_mode) && us != 0 && us != old->st_uid && (folder->st_mode & S_ISVTX) != 0 &&
+           us != folder->st_uid;
 }
 
 /* A new file beside the real one, with the permissions of the one that it will replace. -1: errno. */
 static int open_new(struct shmt_replacement *r) {
-    struct stat old;
     sigset_t before;
-    const bool replaces = is_file(r->real, &old);
-    if (replaces && is_kept_by_others(r, &old)) {
+    if (is_kept_by_others(r)) {
         errno = EPERM;
         return -1;
     }
+    shmt_leftovers_remove(r->target.folder);
     int fd = open_nameless(r);
     r->nameless = fd >= 0;
     if (fd < 0) {
@@ -149,41 +157,8 @@ static int open_new(struct shmt_replacement *r) {
         fd = try_names(r, make_named);
         unblock_signals(&before);
     }
-    if (fd >= 0 && replaces) (void)look_like(fd, &old);
+    if (fd >= 0 && has_example(r)) (void)look_like(fd, &r->target.there);
     return fd;
-}
-
-/* One symbolic link further: `path` (PATH_MAX) becomes what it points to, seen from its folder. 1: done, 0: it is no link, -1:
- * errno. */
-static int follow_link(char *path) {
-    char target[PATH_MAX];
-    const ssize_t n = readlink(path, target, sizeof target - 1);
-    if (n < 0) return errno == EINVAL || errno == ENOENT ? 0 : -1;
-    target[n] = '\0';
-    const size_t folder = target[0] == '/' ? 0 : folder_bytes(path);
-    if (folder + (size_t)n >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(path + folder, target, (size_t)n + 1);
-    return 1;
-}
-
-/* The file itself behind symbolic links, also when there is none yet: it is what is written, and the links stay. */
-static int resolve(const char *path, char out[PATH_MAX]) {
-    int more = 1;
-    if (snprintf(out, PATH_MAX, "%s", path) >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    for (int i = 0; more == 1; i++) {
-        if (i > MOST_LINKS) {
-            errno = ELOOP;
-            return -1;
-        }
-        more = follow_link(out);
-    }
-    return more;
 }
 
 /* ---- what stands there ---- */
@@ -198,16 +173,19 @@ static bool holds_descriptors(const char *folder) {
 }
 
 int shmt_replace_descriptor(const char *path) {
-    char at[PATH_MAX], folder[PATH_MAX], *end;
-    if (snprintf(at, sizeof at, "%s", path) >= PATH_MAX) return -1;
-    for (int i = 0; i <= MOST_LINKS; i++) {
-        const size_t n = folder_bytes(at);
-        const long fd = strtol(at + n, &end, 10);
-        snprintf(folder, sizeof folder, "%.*s.", (int)n, at);
-        if (at[n] >= '0' && at[n] <= '9' && *end == '\0' && fd <= INT_MAX && holds_descriptors(folder)) return (int)fd;
-        if (follow_link(at) != 1) return -1;
-    }
-    return -1;
+    struct shmt_target at;
+    char folder[PATH_MAX], *end;
+    int found = -1;
+    shmt_target_begin(path, &at);
+    do {
+        const size_t n = folder_bytes(at.path);
+        const long fd = strtol(at.path + n, &end, 10);
+        snprintf(folder, sizeof folder, "%.*s.", (int)n, at.path);
+        if (at.path[n] >= '0' && at.path[n] <= '9' && *end == '\0' && fd <= INT_MAX && holds_descriptors(folder))
+            found = (int)fd;
+    } while (found < 0 && shmt_target_step(&at) == 1);
+    shmt_target_leave(&at);
+    return found;
 }
 
 int shmt_replace_copy(int fd) {
@@ -222,100 +200,103 @@ bool shmt_replace_is_stream(const char *path) {
     return shmt_replace_descriptor(path) >= 0 || (stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode)));
 }
 
-/* One file that is mounted by itself, as containers do: no other one can take its place. */
-static bool is_mounted(const char *path) {
+/* One file that is mounted by itself, as containers do: no other one can take its target. */
+static bool is_mounted(const struct shmt_target *p) {
     struct statx s;
-    const bool known = statx(AT_FDCWD, path, 0, STATX_TYPE, &s) == 0 && (s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
+    const bool known = p->exists && statx(p->folder, p->name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &s) == 0 &&
+                       (s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
     return known && S_ISREG(s.stx_mode) && (s.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-/* 1: a pipe or a device stands there, or an open descriptor is named, 0: a file or nothing; or a status. */
-static int look(const char *path, const char *what, struct shmt_error *e) {
-    char shown[SHMT_NAME_SHOWN];
-    struct stat there;
-    if (shmt_replace_descriptor(path) >= 0) return 1;
-    if (stat(path, &there) != 0) return 0;
-    shmt_show_name(path, shown);
-    if (S_ISDIR(there.st_mode))
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: it is a folder, name a file in it", what, shown);
-    if (is_mounted(path))
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM,
-                         "cannot write %s to %s: this one file is a mount, and cannot be replaced: name a file in a folder",
-                         what, shown);
-    return !S_ISREG(there.st_mode);
+/* Why the place cannot be written to, as far as that is for a sentence of its own; NULL: nothing is known. */
+static const char *find_obstacle(const struct shmt_target *p, bool own) {
+    if (!p->exists) return NULL;
+    if (S_ISDIR(p->there.st_mode)) return own ? "it is a folder" : "it is a folder; name a file in it";
+    if (own) return NULL;
+    if (is_mounted(p)) return "this file is a mount point, so it cannot be replaced; name a file in a folder";
+    return NULL;
 }
 
-/* -1: errno, and r->real is what cannot be written. */
-static int open_looked_at(struct shmt_replacement *r, const char *path, const char *what, bool special) {
-    *r = (struct shmt_replacement){.fd = -1, .special = special, .path = path, .what = what};
-    const int named = shmt_replace_descriptor(path);
-    if (special)
-        r->fd = named >= 0 ? shmt_replace_copy(named) : open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    else if (resolve(path, r->real) == 0)
-        r->fd = open_new(r);
+/* Finds out what stands there. r->special: a pipe or a device, or an open descriptor is named. */
+static int look(struct shmt_replacement *r, bool own, struct shmt_error *e) {
+    char shown[SHMT_NAME_SHOWN];
+    if (!own && shmt_replace_descriptor(r->path) >= 0) {
+        r->special = true;
+        shmt_target_begin(r->path, &r->target);
+        return 0;
+    }
+    if ((own ? shmt_target_find_own : shmt_target_find)(r->path, &r->target) < 0) return cannot(r, e);
+    const char *obstacle = find_obstacle(&r->target, own);
+    shmt_show_name(r->path, shown);
+    if (obstacle) return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: %s", r->what, shown, obstacle);
+    r->special = !own && r->target.exists && !S_ISREG(r->target.there.st_mode);
+    return 0;
+}
+
+/* -1: errno. */
+static int open_looked_at(struct shmt_replacement *r) {
+    const int named = r->special ? shmt_replace_descriptor(r->path) : -1;
+    if (named >= 0)
+        r->fd = shmt_replace_copy(named);
     else
-        r->real[0] = '\0';
+        r->fd = r->special ? shmt_target_open(&r->target, O_WRONLY | O_NOCTTY, 0) : open_new(r);
     return r->fd < 0 ? -1 : 0;
 }
 
-/* What a sentence is about: what was named, or what links lead to. */
-static const char *target_of(const struct shmt_replacement *r) { return r->real[0] != '\0' ? r->real : r->path; }
+static int open_replacement(struct shmt_replacement *r, const char *path, const char *what, bool own, struct shmt_error *e) {
+    *r = (struct shmt_replacement){.fd = -1, .path = path, .what = what, .target = {.folder = -1}};
+    int rc = look(r, own, e);
+    if (rc == 0 && open_looked_at(r) < 0) rc = cannot(r, e);
+    if (rc < 0) shmt_target_leave(&r->target);
+    return rc;
+}
 
 int shmt_replace_open(struct shmt_replacement *r, const char *path, const char *what, struct shmt_error *e) {
-    const int special = look(path, what, e);
-    if (special < 0) return special;
-    return open_looked_at(r, path, what, special != 0) < 0 ? cannot(target_of(r), what, e) : 0;
+    return open_replacement(r, path, what, false, e);
 }
 
 int shmt_replace_open_own(struct shmt_replacement *r, const char *path, const char *what, struct shmt_error *e) {
-    char shown[SHMT_NAME_SHOWN];
-    struct stat there;
-    *r = (struct shmt_replacement){.fd = -1, .path = path, .what = what};
-    if (lstat(path, &there) == 0 && S_ISDIR(there.st_mode)) {
-        shmt_show_name(path, shown);
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: it is a folder", what, shown);
-    }
-    if (snprintf(r->real, sizeof r->real, "%s", path) >= PATH_MAX) {
-        r->real[0] = '\0';
-        errno = ENAMETOOLONG;
-    } else {
-        r->fd = open_new(r);
-    }
-    return r->fd < 0 ? cannot(path, what, e) : 0;
+    return open_replacement(r, path, what, true, e);
 }
 
 /* With a remedy: somebody has named it just now. */
-static int cannot_be_named(const char *path, const char *what, struct shmt_error *e) {
+static int cannot_be_named(const struct shmt_replacement *r, struct shmt_error *e) {
     char shown[SHMT_NAME_SHOWN];
     const bool another_place = errno == EACCES || errno == EPERM || errno == EROFS;
-    if (!another_place) return cannot(path, what, e);
+    if (!another_place || r->target.refused) return cannot(r, e);
     const int code = errno;
-    shmt_show_name(path, shown);
-    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: %s; name a file in a folder that you may write to", what,
+    shmt_show_name(name_of(r), shown);
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: %s; name a file in a folder that you may write to", r->what,
                      shown, strerror(code));
 }
 
-int shmt_replace_check(const char *path, const char *what, struct shmt_error *e) {
-    struct shmt_replacement r;
+static int check_looked_at(struct shmt_replacement *r, struct shmt_error *e) {
     sigset_t before;
-    const int special = look(path, what, e);
-    if (special < 0) return special;
     /* A file that is meant not to be written is not replaced either, though its folder would allow it. */
-    const bool is_open = special && shmt_replace_descriptor(path) >= 0;
-    if (!is_open && access(path, W_OK) != 0 && errno != ENOENT) return cannot_be_named(path, what, e);
-    if (special && !is_open) return 0;
+    const bool is_open = r->special && shmt_replace_descriptor(r->path) >= 0;
+    if (!is_open && r->target.exists && faccessat(r->target.folder, r->target.name, W_OK, 0) != 0 && errno != ENOENT)
+        return cannot_be_named(r, e);
+    if (r->special && !is_open) return shmt_target_may_open(&r->target) < 0 ? cannot(r, e) : 0;
     block_signals(&before); /* who is killed meanwhile leaves no file */
-    const int opened = open_looked_at(&r, path, what, special != 0);
-    if (opened == 0) shmt_replace_discard(&r);
+    const int opened = open_looked_at(r);
+    if (opened == 0) shmt_replace_discard(r);
     unblock_signals(&before);
-    return opened < 0 ? cannot_be_named(target_of(&r), what, e) : 0;
+    return opened < 0 ? cannot_be_named(r, e) : 0;
+}
+
+int shmt_replace_check(const char *path, const char *what, struct shmt_error *e) {
+    struct shmt_replacement r = {.fd = -1, .path = path, .what = what, .target = {.folder = -1}};
+    int rc = look(&r, false, e);
+    if (rc == 0) rc = check_looked_at(&r, e);
+    shmt_target_leave(&r.target);
+    return rc;
 }
 
 /* What cannot be synced (a pipe, some devices) is written all the same. */
 static int close_special(const struct shmt_replacement *r, int written, struct shmt_error *e) {
-    int rc = written < 0 ? cannot(r->path, r->what, e) : 0;
-    if (rc == 0 && fsync(r->fd) < 0 && errno != EINVAL && errno != EROFS) rc = cannot(r->path, r->what, e);
-    if (close(r->fd) < 0 && rc == 0) rc = cannot(r->path, r->what, e);
+    int rc = written < 0 ? cannot(r, e) : 0;
+    if (rc == 0 && fsync(r->fd) < 0 && errno != EINVAL && errno != EROFS) rc = cannot(r, e);
+    if (close(r->fd) < 0 && rc == 0) rc = cannot(r, e);
     return rc;
 }
 
@@ -349,34 +330,44 @@ static int copy_to_named(struct shmt_replacement *r) {
     return rc;
 }
 
-/* Gives the new file a name, where it has none, closes it, and lets it take the place of the old one. */
+/* Gives the new file a name, where it has none, closes it, and lets it take the place of the old one. A second descriptor keeps
+ * it from being a leftover until then. */
 static int take_place(struct shmt_replacement *r) {
     if (r->nameless && try_names(r, give_name) < 0 && copy_to_named(r) < 0) return -1;
-    const int fd = r->fd;
+    const int fd = r->fd, kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     r->fd = -1;
-    return close(fd) < 0 ? -1 : rename(r->temporary, r->real);
+    const int rc = close(fd) < 0 ? -1 : renameat(r->target.folder, temporary_name(r), r->target.folder, r->target.name);
+    const int why = errno;
+    if (kept >= 0) (void)close(kept);
+    errno = why;
+    return rc;
 }
 
-/* Closes and removes what has not taken its place. Signals are blocked. */
+/* Closes and removes what has not taken its target. Signals are blocked. */
 static void take_away(struct shmt_replacement *r) {
+    if (r->temporary[0] != '\0') (void)unlinkat(r->target.folder, temporary_name(r), 0);
     if (r->fd >= 0) (void)close(r->fd);
     r->fd = -1;
-    if (r->temporary[0] != '\0') (void)unlink(r->temporary);
 }
 
 int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_error *e) {
     sigset_t before;
     int rc = 0;
-    if (r->special) return close_special(r, written, e);
+    if (r->special) {
+        rc = close_special(r, written, e);
+        shmt_target_leave(&r->target);
+        return rc;
+    }
     if (r->nameless) r->temporary[0] = '\0';
-    if (written < 0 || fsync(r->fd) < 0) rc = cannot_there(r->real, r->what, " (what was there before is untouched)", e);
+    if (written < 0 || fsync(r->fd) < 0) rc = cannot_there(r, " (the previous file is unchanged)", e);
     /* No signal comes while it has another name: who answers by ending the program would leave the file there. */
     block_signals(&before);
-    if (rc == 0 && take_place(r) < 0) rc = cannot(r->real, r->what, e);
+    if (rc == 0 && take_place(r) < 0) rc = cannot(r, e);
     if (rc < 0) take_away(r);
     if (r->temporary[0] != '\0') shmt_unfinished_forget(r->temporary);
     unblock_signals(&before);
-    if (rc == 0) sync_folder(r->real);
+    if (rc == 0) sync_folder(&r->target);
+    shmt_target_leave(&r->target);
     return rc;
 }
 
@@ -387,4 +378,5 @@ void shmt_replace_discard(struct shmt_replacement *r) {
     take_away(r);
     if (r->temporary[0] != '\0') shmt_unfinished_forget(r->temporary);
     unblock_signals(&before);
+    shmt_target_leave(&r->target);
 }

@@ -1,6 +1,7 @@
 /* Files that are replaced whole: a new one is written beside the old one and takes its place when it is complete, so that
  * there is the old one or the new one at any time. Symbolic links stay, and what they lead to is replaced; owner, group and
- * permissions stay, too, as far as the writer may give them. A pipe or a device is written to as it is, and so is an open
+ * permissions stay, too, as far as the writer may give them. Links are followed by the rule of target.h: others cannot lead us to
+ * files of ours by a link in a folder like /tmp, and what is no file there must be ours, or the folder's owner's. A pipe or a device is written to as it is, and so is an open
  * descriptor that is named (/dev/stdout, /dev/fd/N), whatever is behind it. Names that nobody has given, but we have made, are
  * written by shmt_replace_open_own: there the new file takes the place of whatever has got that name, but of a folder.
  *
@@ -13,12 +14,14 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/target.h"
 
 struct shmt_replacement {
-    int fd;                  /* to be written to */
-    bool special, nameless;  /* nameless: what is written has no name yet, and is gone when its writer is */
-    const char *path, *what; /* the caller's; must live until it is closed */
-    char real[PATH_MAX], temporary[PATH_MAX];
+    int fd;                    /* to be written to */
+    bool special, nameless;    /* nameless: what is written has no name yet, and is gone when its writer is */
+    const char *path, *what;   /* the caller's; must live until it is closed */
+    struct shmt_target target; /* so a replacement stays where it was opened */
+    char temporary[PATH_MAX];
 };
 
 /* Errors: _SYSTEM (no folder, no permission, disk full). A pipe that nobody reads blocks, as writing to it does. */
