@@ -30,12 +30,11 @@ static int fail_map(const struct shmt_segment *segment, const char *what, struct
     if (code == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         shmt_bytes_text(limit.rlim_cur, most, sizeof most);
         return shmt_fail(e, SHMTRAIN_E_MEMORY,
-                         "mapping %s of %s is refused: this process's address space is limited to %s in all: raise it "
-                         "(ulimit -v)",
+                         "cannot map %s of %s: this process's address space is limited to %s: raise the limit (ulimit -v)",
                          need, what, most);
     }
     errno = code;
-    return shmt_fail_errno(e, "mapping %s of %s is refused", need, what);
+    return shmt_fail_errno(e, "cannot map %s of %s", need, what);
 }
 
 int shmt_segment_map(struct shmt_segment *segment, int protection, struct shmt_error *e) {
@@ -74,10 +73,10 @@ static int read_header(int fd, struct shmt_segment_header *out, struct shmt_erro
     do {
         n = pread(fd, out, sizeof *out, 0);
     } while (n < 0 && errno == EINTR);
-    if (n < 0) return shmt_fail_errno(e, "the header of a shared memory segment cannot be read from descriptor %d", fd);
+    if (n < 0) return shmt_fail_errno(e, "cannot read the header of a shared memory segment from descriptor %d", fd);
     if ((size_t)n < sizeof *out) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "descriptor %d is no shared memory segment of shmtrain: it is only %zd bytes long", fd, n);
+                         "descriptor %d is not a shared memory segment of shmtrain: it is only %zd bytes long", fd, n);
     }
     return 0;
 }
@@ -86,7 +85,7 @@ static int read_header(int fd, struct shmt_segment_header *out, struct shmt_erro
 static int check_header(int fd, const struct shmt_segment_header *header, uint64_t fingerprint, struct shmt_error *e) {
     if (header->magic != SHMT_SEGMENT_MAGIC) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "descriptor %d is no shared memory segment of shmtrain: it does not begin like one", fd);
+                         "descriptor %d is not a shared memory segment of shmtrain: it does not start like one", fd);
     }
     if (header->version != SHMT_SEGMENT_VERSION || header->header_bytes != SHMT_SEGMENT_HEADER_BYTES) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
@@ -107,10 +106,10 @@ static int check_header(int fd, const struct shmt_segment_header *header, uint64
 static int check_file(int fd, const struct shmt_segment_header *header, int flags, struct shmt_error *e) {
     const int seals = flags & SHMT_ATTACH_NAMED ? SHMT_SEGMENT_SEALS : fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SHMT_SEGMENT_SEALS) != SHMT_SEGMENT_SEALS) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "the shared memory segment could still be resized by somebody: it is not sealed");
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "the shared memory segment is not sealed: another process could still resize it");
     }
     struct stat file;
-    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "the size of a shared memory segment cannot be read");
+    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "cannot read the size of a shared memory segment");
     if (file.st_size < SHMT_SEGMENT_HEADER_BYTES || header->bytes != (uint64_t)file.st_size) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "the shared memory segment is damaged: its header says %" PRIu64 " bytes but it is %jd bytes long",
@@ -142,7 +141,7 @@ int shmt_segment_attach(int fd, uint64_t fingerprint, int flags, struct shmt_seg
     if (rc != 0) return rc;
     struct shmt_segment segment = {.bytes = header.bytes, .page_bytes = page_bytes_of(fd)};
     segment.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (segment.fd < 0) return shmt_fail_errno(e, "the descriptor of a shared memory segment cannot be duplicated");
+    if (segment.fd < 0) return shmt_fail_errno(e, "cannot duplicate the descriptor of a shared memory segment");
     rc = shmt_segment_map(&segment, flags & SHMT_ATTACH_READ ? PROT_READ : PROT_READ | PROT_WRITE, e);
     if (rc != 0) {
         shmt_segment_undo(&segment);

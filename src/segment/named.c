@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/process.h"
+#include "segment/segment_priv.h"
 
 #define FOLDER     "/dev/shm"
 #define FIRST_MARK ((off_t)1 << 40) /* marks stand behind the end of any file that memory could hold */
@@ -44,16 +46,17 @@ int shmt_named_check(const char *name, struct shmt_error *e) {
         return shmt_fail(e, SHMTRAIN_E_USAGE, "the store's name \"%.20s%s\" has %zu characters: give it 1 to %d", name,
                          n > 20 ? "..." : "", n, SHMT_NAME_BYTES - 1);
     if (good < n)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the store's name \"%.*s...\" goes on with a character that is no letter, digit, '.', '_' or '-'",
-                         (int)good, name);
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "the store's name \"%.*s...\" continues with a character that is not a letter, a digit, '.', '_' or '-'", (int)good,
+            name);
     if (name[0] == '.' || name[0] == '-')
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the store's name \"%s\" begins with '%c': begin it with a letter, a digit or '_'", name, name[0]);
+                         "the store's name \"%s\" starts with '%c': start it with a letter, a digit or '_'", name, name[0]);
     for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++)
         if (ends_in(name, SUFFIXES[part]))
             return shmt_fail(e, SHMTRAIN_E_USAGE,
-                             "the store's name \"%s\" ends in %s, which names a store's data: take another", name,
+                             "the store's name \"%s\" ends in %s, which is reserved for data: use another name", name,
                              SUFFIXES[part]);
     return 0;
 }
@@ -67,19 +70,19 @@ static void file_name(const char *name, enum shmt_named_part part, char out[128]
 
 static int fail_no_store(const char *name, enum shmt_named_part part, struct shmt_error *e) {
     if (part != SHMT_NAMED_STORE)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s has no data that can be shared: its run is over, or keeps them private",
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s has no shared data: its run has ended, or keeps its data private",
                          name);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no store %s: shmtrain ls lists those that there are", name);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no store %s: shmtrain ls lists the existing ones", name);
 }
 
 /* Only what this user has made, as we make it, is looked into. After the lock: whoever removes it holds the exclusive one. */
 static int check_file(const char *name, enum shmt_named_part part, int fd, struct shmt_error *e) {
     struct stat file;
-    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "store %s cannot be looked at", name);
-    const char *why = !S_ISREG(file.st_mode)      ? "is no regular file"
+    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "cannot read the status of store %s", name);
+    const char *why = !S_ISREG(file.st_mode)      ? "is not a regular file"
                       : file.st_uid != geteuid()  ? "belongs to another user"
                       : (file.st_mode & 077) != 0 ? "is open to other users"
-                      : file.st_nlink > 1         ? "has further names"
+                      : file.st_nlink > 1         ? "has several names (hard links)"
                                                   : NULL;
     if (why)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: " FOLDER "/shmtrain-%ju-%s%s %s", name,
@@ -91,8 +94,8 @@ static int check_file(const char *name, enum shmt_named_part part, int fd, struc
 static int fail_open(const char *name, const char *verb, const char *file, struct shmt_error *e) {
     const int code = errno;
     const char *remedy = code == ENOENT || code == ENOTDIR || code == EROFS
-                             ? ": mount a tmpfs there that you may write to, or do without --name"
-                         : code == ELOOP || code == EINVAL || code == EISDIR ? ": it is no regular file, move it away"
+                             ? ": mount a tmpfs there that you may write to, or train without --name"
+                         : code == ELOOP || code == EINVAL || code == EISDIR ? ": it is not a regular file; move it away"
                                                                              : "";
     char shown[256];
     snprintf(shown, sizeof shown, FOLDER "%s%s", file, remedy);
@@ -104,10 +107,11 @@ static int fail_open(const char *name, const char *verb, const char *file, struc
 static int hold_open(const char *name, int fd, struct shmt_error *e) {
     for (int look = 0; look < LOOKS; look++) {
         if (flock(fd, LOCK_SH | LOCK_NB) == 0) return 0;
-        if (errno != EWOULDBLOCK && errno != EINTR) return shmt_fail_errno(e, "store %s cannot be locked (flock)", name);
+        if (errno != EWOULDBLOCK && errno != EINTR) return shmt_fail_errno(e, "cannot lock store %s (flock)", name);
         nap();
     }
-    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "store %s is locked by another program of this user for more than a second", name);
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "store %s has been locked by another program of this user for more than a second",
+                     name);
 }
 
 int shmt_named_open(const char *name, enum shmt_named_part part, enum shmt_named_how how, int *out, struct shmt_error *e) {
@@ -139,7 +143,7 @@ int shmt_named_create(const char *name, enum shmt_named_part part, int *out, str
         if (fd < 0 && errno == EEXIST) return 0;
         if (fd < 0) return fail_open(name, "made", file, e);
         if (fchmod(fd, 0600) != 0) /* whatever the umask has left */
-            rc = shmt_fail_errno(e, "store %s cannot be closed to others (fchmod)", name);
+            rc = shmt_fail_errno(e, "cannot make store %s private (fchmod)", name);
         if (rc == 0) rc = hold_open(name, fd, e);
         if (rc == 0 && shmt_named_is(name, part, fd)) {
             *out = fd;
@@ -161,13 +165,33 @@ bool shmt_named_is(const char *name, enum shmt_named_part part, int fd) {
     return fstat(fd, &mine) == 0 && lstat(path, &there) == 0 && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
+/* ---- who has made it ---- */
+
+void shmt_named_sign(int fd) {
+    struct shmt_life mine;
+    shmt_life_mine(&mine);
+    if (pwrite(fd, &mine, sizeof mine, SHMT_NAMED_SIGNATURE_OFF) < 0) return; /* no room: then the store fails */
+}
+
+bool shmt_named_is_empty(uint64_t file_bytes) { return file_bytes <= SHMT_NAMED_SIGNATURE_OFF + sizeof(struct shmt_life); }
+
+static bool maker_has_ended(int fd) {
+    struct shmt_life maker;
+    if (pread(fd, &maker, sizeof maker, SHMT_NAMED_SIGNATURE_OFF) != sizeof maker) return false;
+    return shmt_life_look(&maker) == SHMT_LIFE_IS_OVER;
+}
+
+bool shmt_named_runs(int fd) { return shmt_mark_is_held(fd, SHMT_MARK_RUN) && !maker_has_ended(fd); }
+
+void shmt_named_let_go(int fd) { (void)flock(fd, LOCK_UN); }
+
 /* ---- removing ---- */
 
 int shmt_named_unlink(const char *name, enum shmt_named_part part, struct shmt_error *e) {
     char file[128];
     file_name(name, part, file);
     if (shm_unlink(file) == 0 || errno == ENOENT) return 0;
-    return shmt_fail_errno(e, "store %s cannot be removed (" FOLDER "%s)", name, file);
+    return shmt_fail_errno(e, "cannot remove store %s (" FOLDER "%s)", name, file);
 }
 
 /* Others who look hold the exclusive lock for a moment, too: one refusal says nothing. */
@@ -180,36 +204,97 @@ static bool lock_alone(int fd) {
 }
 
 bool shmt_named_in_use(int fd) {
-    if (!lock_alone(fd)) return true;
+    if (!lock_alone(fd)) return !maker_has_ended(fd);
     (void)flock(fd, LOCK_UN);
     return false;
 }
 
-/* Whatever it is, as long as the system lets this user remove it: damaged ones, too. */
-int shmt_named_remove(const char *name, bool force, struct shmt_error *e) {
+/* Opens a part for a look, whatever it is. -1: errno. */
+static int open_part(const char *name, enum shmt_named_part part) {
     char file[128];
-    int rc = shmt_named_check(name, e);
-    if (rc < 0) return rc;
-    file_name(name, SHMT_NAMED_STORE, file);
-    const int fd = shm_open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0 && errno == ENOENT) return fail_no_store(name, SHMT_NAMED_STORE, e);
-    /* The lock is kept until the names are gone: nobody begins to use the store in between. */
-    if (fd >= 0 && !lock_alone(fd) && !force) rc = shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is in use", name);
+    file_name(name, part, file);
+    return shm_open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+}
+
+/* Data whose store is gone. 1: some was removed; 0: there is none. */
+static int remove_orphans(const char *name, bool force, struct shmt_error *e) {
+    int removed = 0;
+    for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++) {
+        const int fd = open_part(name, (enum shmt_named_part)part);
+        if (fd < 0 && errno == ENOENT) continue;
+        int rc = 0;
+        if (fd >= 0 && !lock_alone(fd) && !force) rc = shmt_fail(e, SHMTRAIN_E_USAGE, "the data of store %s is in use", name);
+        if (rc == 0) rc = shmt_named_unlink(name, (enum shmt_named_part)part, e);
+        if (fd >= 0) close(fd);
+        if (rc < 0) return rc;
+        removed = 1;
+    }
+    return removed;
+}
+
+static int remove_parts(const char *name, struct shmt_error *e) {
+    int rc = 0;
     for (int part = SHMT_NAMED_PARTS - 1; rc == 0 && part >= 0; part--)
         rc = shmt_named_unlink(name, (enum shmt_named_part)part, e);
+    return rc;
+}
+
+/* Whatever it is, as long as the system lets this user remove it: damaged ones, too. */
+int shmt_named_remove(const char *name, bool force, struct shmt_error *e) {
+    int rc = shmt_named_check(name, e);
+    if (rc < 0) return rc;
+    const int fd = open_part(name, SHMT_NAMED_STORE);
+    if (fd < 0 && errno == ENOENT) {
+        rc = remove_orphans(name, force, e);
+        return rc == 0 ? fail_no_store(name, SHMT_NAMED_STORE, e) : rc < 0 ? rc : 0;
+    }
+    /* The lock is kept until the names are gone: nobody begins to use the store in between. */
+    if (fd >= 0 && !lock_alone(fd) && !force && !maker_has_ended(fd))
+        rc = shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is in use", name);
+    if (rc == 0) rc = remove_parts(name, e);
     if (fd >= 0) close(fd);
     return rc;
+}
+
+/* Whether a store's file ends before its contents do, by what its header says. */
+static bool is_cut_short(int fd) {
+    struct shmt_segment_header header;
+    struct stat file;
+    if (fstat(fd, &file) != 0) return false;
+    if (file.st_size < SHMT_SEGMENT_HEADER_BYTES) return true;
+    const bool is_header = pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header && header.magic == SHMT_SEGMENT_MAGIC;
+    return is_header && header.bytes > (uint64_t)file.st_size;
+}
+
+/* Who makes a store has it open from the moment in which it is there, or a little later: it then finds that it is gone. */
+bool shmt_named_remove_remnant(const char *name) {
+    int fd;
+    if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) < 0) return false;
+    const bool removed = is_cut_short(fd) && (lock_alone(fd) || maker_has_ended(fd)) &&
+                         shmt_named_is(name, SHMT_NAMED_STORE, fd) && remove_parts(name, NULL) == 0;
+    close(fd);
+    return removed;
 }
 
 /* ---- listing ---- */
 
 static int compare(const void *a, const void *b) { return strcmp(a, b); }
 
-/* Adds a file's name where it is one of a store. */
+/* A file's store: its own name, or that of which it has the data. */
+static void store_of(const char *file, char name[SHMT_NAME_BYTES]) {
+    size_t n = strlen(file);
+    for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++)
+        if (ends_in(file, SUFFIXES[part])) n = strlen(file) - strlen(SUFFIXES[part]);
+    snprintf(name, SHMT_NAME_BYTES, "%.*s", n < SHMT_NAME_BYTES ? (int)n : 0, file);
+}
+
+/* Adds a file's store, where it is a part of one. */
 static int add_name(const char *file, const char *prefix, char (**names)[SHMT_NAME_BYTES], size_t *n, size_t *room) {
-    const char *name = file + strlen(prefix);
+    char name[SHMT_NAME_BYTES];
     struct shmt_error ignored = {0};
-    if (strncmp(file, prefix, strlen(prefix)) != 0 || shmt_named_check(name, &ignored) < 0) return 0;
+    if (strncmp(file, prefix, strlen(prefix)) != 0) return 0;
+    store_of(file + strlen(prefix), name);
+    if (shmt_named_check(name, &ignored) < 0) return 0;
     if (*n == *room) {
         const size_t more = *room ? 2 * *room : 16;
         char(*larger)[SHMT_NAME_BYTES] = realloc(*names, more * sizeof **names);
@@ -230,16 +315,20 @@ int shmt_named_list(char (**out)[SHMT_NAME_BYTES], struct shmt_error *e) {
         *out = NULL;
         return 0;
     }
-    if (!folder) return shmt_fail_errno(e, "the named stores cannot be listed (" FOLDER ")");
+    if (!folder) return shmt_fail_errno(e, "cannot list the named stores (" FOLDER ")");
     snprintf(prefix, sizeof prefix, "shmtrain-%ju-", (uintmax_t)geteuid());
     int rc = 0;
     while (rc == 0 && (entry = readdir(folder))) rc = add_name(entry->d_name, prefix, &names, &n, &room);
     closedir(folder);
     if (rc < 0) {
         free(names);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to list the named stores");
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to list the named stores");
     }
     if (n > 0) qsort(names, n, sizeof *names, compare);
+    size_t n_stores = 0; /* each by all of its parts */
+    for (size_t i = 0; i < n; i++)
+        if (n_stores == 0 || strcmp(names[n_stores - 1], names[i]) != 0) memmove(names[n_stores++], names[i], sizeof *names);
+    n = n_stores;
     *out = names;
     return (int)n;
 }
@@ -262,7 +351,7 @@ int shmt_mark_hold(int fd, uint64_t mark, struct shmt_error *e) {
     struct flock lock = lock_of(mark, F_WRLCK);
     if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return 1;
     if (errno == EAGAIN || errno == EACCES) return 0;
-    return shmt_fail_errno(e, "a named store cannot be locked (F_OFD_SETLK)");
+    return shmt_fail_errno(e, "cannot lock a named store (F_OFD_SETLK)");
 }
 
 void shmt_mark_drop(int fd, uint64_t mark) {

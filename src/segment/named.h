@@ -8,8 +8,9 @@
  * Whoever has a store open holds a shared flock on it: who gets the exclusive one knows that nobody has it open. And single
  * *marks*, beyond the end of any file, are held by one holder each (OFD locks): "the run goes on", "this guest lives".
  *
- * Both belong to the open file, which forked children share: they last until the last of them has ended. Nothing in here is
- * trusted: /dev/shm is everybody's, so a file counts only when it is a regular one of this user, closed to others, under one
+ * Both belong to the open file, which forked children share: they last until the last of them has ended. So who makes a store
+ * also signs it, with a number that is its process's alone (base/process.h): a run whose maker has ended is over, and its store is in
+ * nobody's use, whoever still holds the locks. In another PID namespace the locks alone tell. Nothing in here is trusted: /dev/shm is everybody's, so a file counts only when it is a regular one of this user, closed to others, under one
  * name. */
 #ifndef SHMT_SEGMENT_NAMED_H
 #define SHMT_SEGMENT_NAMED_H
@@ -41,6 +42,14 @@ enum shmt_named_how {
     SHMT_NAMED_WRITE, /* read and write */
 };
 
+#define SHMT_NAMED_SIGNATURE_OFF 64 /* in the file, behind what segments begin with; 16 bytes */
+
+/* By who has made the empty file: that it is this process's. Where that cannot be written the locks alone tell. */
+void shmt_named_sign(int fd);
+
+/* Whether a file holds no more than a signature, if that: its maker has not come to make the store. */
+bool shmt_named_is_empty(uint64_t file_bytes);
+
 /* Opens a file that is there. Waits up to a second for somebody who is just removing it. Errors: _USAGE (the name; there is
  * none; it is not ours, or not as we make them), _SYSTEM. */
 int shmt_named_open(const char *name, enum shmt_named_part part, enum shmt_named_how how, int *out, struct shmt_error *e);
@@ -51,11 +60,14 @@ bool shmt_named_is(const char *name, enum shmt_named_part part, int fd);
 /* Takes the name away; who has it open keeps the memory. Harmless where there is none. Errors: _SYSTEM. */
 int shmt_named_unlink(const char *name, enum shmt_named_part part, struct shmt_error *e);
 
-/* Takes the names of all parts away. A store that somebody has open: _USAGE, unless `force`. Errors: _USAGE (the name; there is
- * none; not ours), _SYSTEM. */
+/* Takes the names of all parts away, of data whose store is gone, too. A store that somebody has open, unless its maker has
+ * ended: _USAGE, unless `force`. Errors: _USAGE (the name; there is none; not ours), _SYSTEM. */
 int shmt_named_remove(const char *name, bool force, struct shmt_error *e);
 
-/* Whether somebody has the file open; `fd` from LOOK. */
+/* Removes what is left of a store that is cut so short that it is none, and that nobody has open. True: it is gone. */
+bool shmt_named_remove_remnant(const char *name);
+
+/* Whether somebody has the file open, and its maker has not ended; `fd` from LOOK. */
 bool shmt_named_in_use(int fd);
 
 /* This user's names, ascending: (n) into *out, to be freed. Returns n, or _SYSTEM, _MEMORY. */
@@ -67,6 +79,12 @@ void shmt_mark_drop(int fd, uint64_t mark);
 
 /* Whether somebody else (through another open file) holds it. False where the system does not say. */
 bool shmt_mark_is_held(int fd, uint64_t mark);
+
+/* Whether the store's run goes on: its mark is held, and its maker has not ended. */
+bool shmt_named_runs(int fd);
+
+/* Lets go of the file for all who have inherited it; by who has opened it. */
+void shmt_named_let_go(int fd);
 
 /* The bytes that the file system of all these files has left, and its size; UINT64_MAX, twice, where it does not say. */
 void shmt_named_room(uint64_t *free_out, uint64_t *size_out);

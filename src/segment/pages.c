@@ -45,12 +45,12 @@ enum shmt_pages shmt_pages_choose(const char *option, const struct shmt_topo *to
     if (asked && lacks.node == UINT32_MAX)
         shmt_log(log,
                  "the machine has %" PRIu64 " free huge pages of 2 MiB and the %s would take %" PRIu64
-                 ": it does without (vm.nr_hugepages reserves them)",
+                 ": it gets ordinary pages (vm.nr_hugepages reserves huge ones)",
                  lacks.huge_free, what, pages);
     else if (asked)
         shmt_log(log,
                  "node %" PRIu32 " has %" PRIu64 " free huge pages of 2 MiB and the %s would take %" PRIu64
-                 " there: it does without",
+                 " there: it gets ordinary pages",
                  lacks.node, lacks.huge_free, what, pages);
     return shmt_pages_unreserved(option, topo, bytes);
 }

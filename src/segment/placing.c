@@ -69,7 +69,7 @@ int shmt_placing_has_huge(const struct shmt_segment_wish *wish, uint64_t bytes) 
         enough = 0;
         shmt_log(wish->log,
                  "the machine has %" PRIu64 " free huge pages of 2 MiB and the %s would take %" PRIu64
-                 ": it gets ordinary pages (vm.nr_hugepages)",
+                 ": it gets ordinary pages (vm.nr_hugepages reserves huge ones)",
                  free_pages, wish->name, pages);
     }
     free(tally);
@@ -97,7 +97,7 @@ int shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_se
         if (shmt_topo_bind_memory(wish->topo, segment->base + first, bytes, (enum shmt_memory_policy)range->policy, range->node,
                                   range->n_nodes, &e) == 0)
             continue;
-        shmt_log(wish->log, "%s: the %s lies where the system puts it", e.text, wish->name);
+        shmt_log(wish->log, "%s: the system decides where the %s is placed", e.text, wish->name);
         return 0;
     }
     return 1;
@@ -160,7 +160,7 @@ static void tell(const struct shmt_segment_wish *wish, const struct tally *tally
     shmt_bytes_text(wished, of, sizeof of);
     list(tally, n, offsetof(struct tally, missing_bytes), on, sizeof on);
     list(tally, n, offsetof(struct tally, extra_bytes), there, sizeof there);
-    shmt_log(wish->log, "%s of %s of the %s found no room on %s and lie on %s", short_of, of, wish->name, on, there);
+    shmt_log(wish->log, "%s of %s of the %s did not fit on %s and are on %s", short_of, of, wish->name, on, there);
 }
 
 void shmt_placing_look(const struct shmt_segment_wish *wish, const struct shmt_segment *segment) {
@@ -175,7 +175,7 @@ void shmt_placing_look(const struct shmt_segment_wish *wish, const struct shmt_s
         if (rc == 0)
             tell(wish, tally, n);
         else
-            shmt_log(wish->log, "%s: whether the %s lies where it should is not known", e.text, wish->name);
+            shmt_log(wish->log, "%s: it is unknown whether the %s is where it should be", e.text, wish->name);
     }
     free(on);
     free(tally);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -51,13 +52,15 @@ static int check_need(uint64_t bytes, const char *what, struct shmt_error *e) {
     return shmt_budget_check(&budget, bytes, what, NULL, SHMT_SEGMENT_REMEDY, e);
 }
 
-/* Room of the file system that a given file lies in, which is small in containers; `placed` bytes of the need are there.
- * Refuses what does not fit, or, when the system has refused it already (`refused`), says so. */
-static int check_room(int fd, uint64_t bytes, uint64_t placed, int refused, struct shmt_error *e) {
+/* Room of the file system that a given file lies in, which is small in containers; what the file has of it is there. Refuses what
+ * does not fit, or, when the system has refused it already (`refused`), says so. */
+static int check_room(int fd, uint64_t bytes, int refused, struct shmt_error *e) {
     struct statfs system;
+    struct stat file;
     char all[32], left[32], need[32];
     if (fstatfs(fd, &system) != 0 || system.f_blocks == 0) return 0; /* 0: a tmpfs without a limit */
-    const uint64_t block = (uint64_t)system.f_bsize, room = system.f_bavail * block + placed;
+    const uint64_t block = (uint64_t)system.f_bsize, placed = fstat(fd, &file) == 0 ? (uint64_t)file.st_blocks * 512 : 0;
+    const uint64_t room = system.f_bavail * block + placed;
     if (bytes <= room && !refused) return 0;
     shmt_bytes_text(system.f_blocks * block, all, sizeof all);
     shmt_bytes_text(room, left, sizeof left);
@@ -75,7 +78,7 @@ static int make_file(const char *name, unsigned flags, struct shmt_segment *segm
     flags |= MFD_CLOEXEC | MFD_ALLOW_SEALING;
     segment->fd = memfd_create(full, flags | MFD_NOEXEC_SEAL);
     if (segment->fd < 0 && errno == EINVAL) segment->fd = memfd_create(full, flags);
-    if (segment->fd < 0) return shmt_fail_errno(e, "the system makes no memory file for shared memory (memfd_create)");
+    if (segment->fd < 0) return shmt_fail_errno(e, "cannot create a memory file for shared memory (memfd_create)");
     return 0;
 }
 
@@ -84,13 +87,13 @@ static int resize(const struct shmt_segment *segment, struct shmt_error *e) {
     do {
         rc = ftruncate(segment->fd, (off_t)segment->bytes);
     } while (rc != 0 && errno == EINTR);
-    if (rc != 0) return shmt_fail_errno(e, "a memory file cannot be made %" PRIu64 " bytes long (ftruncate)", segment->bytes);
+    if (rc != 0) return shmt_fail_errno(e, "cannot make a memory file %" PRIu64 " bytes long (ftruncate)", segment->bytes);
     return 0;
 }
 
 static int seal(const struct shmt_segment *segment, struct shmt_error *e) {
     if (fcntl(segment->fd, F_ADD_SEALS, MORE_SEALS) == 0) return 0;
-    return shmt_fail_errno(e, "a memory file cannot be sealed against changes of its size (F_ADD_SEALS)");
+    return shmt_fail_errno(e, "cannot seal a memory file against changes of its size (F_ADD_SEALS)");
 }
 
 /* ---- placing ordinary pages ---- */
@@ -100,7 +103,7 @@ static int fail_placing(const struct shmt_segment_wish *wish, const struct shmt_
                         struct shmt_error *e) {
     char need[32], got[32], left[32] = "an unknown amount";
     struct shmt_budget budget;
-    if (wish->fd >= 0 && code == ENOSPC && check_room(segment->fd, segment->bytes, placed, 1, e) != 0) return SHMTRAIN_E_MEMORY;
+    if (wish->fd >= 0 && code == ENOSPC && check_room(segment->fd, segment->bytes, 1, e) != 0) return SHMTRAIN_E_MEMORY;
     shmt_budget_read("", &budget);
     if (budget.available_bytes != UINT64_MAX) shmt_bytes_text(budget.available_bytes, left, sizeof left);
     shmt_bytes_text(segment->bytes, need, sizeof need);
@@ -120,7 +123,7 @@ static int place(const struct shmt_segment_wish *wish, const struct shmt_segment
     for (uint64_t off = 0; off < segment->bytes;) {
         const uint64_t n = shmt_min_u64(step, segment->bytes - off);
         if (wish->stopped && wish->stopped(wish->arg))
-            return shmt_fail(e, SHMTRAIN_E_STOPPED, "stopped while making room for the %s", wish->name);
+            return shmt_fail(e, SHMTRAIN_E_STOPPED, "stopped while allocating memory for the %s", wish->name);
         int rc = off == 0 ? 0 : check_need(segment->bytes - off, "the rest of a shared memory segment", e);
         if (rc != 0) return rc;
         /* Transparent huge pages come by touching only; what this leaves out gets ordinary ones. */
@@ -154,7 +157,7 @@ static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segme
     if (wish->is_private) return make_private(wish, segment, bound_out, e);
     int rc = check_file_limit(segment->bytes, e);
     if (rc == 0) rc = check_need(segment->bytes, "a shared memory segment", e);
-    if (rc == 0) rc = wish->fd >= 0 ? check_room(wish->fd, segment->bytes, 0, 0, e) : make_file(wish->name, 0, segment, e);
+    if (rc == 0) rc = wish->fd >= 0 ? check_room(wish->fd, segment->bytes, 0, e) : make_file(wish->name, 0, segment, e);
     if (rc == 0) rc = resize(segment, e);
     if (rc == 0 && wish->fd < 0) rc = seal(segment, e);
     if (rc == 0) rc = shmt_segment_map(segment, PROT_READ | PROT_WRITE, e);
@@ -172,7 +175,7 @@ static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segme
 static int place_huge(const struct shmt_segment *segment, struct shmt_error *e) {
     for (uint64_t off = 0; off < segment->bytes; off += SHMT_HUGE_BYTES) {
         if (madvise(segment->base + off, SHMT_HUGE_BYTES, MADV_POPULATE_WRITE) == 0) continue;
-        if (errno != EINVAL) return shmt_fail_errno(e, "a huge page cannot be placed");
+        if (errno != EINVAL) return shmt_fail_errno(e, "cannot allocate a huge page");
         (void)load_relaxed((_Atomic unsigned char *)(segment->base + off)); /* a kernel before 5.14; nobody else is there yet */
     }
     return 0;
@@ -182,7 +185,7 @@ static int place_huge(const struct shmt_segment *segment, struct shmt_error *e) 
 static int make_huge(const struct shmt_segment_wish *wish, struct shmt_segment *segment, int *bound_out) {
     struct shmt_error e = {0};
     if (wish->fd >= 0) {
-        shmt_log(wish->log, "files in /dev/shm have no reserved huge pages: the %s gets ordinary pages", wish->name);
+        shmt_log(wish->log, "files in /dev/shm cannot use reserved huge pages: the %s gets ordinary pages", wish->name);
         return SHMTRAIN_E_MEMORY;
     }
     if (!shmt_placing_has_huge(wish, segment->bytes)) return SHMTRAIN_E_MEMORY;
@@ -197,7 +200,7 @@ static int make_huge(const struct shmt_segment_wish *wish, struct shmt_segment *
     }
     if (rc == 0) return 0;
     shmt_segment_undo(segment);
-    shmt_log(wish->log, "no huge pages for the %s, it gets ordinary ones: %s", wish->name, e.text);
+    shmt_log(wish->log, "no huge pages for the %s: it gets ordinary pages: %s", wish->name, e.text);
     return rc;
 }
 

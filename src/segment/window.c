@@ -26,8 +26,7 @@ static int check_parts(const struct shmt_segment *segment, const struct shmt_win
                shmt_add_u64(bytes, part[i].bytes, &bytes);
     if (!fits)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM,
-                         "ranges of a shared memory segment cannot be mapped side by side: they are no "
-                         "whole pages of it");
+                         "cannot map ranges of a shared memory segment side by side: they are not whole pages");
     *bytes_out = bytes;
     return 0;
 }
@@ -40,8 +39,8 @@ static unsigned char *reserve(uint64_t bytes, uint64_t alignment, struct shmt_er
         char need[32];
         shmt_bytes_text(bytes, need, sizeof need);
         (void)shmt_fail(e, SHMTRAIN_E_MEMORY,
-                        "this process has no addresses left for a worker's view of %s of parameters: raise the limit "
-                        "(ulimit -v), or take --replicas one",
+                        "this process has no address space left for a worker's view of %s of parameters: raise the limit "
+                        "(ulimit -v), or use --replicas one",
                         need);
         return NULL;
     }
@@ -55,7 +54,7 @@ static int map_part(const struct shmt_segment *segment, unsigned char *at, const
                     struct shmt_error *e) {
     const off_t off = (off_t)(SHMT_SEGMENT_HEADER_BYTES + part->off);
     if (mmap(at, part->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, segment->fd, off) == MAP_FAILED)
-        return shmt_fail_errno(e, "a range of shared memory cannot be mapped a second time (mmap)");
+        return shmt_fail_errno(e, "cannot map a range of shared memory a second time (mmap)");
     if (segment->transparent) (void)madvise(at, part->bytes, MADV_HUGEPAGE);
     shmt_segment_enter(at, part->bytes, segment->page_bytes, 0);
     return 0;

@@ -3,21 +3,38 @@
 
 #include <sched.h>
 #include <stddef.h>
+#include <time.h>
 
+#include "base/checked.h"
 #include "base/relax.h"
 #include "store/live.h"
 
-/* Looks before the processor is offered: a push of one unit takes less time than these, unless its holder sleeps. */
-enum { LOOKS = 100 };
+/* Looks before the processor is offered: a push of one unit takes less time than these, unless its holder does not run. */
+enum { LOOKS = 100, YIELDS = 64 };
+
+/* Behind these the holder is stopped, or many are before it. The release of a lock is one plain store, which wakes nobody, so the
+ * waiter naps: each nap is twice as long as the one before, so it notices the release after at most twice the time that the
+ * lock was held, and looks at the abort word at least ten times a second. */
+#define SHORTEST_NAP_NS UINT64_C(50000)
+#define LONGEST_NAP_NS  UINT64_C(50000000)
+
+static void nap(uint64_t *ns) {
+    const struct timespec pause = {.tv_nsec = (long)*ns};
+    (void)nanosleep(&pause, NULL); /* a signal: a shorter nap */
+    *ns = shmt_min_u64(*ns * 2, LONGEST_NAP_NS);
+}
 
 _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_t *word) {
-    for (uint32_t look = 1;; look++) {
+    uint64_t nap_ns = SHORTEST_NAP_NS;
+    for (uint32_t look = 1;; look += look < LOOKS * YIELDS) {
         uint32_t nobody = 0;
         /* relaxed: a hint, the compare-and-swap decides. Its acquire pairs with the release of the holder before. */
         if (load_relaxed(word) == 0 && lock_acquire(word, &nobody, locks->owner)) return word;
         /* relaxed: a flag that carries nothing but itself. Without it, who died with the lock in hand would hang all others. */
         if (locks->abort && load_relaxed(locks->abort) != 0) return NULL;
-        if (look % LOOKS == 0)
+        if (look >= LOOKS * YIELDS)
+            nap(&nap_ns);
+        else if (look % LOOKS == 0)
             sched_yield();
         else
             shmt_relax_processor();

@@ -50,8 +50,8 @@ struct shmt_merging shmt_merging_of(enum shmt_merge merge, enum shmt_rule_kind r
 int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *policy, struct shmt_error *e) {
     if (!shmt_policy_has_replicas(policy) || policy->merge != SHMT_MERGE_ELASTIC || rule->kind != SHMT_RULE_FTRL) return 0;
     return shmt_fail(e, SHMTRAIN_E_USAGE,
-                     "ftrl cannot be merged elastically: its weights follow from its z and n, and cannot be drawn to others' "
-                     "without them; take --merge mean, sum or damped");
+                     "ftrl cannot be merged elastically: its weights are computed from its z and n, so merging cannot move "
+                     "them alone; use --merge mean, sum or damped");
 }
 
 /* ---- words ---- */

@@ -19,34 +19,33 @@ int shmt_rule_parse(const char *name, enum shmt_rule_kind *out, struct shmt_erro
         *out = (enum shmt_rule_kind)kind;
         return 0;
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no optimizer \"%s\": take sgd, momentum, adagrad, adam or ftrl", name);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "unknown optimizer \"%s\": use sgd, momentum, adagrad, adam or ftrl", name);
 }
 
 static int check_atomic(const struct shmt_rule *rule, struct shmt_error *e) {
     if (rule->kind == SHMT_RULE_FTRL)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "ftrl cannot be written atomically: its step needs a weight that fits its z and n, and words change one "
-            "by one; take --write racy or locked");
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "ftrl cannot be written atomically: its step needs a weight that matches its z and n, but single "
+                         "words change one by one; use --write racy or locked");
     if (rule->kind == SHMT_RULE_ADAM)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "adam cannot be written atomically: it divides two averages, which have no bound when they are of "
-                         "different moments; take --write racy or locked");
+                         "adam cannot be written atomically: its step has no bound if its two averages are not of the same "
+                         "moment; use --write racy or locked");
     return 0;
 }
 
 int shmt_rule_check(const struct shmt_rule *rule, enum shmt_write write, struct shmt_error *e) {
-    if (rule->kind >= SHMT_N_RULES) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no optimizer number %u", rule->kind);
+    if (rule->kind >= SHMT_N_RULES) return shmt_fail(e, SHMTRAIN_E_USAGE, "unknown optimizer number %u", rule->kind);
     if (!(rule->l1 >= 0 && rule->l2 >= 0 && isfinite(rule->l1) && isfinite(rule->l2)))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "l1 %g and l2 %g: take finite numbers of at least 0", (double)rule->l1,
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "l1 %g and l2 %g: use finite numbers of at least 0", (double)rule->l1,
                          (double)rule->l2);
     if (rule->kind == SHMT_RULE_SGD) return 0;
     if (!(rule->momentum >= 0 && rule->momentum < 1 && rule->beta2 >= 0 && rule->beta2 < 1))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "momentum %g and beta2 %g: take numbers from 0 to below 1",
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "momentum %g and beta2 %g: use numbers of at least 0 and below 1",
                          (double)rule->momentum, (double)rule->beta2);
     const bool divides = rule->kind == SHMT_RULE_ADAGRAD || rule->kind == SHMT_RULE_ADAM;
     if (!((!divides || rule->epsilon > 0) && isfinite(rule->epsilon) && rule->beta >= 0 && isfinite(rule->beta)))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "epsilon %g and beta %g: take an epsilon above 0 and a beta of at least 0",
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "epsilon %g and beta %g: use an epsilon above 0 and a beta of at least 0",
                          (double)rule->epsilon, (double)rule->beta);
     return write == SHMT_WRITE_ATOMIC ? check_atomic(rule, e) : 0;
 }

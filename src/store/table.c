@@ -16,7 +16,7 @@ static int check_name(const char *name, size_t size, struct shmt_error *e) {
     while (good < length && strchr(GOOD, name[good])) good++;
     if (good < length) /* before its length: it stands in the sentence */
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the table name \"%.*s...\" goes on with a character that is no letter, digit, '_', '-' or '.'",
+                         "the table name \"%.*s...\" continues with a character that is not a letter, a digit, '_', '-' or '.'",
                          (int)good, name);
     if (length == size)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s...\": a name has at most %zu characters", name, size - 1);
@@ -32,7 +32,7 @@ int shmt_table_check(const struct shmt_table_spec *table, struct shmt_error *e) 
                          table->rows == 0 ? "rows" : "width");
     if (!shmt_mul_u64(table->rows, table->width, &floats) || !shmt_mul_u64(floats, sizeof(float), &bytes) ||
         !shmt_round_up_u64(bytes, SHMT_LINE, &bytes) || bytes > INT64_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%s\" is too large: %llu rows of width %u are more than 2^63 bytes",
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%s\" is too large: %llu rows of width %u need more than 2^63 bytes",
                          table->name, (unsigned long long)table->rows, table->width);
     return 0;
 }

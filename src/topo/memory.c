@@ -20,16 +20,16 @@ static int bind_area(const struct shmt_topo *topo, void *at, uint64_t bytes, enu
                                                     [SHMT_MEMORY_INTERLEAVE] = HWLOC_MEMBIND_INTERLEAVE};
     /* Without HWLOC_MEMBIND_STRICT: with it, the process is killed when a node is full. */
     if (hwloc_set_area_membind(topo->hwloc, at, bytes, set, POLICY[policy], HWLOC_MEMBIND_BYNODESET) == 0) return 0;
-    return shmt_fail_errno(e, "the system refuses to put memory on NUMA nodes (mbind)");
+    return shmt_fail_errno(e, "the system refuses to place memory on NUMA nodes (mbind)");
 }
 
 int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes, enum shmt_memory_policy policy,
                           const uint32_t *node, uint32_t n_nodes, struct shmt_error *e) {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     int rc = 0;
-    if (!set) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a set of nodes");
+    if (!set) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a set of nodes");
     for (uint32_t i = 0; i < n_nodes && rc == 0; i++)
-        if (hwloc_bitmap_set(set, node[i]) != 0) rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a set of nodes");
+        if (hwloc_bitmap_set(set, node[i]) != 0) rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a set of nodes");
     if (rc == 0 && policy == SHMT_MEMORY_DEFAULT) rc = hwloc_bitmap_copy(set, hwloc_topology_get_topology_nodeset(topo->hwloc));
     if (rc == 0) rc = bind_area(topo, at, bytes, policy, set, e);
     hwloc_bitmap_free(set);
@@ -40,18 +40,18 @@ int shmt_topo_may_place(const struct shmt_topo *topo, const uint32_t *node, uint
     const uint64_t bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     struct shmt_error refused = {0};
     void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return shmt_fail_errno(e, "no memory for a page");
+    if (page == MAP_FAILED) return shmt_fail_errno(e, "not enough memory for a page");
     const int rc = shmt_topo_bind_memory(topo, page, bytes, SHMT_MEMORY_INTERLEAVE, node, n_nodes, &refused);
     munmap(page, bytes);
     if (rc == 0) return 0;
-    return shmt_fail(e, rc, "%s: it lies where the system puts it", refused.text);
+    return shmt_fail(e, rc, "%s: the system decides where it is placed", refused.text);
 }
 
 /* Nodes of the pages at `page` (n), into status_out (n): the system's number, or a negative errno. */
 static int ask(void **page, uint64_t n, int *status_out, struct shmt_error *e) {
     /* Pages that are in this process's page table only: the reader sees to that. */
     if (syscall(SYS_move_pages, 0, n, page, NULL, status_out, 0) >= 0) return 0;
-    return shmt_fail_errno(e, "the system does not tell on which NUMA node memory lies (move_pages)");
+    return shmt_fail_errno(e, "the system does not report on which NUMA node memory is (move_pages)");
 }
 
 static uint32_t index_of(const struct shmt_topo *topo, int node) {

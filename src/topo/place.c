@@ -67,7 +67,7 @@ int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t eac
     if (!p.taken || !seat_of) {
         free(p.taken);
         free(seat_of);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a plan of %u workers of %u threads", n, each);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a plan of %u workers of %u threads", n, each);
     }
     for (uint32_t i = 0; i < n * each; i++) {
         const uint32_t seat = i % each == 0 ? begin_group(&p, each) : next_of_group(&p, out[i - 1].node);
@@ -86,12 +86,12 @@ int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t eac
 static int bind_thread(const struct shmt_topo *topo, hwloc_const_bitmap_t set, const char *what, uint32_t number,
                        struct shmt_error *e) {
     if (hwloc_set_cpubind(topo->hwloc, set, HWLOC_CPUBIND_THREAD) == 0) return 0;
-    return shmt_fail_errno(e, "a worker cannot be bound to %s %u and runs unbound", what, number);
+    return shmt_fail_errno(e, "cannot bind a worker to %s %u, so it runs unbound", what, number);
 }
 
 static hwloc_bitmap_t empty_set(struct shmt_error *e) {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    if (!set) shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for binding a worker");
+    if (!set) shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for binding a worker");
     return set;
 }
 
@@ -104,7 +104,8 @@ int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *
     if (!set) return SHMTRAIN_E_MEMORY;
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++)
-        if (hwloc_bitmap_set(set, place[i].cpu) != 0) rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for binding a worker");
+        if (hwloc_bitmap_set(set, place[i].cpu) != 0)
+            rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for binding a worker");
     if (rc == 0) rc = bind_thread(topo, set, "processor", place->cpu, e);
     hwloc_bitmap_free(set);
     return rc;
@@ -128,7 +129,7 @@ int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *p
     for (uint32_t i = 0; i < topo->cpus && rc == 0; i++) {
         if (topo->seats[i].place.node != place->node) continue;
         if (hwloc_bitmap_set(set, topo->seats[i].place.cpu) != 0)
-            rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for binding a worker");
+            rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for binding a worker");
     }
     if (rc == 0) rc = bind_thread(topo, set, "the processors of node", place->node, e);
     hwloc_bitmap_free(set);

@@ -4,6 +4,9 @@
  * take them. The hwloc topology stays open for binding and for cache sizes only. */
 #include "topo/topo.h"
 
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +90,7 @@ static int make_seats(struct shmt_topo *topo, hwloc_const_bitmap_t usable, struc
     topo->seats = calloc(n_cpus, sizeof *topo->seats);
     if (!cores_of || !topo->seats) {
         free(cores_of);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a plan of %zu processors", n_cpus);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a plan of %zu processors", n_cpus);
     }
     hwloc_obj_t pu = NULL;
     while (topo->cpus < n_cpus && (pu = hwloc_get_next_obj_by_type(topo->hwloc, HWLOC_OBJ_PU, pu))) {
@@ -95,7 +98,8 @@ static int make_seats(struct shmt_topo *topo, hwloc_const_bitmap_t usable, struc
     }
     if (topo->cpus == 0) {
         free(cores_of);
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "hwloc finds no processor that this process may use: check taskset and cpusets");
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM,
+                         "hwloc finds no processors that this process may use: check taskset and cpusets");
     }
     count_turns(topo, cores_of);
     free(cores_of);
@@ -117,16 +121,44 @@ static int check_description(struct shmt_topo *topo, struct shmt_error *e) {
                      getenv(variable));
 }
 
+/* The processors of a synthetic description, "node:2 [numa] core:4(size=1) pu:2": the product of the levels' counts. What stands
+ * in brackets is memory or an attribute. Words that are no levels hwloc refuses later. */
+static uint64_t processors_of(const char *text) {
+    uint64_t n = 1;
+    unsigned depth = 0;
+    for (const char *at = text; *at;) {
+        char *end = NULL;
+        depth += *at == '(' || *at == '[';
+        depth -= depth > 0 && (*at == ')' || *at == ']');
+        const bool begins = depth == 0 && isdigit((unsigned char)*at) && (at == text || at[-1] == ':' || at[-1] == ' ');
+        const uint64_t count = begins ? strtoull(at, &end, 0) : 1;
+        if (!shmt_mul_u64(n, count, &n)) return UINT64_MAX;
+        at = begins ? end : at + 1;
+    }
+    return n;
+}
+
+/* hwloc takes time and memory with the square of the processors, and cannot be stopped. */
+static int check_size(struct shmt_error *e) {
+    const char *text = getenv("HWLOC_SYNTHETIC");
+    const uint64_t n = text ? processors_of(text) : 0;
+    if (n <= SHMT_TOPO_MAX_CPUS) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "HWLOC_SYNTHETIC=%.60s describes %s%" PRIu64 " processors: describe %d at most", text,
+                     n == UINT64_MAX ? "more than " : "", n, SHMT_TOPO_MAX_CPUS);
+}
+
 /* `root` is NULL for /proc and /sys of this machine. */
 static int fill(struct shmt_topo *topo, const char *root, struct shmt_error *e) {
-    if (load(topo->hwloc) != 0) return shmt_fail_errno(e, "hwloc cannot read the processors of this machine");
-    int rc = check_description(topo, e);
+    int rc = check_size(e);
+    if (rc < 0) return rc;
+    if (load(topo->hwloc) != 0) return shmt_fail_errno(e, "hwloc cannot detect the processors of this machine");
+    rc = check_description(topo, e);
     if (rc < 0) return rc;
     if (!root && hwloc_topology_is_thissystem(topo->hwloc)) root = "";
     if (root && !(topo->root = strdup(root)))
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the topology of the machine");
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the topology of the machine");
     hwloc_bitmap_t usable = usable_set(topo->hwloc);
-    if (!usable) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the set of usable processors");
+    if (!usable) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the set of usable processors");
     rc = make_seats(topo, usable, e);
     hwloc_bitmap_free(usable);
     if (rc == 0) rc = shmt_topo_find_nodes(topo, e);
@@ -136,10 +168,10 @@ static int fill(struct shmt_topo *topo, const char *root, struct shmt_error *e) 
 
 int shmt_topo_open_at(const char *root, struct shmt_topo **out, struct shmt_error *e) {
     struct shmt_topo *topo = calloc(1, sizeof *topo);
-    if (!topo) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the topology of the machine");
+    if (!topo) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the topology of the machine");
     if (hwloc_topology_init(&topo->hwloc) != 0) {
         free(topo);
-        return shmt_fail_errno(e, "hwloc does not start");
+        return shmt_fail_errno(e, "cannot start hwloc");
     }
     const int rc = fill(topo, root, e);
     if (rc != 0) {

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 
+#define SHMT_TOPO_MAX_CPUS 8192 /* of a synthetic machine */
+
 struct shmt_topo;
 
 /* Where one worker runs. */
@@ -44,7 +46,8 @@ struct shmt_cache_share {
 
 /* Loads the topology, with the affinity mask that the calling thread has now: a millisecond or two. One per process that asks;
  * read-only afterwards, by any thread and also in forked children. Starts no thread, changes no binding. Errors: _SYSTEM,
- * _MEMORY, _USAGE (a variable of the environment shall describe another machine, and does not). */
+ * _MEMORY, _USAGE (a variable of the environment shall describe another machine, and does not, or one of more than
+ * SHMT_TOPO_MAX_CPUS processors). */
 int shmt_topo_open(struct shmt_topo **out, struct shmt_error *e);
 
 /* The same for tests: control groups and the nodes' memory are those below the folder `root`, and count also for a machine that
