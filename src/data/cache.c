@@ -1,9 +1,9 @@
 /* Caches as a source: see cache.h.
  *
- * A file that only its owner can change, on a file system of this machine, is mapped; any other one is read into memory of our
- * own first, because a file that is cut short while it is mapped kills whoever reads it (SIGBUS), and one that is changed after
- * it was checked reaches beyond its arrays. What is left is an owner who cuts off a file in use: caches are replaced, not
- * rewritten, so that no command of ours does. */
+ * A file that only its owner can change, on a file system of this machine, is mapped, and guarded: nobody can open it for writing
+ * meanwhile, or the run ends with a sentence (base/guard.h). Any other one, and one that gets no guard, is read into memory of our own
+ * first, because a file that is cut short while it is mapped kills whoever reads it (SIGBUS), and one that is changed after it
+ * was checked reaches beyond its arrays. */
 #include "data/cache_check.h"
 #include "data/cache_loops.h"
 #include "data/csv_plan.h"
@@ -24,6 +24,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
+#include "base/guard.h"
 #include "base/mapped.h"
 
 struct cache {
@@ -32,6 +33,7 @@ struct cache {
     struct shmt_file file;
     struct shmt_cache_header header;
     unsigned char *memory; /* (header.file_bytes) the file, mapped or read */
+    bool guarded;          /* it is mapped, and does not change */
     char *note;            /* of a table, our own; NULL: it is none */
     struct shmt_cache cache;
 };
@@ -63,7 +65,7 @@ static int row_make(const struct cache *of, uint64_t first, uint64_t end, struct
                         .value = malloc(longest * sizeof *out->value)};
     if (out->id && out->column && out->value) return 0;
     row_free(out);
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a row of %s", of->file.name);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a row of %s", of->file.name);
 }
 
 /* Example i as the caller counts its columns. */
@@ -119,7 +121,7 @@ static int count_rows(const struct cache *of, const struct shmt_columns *columns
     const struct shmt_cache *c = &of->cache;
     struct row row;
     if (!are_columns(c, c->start[first], c->start[end]))
-        return shmt_cache_damaged(of->file.name, "an id is none of its columns", &out->error);
+        return shmt_cache_damaged(of->file.name, "an id exceeds its number of columns", &out->error);
     const int rc = row_make(of, first, end, &row, &out->error);
     if (rc < 0) return rc;
     for (uint64_t i = first; i < end; i++) {
@@ -149,7 +151,7 @@ static int are_places(const struct shmt_cache *c, struct shmt_error *e) {
     if (!c->column) return 1;
     uint64_t *met = calloc(c->n_columns / 64 + 1, sizeof *met);
     int each = 1;
-    if (!met) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to check the order of %u columns", c->n_columns);
+    if (!met) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to check the order of %u columns", c->n_columns);
     for (uint32_t p = 0; p < c->n_columns && each; p++) {
         const uint32_t column = c->column[p];
         const uint64_t bit = UINT64_C(1) << column % 64;
@@ -158,6 +160,12 @@ static int are_places(const struct shmt_cache *c, struct shmt_error *e) {
     }
     free(met);
     return each;
+}
+
+/* What was read so far was what it is. */
+static int check_guard(const struct cache *of, struct shmt_error *e) {
+    if (!of->guarded || shmt_guard_holds(of->file.fd)) return 0;
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s" SHMT_GUARD_BROKEN, of->file.name);
 }
 
 /* Checks a part of the file, and adds up a part of the examples. Sums over all are the header's, and in part 0. */
@@ -177,18 +185,21 @@ static int cache_count(const struct shmt_source *source, const struct shmt_colum
         return shmt_cache_damaged(of->file.name, "the ids of its columns", &out->error);
     if (!are_rows(c, first, end)) return shmt_cache_damaged(of->file.name, "its rows", &out->error);
     const int each = part == 0 ? are_places(c, &out->error) : 1;
-    if (each == 0) return shmt_cache_damaged(of->file.name, "two places are of one column", &out->error);
+    if (each == 0) return shmt_cache_damaged(of->file.name, "one column has two places", &out->error);
     if (each < 0) return each;
     out->min_id = c->min_id;
     out->max_id = c->max_id;
     out->has_best_loss = !isnan(c->best_loss);
     if (part == 0 && out->has_best_loss) shmt_sum_add(&out->best_loss, c->best_loss * (double)c->n_examples);
     add_labels(out, c->label, first, end);
-    if (!takes_all(c, columns)) return count_rows(of, columns, first, end, out);
+    if (!takes_all(c, columns)) {
+        const int counted = count_rows(of, columns, first, end, out);
+        return counted < 0 ? counted : check_guard(of, &out->error);
+    }
     out->n_nonzeros = c->start[end] - c->start[first];
     out->all_ones = c->value == NULL;
     if (part == 0) out->square = (struct shmt_sum){h->square_whole, h->square_fraction};
-    return 0;
+    return check_guard(of, &out->error);
 }
 
 /* ---- filling ---- */
@@ -214,7 +225,7 @@ static int cache_fill(const struct shmt_source *source, uint32_t part, uint32_t 
         at += row.n;
     }
     row_free(&row);
-    if (same && at == end_nonzero) return 0;
+    if (same && at == end_nonzero) return check_guard(of, e);
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", of->file.name);
 }
 
@@ -253,6 +264,7 @@ static void cache_close(struct shmt_source *source) {
     free(of->note);
     if (of->memory) shmt_mapped_forget(of->memory);
     if (of->memory) munmap(of->memory, of->header.file_bytes);
+    if (of->guarded) shmt_guard_release(of->file.fd); /* children of the application may have the file open, too */
     shmt_file_close(&of->file);
     free(of);
 }
@@ -269,6 +281,12 @@ static const struct shmt_source_ops OPS = {
 };
 
 /* ---- opening ---- */
+
+int shmt_cache_guard(const struct shmt_source *source, const char **name_out) {
+    if (!shmt_cache_of(source) || !cache_of(source)->guarded) return -1;
+    *name_out = source->name;
+    return cache_of(source)->file.fd;
+}
 
 const struct shmt_cache *shmt_cache_of(const struct shmt_source *source) {
     return source->ops->count == cache_count ? &cache_of(source)->cache : NULL;
@@ -293,8 +311,12 @@ static bool others_may_write(int fd) {
 
 static int get_memory(struct cache *of, struct shmt_error *e) {
     const uint64_t bytes = of->header.file_bytes;
+    struct stat s;
     void *memory;
-    if (others_may_write(of->file.fd)) {
+    of->guarded = !others_may_write(of->file.fd) && shmt_guard_take(of->file.fd);
+    if (of->guarded && (fstat(of->file.fd, &s) < 0 || (uint64_t)s.st_size != bytes))
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", of->file.name);
+    if (!of->guarded) {
         of->ops.unpack = cache_unpack;
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     } else {
@@ -341,7 +363,7 @@ static int read_header(struct cache *of, struct shmt_error *e) {
     const ssize_t n = pread(of->file.fd, &of->header, sizeof of->header, 0);
     if (n < 0) return shmt_fail_errno(e, "cannot read %s", of->file.name);
     if ((size_t)n < sizeof of->header)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is cut short (its header is not whole): convert the data again",
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is cut short (its header is incomplete): convert the data again",
                          of->file.name);
     return shmt_cache_check_header(of->file.name, &of->header, of->file.bytes, e);
 }
@@ -352,14 +374,14 @@ static int read_note(struct cache *of, struct shmt_error *e) {
     struct shmt_csv_plan plan;
     if (s->bytes == 0) return 0;
     of->note = malloc(s->bytes + 1);
-    if (!of->note) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+    if (!of->note) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
     const ssize_t n = pread(of->file.fd, of->note, s->bytes, (off_t)s->off);
     if (n < 0) return shmt_fail_errno(e, "cannot read %s", of->file.name);
     of->note[s->bytes] = '\0';
     if ((uint64_t)n < s->bytes || XXH3_64bits(of->note, s->bytes) != s->hash)
-        return shmt_cache_damaged(of->file.name, "how its table is read has another checksum", e);
+        return shmt_cache_damaged(of->file.name, "the checksum of its table's description is wrong", e);
     if (strlen(of->note) != s->bytes || shmt_csv_plan_parse(of->note, &plan, NULL) < 0)
-        return shmt_cache_damaged(of->file.name, "how its table is read", e);
+        return shmt_cache_damaged(of->file.name, "its table's description", e);
     shmt_csv_plan_fini(&plan);
     return 0;
 }
@@ -379,7 +401,7 @@ bool shmt_cache_begins(const char *path) {
 int shmt_cache_open(const char *path, struct shmt_source **out, struct shmt_error *e) {
     if (!shmt_cache_begins(path)) return 1;
     struct cache *of = calloc(1, sizeof *of);
-    if (!of) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+    if (!of) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
     of->ops = OPS;
     of->source = (struct shmt_source){&of->ops, of->file.name};
     int rc = shmt_file_open(path, &of->file, e);

@@ -42,19 +42,20 @@ static const char *look_at_sections(const struct shmt_cache_header *h, uint64_t 
         if (again.section[i].off != h->section[i].off || again.section[i].bytes != h->section[i].bytes) return "its sections";
     const struct shmt_cache_section *note = &h->section[SHMT_CACHE_NOTE];
     if (h->section[SHMT_CACHE_HASHES].hash != 0 || (note->bytes == 0 && note->hash != 0)) return "its checksums";
-    return file_bytes > h->file_bytes ? "bytes behind its end" : NULL;
+    return file_bytes > h->file_bytes ? "extra bytes after its end" : NULL;
 }
 
 int shmt_cache_check_header(const char *name, const struct shmt_cache_header *h, uint64_t file_bytes, struct shmt_error *e) {
     if (h->version != SHMT_CACHE_VERSION)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is a cache of format %u, and this program reads %u: convert the data again",
-                         name, h->version, SHMT_CACHE_VERSION);
-    if (h->hash != shmt_cache_header_hash(h)) return shmt_cache_damaged(name, "its header has another checksum", e);
+        return shmt_fail(e, SHMTRAIN_E_DATA,
+                         "%s is a cache of format %u, but this program reads format %u: convert the data again", name,
+                         h->version, SHMT_CACHE_VERSION);
+    if (h->hash != shmt_cache_header_hash(h)) return shmt_cache_damaged(name, "the checksum of its header is wrong", e);
     const char *what = look_at_numbers(h);
     if (!what) what = look_at_sections(h, file_bytes);
     if (what) return shmt_cache_damaged(name, what, e);
     if (file_bytes < h->file_bytes)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is cut short (%llu of %llu bytes are there): convert the data again", name,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is cut short (%llu of %llu bytes): convert the data again", name,
                          (unsigned long long)file_bytes, (unsigned long long)h->file_bytes);
     return 0;
 }
@@ -80,13 +81,13 @@ static const char *look_at_block(const struct shmt_cache_loops *loops, const str
     const uint64_t n = bytes / sizeof(uint32_t);
     switch (part) {
         case SHMT_CACHE_ID:
-            return loops->are_below(block, n, h->n_columns) ? NULL : "an id is none of its columns";
+            return loops->are_below(block, n, h->n_columns) ? NULL : "an id exceeds its number of columns";
         case SHMT_CACHE_COLUMN:
-            return loops->are_below(block, n, h->n_columns) ? NULL : "a column is none of its columns";
+            return loops->are_below(block, n, h->n_columns) ? NULL : "a column exceeds its number of columns";
         case SHMT_CACHE_VALUE:
-            return loops->are_finite(block, n) ? NULL : "a value is no finite number";
+            return loops->are_finite(block, n) ? NULL : "a value is not a finite number";
         case SHMT_CACHE_LABEL:
-            return loops->are_finite(block, n) ? NULL : "a label is no finite number";
+            return loops->are_finite(block, n) ? NULL : "a label is not a finite number";
         default:
             return NULL;
     }
@@ -96,7 +97,7 @@ static int check_hashes(const char *name, const struct shmt_cache_header *h, con
     for (uint32_t part = 0; part < SHMT_CACHE_HASHES; part++) {
         const uint64_t *of = hash + shmt_cache_blocks_before(h, part);
         if (XXH3_64bits(of, shmt_cache_blocks(h, part) * sizeof *of) != h->section[part].hash)
-            return shmt_cache_damaged(name, "its checksums have another checksum", e);
+            return shmt_cache_damaged(name, "the checksum of its checksums is wrong", e);
     }
     return 0;
 }
@@ -110,7 +111,7 @@ static int check_block(const char *name, const struct shmt_cache_header *h, cons
     const unsigned char *block = memory + s->off + at;
     if (loops->hash(block, bytes) != hash) {
         char what[100];
-        snprintf(what, sizeof what, "another checksum of %s, bytes %llu to %llu", shmt_cache_part_name(part),
+        snprintf(what, sizeof what, "wrong checksum of %s, bytes %llu to %llu", shmt_cache_part_name(part),
                  (unsigned long long)(s->off + at + 1), (unsigned long long)(s->off + at + bytes));
         return shmt_cache_damaged(name, what, e);
     }

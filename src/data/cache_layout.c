@@ -13,7 +13,7 @@ uint64_t shmt_cache_header_hash(const struct shmt_cache_header *header) {
 
 const char *shmt_cache_part_name(uint32_t part) {
     static const char *const NAMES[SHMT_CACHE_PARTS] = {
-        "rows", "ids", "values", "labels", "columns", "ids of columns", "checksums", "how a table is read"};
+        "rows", "ids", "values", "labels", "columns", "ids of columns", "checksums", "the table's description"};
     return NAMES[part];
 }
 

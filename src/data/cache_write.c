@@ -175,7 +175,7 @@ int shmt_cache_write(const char *path, const struct shmt_cache *cache, const str
     uint64_t *hash = malloc(header.section[SHMT_CACHE_HASHES].bytes);
     struct pieces pieces = {.piece = malloc(PIECE_BYTES)};
     int rc = hash && pieces.piece ? shmt_replace_open(&file, path, "the cache", e)
-                                  : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the cache");
+                                  : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write the cache");
     if (rc == 0) {
         struct shmt_error why = {0};
         pieces.fd = file.fd;
@@ -210,7 +210,7 @@ static int add_piece(const struct shmt_file *file, uint64_t off, XXH3_state_t *s
 
 static int sample(const struct shmt_file *file, uint64_t *out, struct shmt_error *e) {
     XXH3_state_t *state = XXH3_createState();
-    if (!state) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to look at %s", file->name);
+    if (!state) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to look at %s", file->name);
     XXH3_64bits_reset(state);
     const uint64_t last = file->bytes > SAMPLE_BYTES ? file->bytes - SAMPLE_BYTES : 0;
     int rc = 0;
@@ -228,7 +228,7 @@ int shmt_cache_origin_of(const char *path, struct shmt_cache_origin *out, struct
     struct shmt_cache_origin origin = {0};
     int rc = shmt_file_open(path, &file, e);
     if (rc < 0) return rc;
-    if (fstat(file.fd, &s) < 0) rc = shmt_fail_errno(e, "cannot look at %s", file.name);
+    if (fstat(file.fd, &s) < 0) rc = shmt_fail_errno(e, "cannot read the status of %s", file.name);
     if (rc == 0) rc = sample(&file, &origin.sample, e);
     shmt_file_close(&file);
     if (rc < 0) return rc;

@@ -46,7 +46,7 @@ static int decide_header(const struct shmt_csv_sample *s, bool *out, struct shmt
 static int take_names(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan, struct shmt_error *e) {
     for (uint32_t i = 0; plan->has_header && i < plan->n_columns; i++) {
         plan->name[i] = shmt_csv_sample_header(s, i);
-        if (!plan->name[i]) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", s->name);
+        if (!plan->name[i]) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the columns of %s", s->name);
     }
     return 0;
 }
@@ -91,8 +91,8 @@ static int refuse_commas(const struct shmt_csv_sample *s, const struct shmt_csv_
     char column[SHMT_CSV_COLUMN_SHOWN];
     shmt_csv_column_show(plan, i, column);
     return shmt_fail(e, SHMTRAIN_E_DATA,
-                     "%s: %s has numbers with commas; write them with decimal points and without separators of thousands "
-                     "(or name it in --categorical)",
+                     "%s: %s has numbers with commas; write them with a decimal point and without thousands separators (or "
+                     "name it in --categorical)",
                      s->name, column);
 }
 
@@ -130,7 +130,8 @@ void shmt_csv_guess_remark(const struct shmt_csv_sample *sample, const struct sh
     shmt_csv_column_show(plan, first, shown);
     if (n > 1) snprintf(others, sizeof others, " (and %u more)", n - 1);
     snprintf(out, SHMT_CSV_REMARK,
-             "%s%s has another word in each line, and so a feature that no other line has: make it a number, or take it out",
+             "%s%s has a different word in each line, so each word is a feature of one example only: make the column a number, "
+             "or remove it",
              shown, others);
 }
 
@@ -154,10 +155,11 @@ static int check_features(const struct shmt_csv_sample *s, const struct shmt_csv
     if (plan->n_columns >
         (plan->label != SHMT_CSV_NONE) + (uint32_t)(is_index(plan) && plan->column[0].kind == SHMT_CSV_IGNORED))
         return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA,
-                     "%s has no column but the label: --delimiter says what stands between its columns (tab, or one of "
-                     ", ; | : ^ ~ ! &; no blanks)",
-                     s->name);
+    return shmt_fail(
+        e, SHMTRAIN_E_DATA,
+        "%s has no column besides the label: name the character between its columns with --delimiter (tab, or one of "
+        ", ; | : ^ ~ ! &; no blanks)",
+        s->name);
 }
 
 int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *out, const char **rows_out,

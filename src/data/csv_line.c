@@ -35,8 +35,9 @@ static int __attribute__((cold, format(printf, 3, 4))) fault(const struct work *
 
 static int __attribute__((cold)) refuse_quotes(const struct work *w, enum shmt_csv_trouble trouble, const char *at) {
     if (trouble == SHMT_CSV_BEHIND_QUOTE)
-        return fault(w, at, "expected the end of the value behind its closing quote; quotes inside are written twice: \"\"");
-    return fault(w, at, "this quote is not closed on its line: write values without line breaks, for a table is read by lines");
+        return fault(w, at, "expected the end of the value after its closing quote; write quotes inside a value twice: \"\"");
+    return fault(w, at,
+                 "this quote is not closed on its line: write values without line breaks, as a table is read line by line");
 }
 
 /* A column's name, what was expected of it and what was found; the remedy behind it. */
@@ -50,8 +51,9 @@ refuse(const struct work *w, uint32_t column, const struct shmt_csv_field *field
 }
 
 static int __attribute__((cold)) refuse_number(const struct work *w, uint32_t column, const struct shmt_csv_field *field) {
-    return refuse(w, column, field, "a number",
-                  w->plan->of_model ? ", as in the table that the model is of" : "; name it in --categorical if it has words");
+    return refuse(
+        w, column, field, "a number",
+        w->plan->of_model ? ", as in the table that the model was trained on" : "; name it in --categorical if it has words");
 }
 
 static int __attribute__((cold)) refuse_count(const struct work *w, uint32_t found, const char *at) {
@@ -93,11 +95,10 @@ static int __attribute__((noinline)) take_number(const struct work *w, uint32_t 
 /* Labels that are known, as many as there is room for. */
 static int __attribute__((cold)) refuse_word(const struct work *w, uint32_t column, const struct shmt_csv_field *field) {
     if (!shmt_csv_may_be_word(field))
-        return refuse(w, column, field, "a label in UTF-8 that can be printed",
-                      "; convert the file, as by iconv -f latin1 -t utf-8");
+        return refuse(w, column, field, "a printable label in UTF-8", "; convert the file, as by iconv -f latin1 -t utf-8");
     if (w->plan->has_more) {
-        (void)refuse(w, column, field, "a label that is known",
-                     "; of a pipe, its labels are known from its beginning only: save it to a file");
+        (void)refuse(w, column, field, "a known label",
+                     "; labels of a pipe are collected from its first part only: save it to a file");
         return SHMTRAIN_E_USAGE;
     }
     char known[100] = "one of the labels", *at = known + strlen(known);
@@ -121,7 +122,7 @@ static int take_label(const struct work *w, uint32_t column, const struct shmt_c
         return 0;
     }
     if (!shmt_csv_is_number(field, w->c_locale, &w->row->label))
-        return refuse(w, column, field, "a label that is a number, as those before",
+        return refuse(w, column, field, "a label that is a number, like those before",
                       w->plan->of_model ? "" : "; name its column in --categorical if labels are words");
     return isfinite(w->row->label) ? 0 : refuse(w, column, field, "a label between -3.4e38 and 3.4e38", "");
 }

@@ -42,7 +42,7 @@ static int take_names(struct match *m, struct shmt_error *e) {
         m->name[i] = (struct name){out->name[i], i};
         well = out->name[i] != NULL;
     }
-    if (!well) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", m->s->name);
+    if (!well) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the columns of %s", m->s->name);
     qsort(m->name, out->n_columns, sizeof *m->name, by_letters);
     return 0;
 }
@@ -111,7 +111,7 @@ static int look_for_words(const struct match *m, bool *out, struct shmt_error *e
     *out = false;
     if (!find_place_of_label(m, &label)) return 0;
     uint32_t *place = places_of(m, label);
-    if (!place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", m->s->name);
+    if (!place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the columns of %s", m->s->name);
     for (uint32_t at = 0; at < m->s->n_fields; at++) {
         const struct shmt_csv_field *field = &m->s->field[at];
         if (m->model->column[place[at]].kind != SHMT_CSV_NUMBER || shmt_csv_is_missing(field)) continue;
@@ -145,7 +145,9 @@ static int find_label(struct match *m, struct shmt_error *e) {
     if (!m->labelled && (none || (of_model != SHMT_CSV_NONE && of_model == m->model->label))) return 0;
     m->label = shmt_csv_plan_find(m->out, said, strlen(said));
     if (m->label != SHMT_CSV_NONE) return 0;
-    if (none) return shmt_fail(e, SHMTRAIN_E_USAGE, "--label none: %s is read for its labels, too", m->s->name);
+    if (none)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--label none: labels are needed here, too, so name the label's column of %s",
+                         m->s->name);
     return shmt_csv_refuse_column(m->s, m->out, "--label", said, strlen(said), e);
 }
 
@@ -153,7 +155,7 @@ static int find_label(struct match *m, struct shmt_error *e) {
 
 static int refuse_missing(const struct match *m, uint32_t column, struct shmt_error *e) {
     char shown[SHMT_CSV_COLUMN_SHOWN];
-    const char *hint = m->known ? "" : "; without a header (--header no) columns are taken by position";
+    const char *hint = m->known ? "" : "; without a header (--header no) columns are matched by position";
     const bool is_label = m->model->column[column].kind == SHMT_CSV_LABEL;
     shmt_csv_column_show(m->model, column, shown);
     if (m->known && is_label) hint = "; --label names another";
@@ -173,7 +175,7 @@ static int match_names(struct match *m, struct shmt_error *e) {
     const struct shmt_csv_plan *model = m->model;
     const bool has_label = m->label != SHMT_CSV_NONE;
     bool *found = calloc((size_t)model->n_columns + 1, sizeof *found);
-    int rc = found ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", m->s->name);
+    int rc = found ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the columns of %s", m->s->name);
     if (has_label) m->taken[m->label] = true;
     if (has_label) m->out->column[m->label].kind = SHMT_CSV_LABEL;
     if (found && has_label && model->label != SHMT_CSV_NONE) found[model->label] = true;
@@ -194,11 +196,10 @@ static int match_names(struct match *m, struct shmt_error *e) {
 static int match_places(const struct match *m, struct shmt_error *e) {
     uint32_t label;
     if (!find_place_of_label(m, &label))
-        return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s has %u columns, and the model's data had %u; a header would say which is which", m->s->name,
-                         m->s->n_fields, m->model->n_columns);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %u columns, but the model's data had %u; add a header that names them",
+                         m->s->name, m->s->n_fields, m->model->n_columns);
     uint32_t *place = places_of(m, label);
-    if (!place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", m->s->name);
+    if (!place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the columns of %s", m->s->name);
     for (uint32_t at = 0; at < m->s->n_fields; at++) m->out->column[at] = m->model->column[place[at]];
     free(place);
     return 0;
@@ -209,10 +210,10 @@ static int match_places(const struct match *m, struct shmt_error *e) {
 static int take_words(const struct shmt_csv_plan *model, struct shmt_csv_plan *out, struct shmt_error *e) {
     out->has_words = model->has_words;
     out->word = calloc((size_t)model->n_words + 1, sizeof *out->word);
-    if (!out->word) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the labels");
+    if (!out->word) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the labels");
     for (uint32_t i = 0; i < model->n_words; i++) {
         out->word[i] = strdup(model->word[i]);
-        if (!out->word[i]) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the labels");
+        if (!out->word[i]) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the labels");
         out->n_words = i + 1;
     }
     return 0;
@@ -251,6 +252,6 @@ int shmt_csv_match(const struct shmt_csv_sample *sample, const struct shmt_csv_p
 const char *shmt_csv_match_remark(const struct shmt_csv_plan *model, const struct shmt_csv_plan *plan) {
     if (model->has_header == plan->has_header) return NULL;
     return plan->has_header
-               ? "its first line is taken for a header; the model's table had none, so columns are taken by position"
-               : "no header is seen in its first line, so columns are taken by position (--header yes: it is one)";
+               ? "its first line is taken as a header; the model's table had none, so columns are matched by position"
+               : "its first line does not look like a header, so columns are matched by position (--header yes if it is one)";
 }

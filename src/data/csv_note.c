@@ -58,7 +58,7 @@ char *shmt_csv_plan_text(const struct shmt_csv_plan *plan) {
 /* ---- reading ---- */
 
 static int refuse(const char *why, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_DATA, "its plan of a table cannot be used: %s", why);
+    return shmt_fail(e, SHMTRAIN_E_DATA, "its table's description is invalid: %s", why);
 }
 
 static int kind_of(const json_t *column, uint32_t *out) {
@@ -73,7 +73,7 @@ static int copy(const json_t *string, char **out, struct shmt_error *e) {
     const char *text = json_string_value(string);
     if (!text || strlen(text) != json_string_length(string)) return refuse("expected words", e);
     *out = strdup(text);
-    return *out ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the plan of a table");
+    return *out ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the plan of a table");
 }
 
 static int read_columns(const json_t *columns, struct shmt_csv_plan *plan, struct shmt_error *e) {
@@ -83,7 +83,7 @@ static int read_columns(const json_t *columns, struct shmt_csv_plan *plan, struc
         if (kind_of(column, &plan->column[i].kind) < 0 || json_array_size(column) != 2)
             return refuse("expected columns as [name, kind]", e);
         n_labels += plan->column[i].kind == SHMT_CSV_LABEL;
-        if (plan->has_header != json_is_string(name)) return refuse("expected names if there is a header, and else none", e);
+        if (plan->has_header != json_is_string(name)) return refuse("expected names if and only if there is a header", e);
         const int rc = plan->has_header ? copy(name, &plan->name[i], e) : 0;
         if (rc < 0) return rc;
     }
@@ -96,14 +96,14 @@ static int read_labels(const json_t *labels, struct shmt_csv_plan *plan, struct 
     if (!json_is_array(labels) || n > SHMTRAIN_MAX_CLASSES) return refuse("expected labels", e);
     plan->has_words = true;
     plan->word = calloc(n + 1, sizeof *plan->word);
-    if (!plan->word) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the plan of a table");
+    if (!plan->word) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the plan of a table");
     for (uint32_t i = 0; i < n; i++) {
         const int rc = copy(json_array_get(labels, i), &plan->word[i], e);
         if (rc < 0) return rc;
         plan->n_words = i + 1;
         const struct shmt_csv_field word = {.text = plan->word[i], .n = strlen(plan->word[i])};
-        if (!shmt_csv_may_be_word(&word)) return refuse("expected labels that can be printed", e);
-        if (i > 0 && strcmp(plan->word[i - 1], plan->word[i]) >= 0) return refuse("expected labels that ascend", e);
+        if (!shmt_csv_may_be_word(&word)) return refuse("expected printable labels", e);
+        if (i > 0 && strcmp(plan->word[i - 1], plan->word[i]) >= 0) return refuse("expected labels in ascending order", e);
     }
     return 0;
 }
@@ -112,7 +112,7 @@ static int read_root(const json_t *root, struct shmt_csv_plan *out, struct shmt_
     const json_t *columns = json_object_get(root, "columns"), *header = json_object_get(root, "header");
     const char *delimiter = json_string_value(json_object_get(root, "delimiter"));
     const size_t n = json_array_size(columns);
-    if (json_integer_value(json_object_get(root, "version")) != PLAN_VERSION) return refuse("it is of another version", e);
+    if (json_integer_value(json_object_get(root, "version")) != PLAN_VERSION) return refuse("it has another version", e);
     if (!delimiter || strlen(delimiter) != 1 || !shmt_csv_may_delimit(delimiter[0])) return refuse("expected a delimiter", e);
     if (!json_is_boolean(header)) return refuse("expected a header, true or false", e);
     if (n == 0 || n > SHMT_CSV_COLUMNS) return refuse("expected columns", e);
@@ -134,7 +134,7 @@ static int read_root(const json_t *root, struct shmt_csv_plan *out, struct shmt_
 int shmt_csv_plan_parse(const char *text, struct shmt_csv_plan *out, struct shmt_error *e) {
     json_t *root = json_loads(text, 0, NULL);
     *out = (struct shmt_csv_plan){0};
-    const int rc = root ? read_root(root, out, e) : refuse("it is no JSON", e);
+    const int rc = root ? read_root(root, out, e) : refuse("it is not JSON", e);
     if (root) json_decref(root);
     return rc;
 }

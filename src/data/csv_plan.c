@@ -14,7 +14,7 @@ int shmt_csv_plan_init(struct shmt_csv_plan *plan, uint32_t n_columns, struct sh
     plan->name = calloc((size_t)n_columns + 1, sizeof *plan->name);
     if (plan->column && plan->name) return 0;
     shmt_csv_plan_fini(plan);
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for %u columns", n_columns);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %u columns", n_columns);
 }
 
 void shmt_csv_plan_fini(struct shmt_csv_plan *plan) {
@@ -80,13 +80,13 @@ int shmt_csv_plan_add_word(struct shmt_csv_plan *plan, const struct shmt_csv_fie
     if (at < n && shmt_csv_field_compare(field, plan->word[at]) == 0) return 0;
     if (!shmt_csv_may_be_word(field)) return 0;
     if (n == SHMTRAIN_MAX_CLASSES)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "there are more than %d labels that are words; is --label the right column?",
+        return shmt_fail(e, SHMTRAIN_E_DATA, "more than %d different words are labels; is --label the right column?",
                          SHMTRAIN_MAX_CLASSES);
     char **larger = realloc(plan->word, (n + 1) * sizeof *larger), *word = malloc(field->n + 1);
     if (larger) plan->word = larger;
     if (!larger || !word) {
         free(word);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the labels");
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the labels");
     }
     word[shmt_csv_field_copy(field, word, field->n)] = '\0';
     memmove(larger + at + 1, larger + at, (n - at) * sizeof *larger);

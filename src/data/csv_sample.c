@@ -99,13 +99,13 @@ static int find_first(struct shmt_csv_sample *s, const char *text, uint64_t n, b
     s->first = p;
     s->rows = next;
     if (next) return 0;
-    return all ? shmt_fail(e, SHMTRAIN_E_DATA, "%s has no example, only blank lines", s->name) : 1;
+    return all ? shmt_fail(e, SHMTRAIN_E_DATA, "%s has no examples, only blank lines", s->name) : 1;
 }
 
 /* "Unicode text" of Excel. */
 static int refuse_utf16(const char *name, const char *text, uint64_t n, struct shmt_error *e) {
     if (n < 2 || (memcmp(text, "\xff\xfe", 2) != 0 && memcmp(text, "\xfe\xff", 2) != 0)) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is UTF-16: convert the file first, by iconv -f utf-16 -t utf-8", name);
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is UTF-16: convert the file first: iconv -f utf-16 -t utf-8", name);
 }
 
 /* As old Macs wrote them, and spreadsheets still offer to: the whole file is one line. */
@@ -113,17 +113,18 @@ static int refuse_returns(const struct shmt_csv_sample *s, struct shmt_error *e)
     const char *p = s->first;
     while (*p != '\n' && *p != '\r') p++;
     if (shmt_csv_at_end(p)) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has lines that end with CR alone: convert the file first, by tr '\\r' '\\n'",
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has lines that end with CR alone: convert the file first: tr '\\r' '\\n'",
                      s->name);
 }
 
 static int refuse_first(const struct shmt_csv_sample *s, enum shmt_csv_trouble trouble, const char *at, struct shmt_error *e) {
     uint32_t line = 1;
     for (const char *p = s->start; p < s->first; p++) line += *p == '\n';
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s:%u:%llu: %s", s->name, line, (unsigned long long)(at - s->first) + 1,
-                     trouble == SHMT_CSV_UNCLOSED
-                         ? "this quote is not closed on its line: write names without line breaks, for a table is read by lines"
-                         : "expected the end of the value behind its closing quote");
+    return shmt_fail(
+        e, SHMTRAIN_E_DATA, "%s:%u:%llu: %s", s->name, line, (unsigned long long)(at - s->first) + 1,
+        trouble == SHMT_CSV_UNCLOSED
+            ? "this quote is not closed on its line: write names without line breaks, as a table is read line by line"
+            : "expected the end of the value after its closing quote");
 }
 
 static int split_first(struct shmt_csv_sample *s, struct shmt_error *e) {
@@ -136,7 +137,7 @@ static int split_first(struct shmt_csv_sample *s, struct shmt_error *e) {
         if (s->n_fields == room) {
             room = room > 0 ? 2 * room : 64;
             struct shmt_csv_field *larger = realloc(s->field, room * sizeof *larger);
-            if (!larger) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", s->name);
+            if (!larger) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the columns of %s", s->name);
             s->field = larger;
         }
         const enum shmt_csv_trouble trouble = shmt_csv_field_take(p, s->delimiter, &s->field[s->n_fields]);
@@ -191,7 +192,7 @@ static void look_at_row(struct shmt_csv_sample *s, const char *p) {
 
 static int look_at_rows(struct shmt_csv_sample *s, struct shmt_error *e) {
     s->looks = calloc((size_t)s->n_fields + 1, sizeof *s->looks);
-    if (!s->looks) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the columns of %s", s->name);
+    if (!s->looks) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the columns of %s", s->name);
     const char *next;
     for (const char *p = s->rows; (next = line_end(p, s->end)); p = next)
         if (!is_blank(p)) {
@@ -255,8 +256,8 @@ int shmt_csv_refuse_column(const struct shmt_csv_sample *s, const struct shmt_cs
     shmt_csv_column_show(plan, plan->n_columns - 1, last);
     if (plan->n_columns == 1)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "%s %s: %s has one column only, %s; does --delimiter say what stands between its columns?", option,
+                         "%s %s: %s has only one column, %s; does --delimiter name the character between its columns?", option,
                          shown, s->name, first);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s: %s has no such column; its %u columns go from %s to %s", option, shown,
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s: %s has no such column; it has %u columns, from %s to %s", option, shown,
                      s->name, plan->n_columns, first, last);
 }

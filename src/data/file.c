@@ -13,13 +13,13 @@ int shmt_file_open(const char *path, struct shmt_file *out, struct shmt_error *e
     out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: to open a pipe is not to wait for its writer */
     if (out->fd < 0) return shmt_fail_errno(e, "cannot open %s", out->name);
     if (fstat(out->fd, &s) != 0)
-        status = shmt_fail_errno(e, "cannot look at %s", out->name);
+        status = shmt_fail_errno(e, "cannot read the status of %s", out->name);
     else if (S_ISDIR(s.st_mode))
-        status = shmt_fail(e, SHMTRAIN_E_USAGE, "%s is a directory; name a file in it", out->name);
+        status = shmt_fail(e, SHMTRAIN_E_USAGE, "%s is a folder; name a file in it", out->name);
     else if (!S_ISREG(s.st_mode))
-        status =
-            shmt_fail(e, SHMTRAIN_E_USAGE,
-                      "%s is no regular file; save the data to a file first, for its parts are read at one time", out->name);
+        status = shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "%s is not a regular file; save the data to a file first, because several parts of it are read at once", out->name);
     else if (s.st_size == 0)
         status = shmt_fail(e, SHMTRAIN_E_DATA, "%s is empty", out->name);
     if (status != 0) {

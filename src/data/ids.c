@@ -91,10 +91,10 @@ void shmt_ids_put(const struct shmt_ids *ids, uint32_t number) {
 int shmt_ids_take(const uint64_t *id, uint64_t n, struct shmt_ids *out, struct shmt_error *e) {
     *out = (struct shmt_ids){0};
     for (uint64_t i = 1; i < n; i++)
-        if (id[i] <= id[i - 1]) return shmt_fail(e, SHMTRAIN_E_DATA, "its ids do not ascend");
+        if (id[i] <= id[i - 1]) return shmt_fail(e, SHMTRAIN_E_DATA, "its ids are not in ascending order");
     if (n > SHMT_IDS_MAX || !make_room(out, n > 0 ? n : 1)) {
         shmt_ids_free(out);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for %llu ids", (unsigned long long)n);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %llu ids", (unsigned long long)n);
     }
     if (n > 0) memcpy(out->id, id, n * sizeof *id);
     for (uint32_t i = 0; i < n; i++) {

@@ -21,12 +21,12 @@ struct shmt_ids_stretch {
 };
 
 static int refuse_memory(const struct shmt_ids_join *join, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to number the ids of %s: free some, or hash them, as in --hash-bits 24",
-                     join->name);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY,
+                     "not enough memory to number the ids of %s: free some, or hash the ids, as in --hash-bits 24", join->name);
 }
 
 static int refuse_many(const struct shmt_ids_join *join, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has more than %u different ids: hash them, as in --hash-bits 24", join->name,
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has more than %u different ids: hash the ids, as in --hash-bits 24", join->name,
                      SHMT_IDS_MAX);
 }
 

@@ -45,9 +45,8 @@ static uint64_t end_of_columns(const struct idx *idx, const struct shmt_columns 
 }
 
 static int refuse_number(const struct shmt_idx_file *file, uint64_t element, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s, byte %llu: expected a number between -3.4e38 and 3.4e38, found another one",
-                     file->file.name, shmt_idx_file_state(file),
-                     (unsigned long long)(file->header_bytes + element * file->element_bytes + 1));
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s, byte %llu: expected a number between -3.4e38 and 3.4e38", file->file.name,
+                     shmt_idx_file_state(file), (unsigned long long)(file->header_bytes + element * file->element_bytes + 1));
 }
 
 static int count_example(const struct idx *idx, const struct shmt_columns *columns, uint64_t example, const float *value,
@@ -76,7 +75,7 @@ static int count_example(const struct idx *idx, const struct shmt_columns *colum
 }
 
 static int no_memory(const struct idx *idx, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for an example of %s", idx->images.file.name);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for an example of %s", idx->images.file.name);
 }
 
 static int idx_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
@@ -179,12 +178,12 @@ static int open_images(struct idx *idx, const char *name, char **labels_out, str
     int found = shmt_idx_file_open(name, &idx->images, e);
     if (found != 0 || !strchr(name, ',') || access(name, F_OK) == 0) return found;
     char *images = strdup(name);
-    if (!images) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+    if (!images) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
     for (char *comma = strchr(images, ','); comma && found == 0; comma = strchr(comma + 1, ',')) {
         *comma = '\0';
         found = shmt_idx_file_open(images, &idx->images, e);
         if (found > 0 && !(*labels_out = strdup(comma + 1)))
-            found = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+            found = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
         *comma = ',';
     }
     free(images);
@@ -229,10 +228,10 @@ static int find_labels(const struct idx *idx, const char *images, char **out, st
     free(second);
     if (!first_shown[0])
         return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s has no labels: there is no \"images\" in its name to find them by; name both files, as "
-                         "IMAGES,LABELS",
+                         "%s has no labels: its name does not contain \"images\", so its labels cannot be found; name both "
+                         "files, as IMAGES,LABELS",
                          idx->images.file.name);
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no labels: there is no %s, and no %s; name both files, as IMAGES,LABELS",
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no labels: neither %s nor %s exists; name both files, as IMAGES,LABELS",
                      idx->images.file.name, first_shown, second_shown);
 }
 
@@ -245,14 +244,14 @@ static int open_labels(struct idx *idx, const char *path, struct shmt_error *e) 
         const int status = shmt_file_open(path, &file, e);
         if (status != 0) return status;
         shmt_file_close(&file);
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s, byte 1: an IDX file of labels begins with 0 0, and this does not", file.name);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s, byte 1: an IDX file of labels starts with 0 0, and this does not", file.name);
     }
     if (labels->n_dims != 1)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s, byte 4: labels have one dimension, and this has %u", labels->file.name,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s, byte 4: labels have one dimension, but this file has %u", labels->file.name,
                          shmt_idx_file_state(labels), labels->n_dims);
     if (labels->dim[0] == idx->images.dim[0]) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %u labels, and %s %u examples: are they of one set?", labels->file.name,
-                     labels->dim[0], idx->images.file.name, idx->images.dim[0]);
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %u labels, but %s has %u examples: do they belong together?",
+                     labels->file.name, labels->dim[0], idx->images.file.name, idx->images.dim[0]);
 }
 
 /* Shared, so that what one process unpacks is seen by those that count and fill. Pages are taken as they are written. */
@@ -261,7 +260,7 @@ static int set_memory_aside(struct idx *idx, struct shmt_error *e) {
     if (shmt_add_u64(idx->images.bytes, idx->labels.bytes, &idx->memory_bytes) && idx->memory_bytes < (uint64_t)1 << 62)
         memory = mmap(NULL, idx->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the %llu MiB that %s unpacks to",
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory: %llu MiB are needed to unpack %s",
                          (unsigned long long)(idx->images.bytes >> 20), idx->images.file.name);
     idx->memory = memory;
     return 0;
@@ -270,7 +269,7 @@ static int set_memory_aside(struct idx *idx, struct shmt_error *e) {
 int shmt_idx_open(const char *name, bool labelled, struct shmt_source **out, struct shmt_error *e) {
     char *labels = NULL;
     struct idx *idx = calloc(1, sizeof *idx);
-    if (!idx) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+    if (!idx) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
     idx->images.file.fd = idx->labels.file.fd = -1;
     idx->source = (struct shmt_source){&OPS, idx->images.file.name};
     const int found = open_images(idx, name, &labels, e);

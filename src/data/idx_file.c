@@ -39,9 +39,9 @@ static uint32_t bytes_of_type(uint32_t type) {
 static int refuse_end(const struct shmt_idx_file *file, uint64_t have, uint64_t need, struct shmt_error *e) {
     const char *state = shmt_idx_file_state(file);
     if (have < need)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s ends behind byte %llu; by its header it has %llu: get it again",
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s ends after byte %llu, but its header says %llu bytes: get it again",
                          file->file.name, state, (unsigned long long)have, (unsigned long long)need);
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s goes on behind byte %llu, where by its header it ends: get it again",
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s has more than the %llu bytes that its header says: get it again",
                      file->file.name, state, (unsigned long long)need);
 }
 
@@ -56,14 +56,13 @@ static int measure(struct shmt_idx_file *file, struct shmt_error *e) {
                              5 + 4 * d, d + 1, file->n_dims);
         if (d > 0 && (!shmt_mul_u64(file->n_each, file->dim[d], &file->n_each) || file->n_each >= UINT32_MAX))
             return shmt_fail(e, SHMTRAIN_E_DATA,
-                             "%s%s, byte %u: examples of so many values are too large; at most 4294967294 features can be "
-                             "numbered",
-                             name, state, 5 + 4 * d);
+                             "%s%s, byte %u: its examples have too many values; at most 4294967294 features are possible", name,
+                             state, 5 + 4 * d);
     }
     if (!shmt_mul_u64(file->dim[0], file->n_each, &file->bytes) ||
         !shmt_mul_u64(file->bytes, file->element_bytes, &file->bytes) || !shmt_add_u64(file->bytes, file->header_bytes, &need))
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s, byte 5: %u examples of %llu values are more than any memory holds", name,
-                         state, file->dim[0], (unsigned long long)file->n_each);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s, byte 5: %u examples of %llu values do not fit into any memory", name, state,
+                         file->dim[0], (unsigned long long)file->n_each);
     if (file->packed || file->file.bytes == need) return 0;
     return refuse_end(file, file->file.bytes, need, e);
 }
@@ -79,11 +78,12 @@ static int read_header(struct shmt_idx_file *file, const unsigned char magic[4],
     file->header_bytes = 4 + 4 * file->n_dims;
     if (file->element_bytes == 0)
         return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s%s, byte 3: an IDX file has its type there, one of 8, 9, 11, 12, 13 and 14, not %u", name, state,
+                         "%s%s, byte 3: expected the type of an IDX file (8, 9, 11, 12, 13 or 14), found %u", name, state,
                          file->type);
     if (file->n_dims == 0 || file->n_dims > SHMT_IDX_MAX_DIMS)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s%s, byte 4: an IDX file has its number of dimensions there, 1 to %d, not %u",
-                         name, state, SHMT_IDX_MAX_DIMS, file->n_dims);
+        return shmt_fail(e, SHMTRAIN_E_DATA,
+                         "%s%s, byte 4: expected the number of dimensions of an IDX file (1 to %d), found %u", name, state,
+                         SHMT_IDX_MAX_DIMS, file->n_dims);
     const int64_t n = shmt_unpack_read(stream, dims, 4 * (uint64_t)file->n_dims, e);
     if (n < 0) return (int)n;
     if (n < 4 * (int64_t)file->n_dims) return refuse_end(file, 4 + (uint64_t)n, file->header_bytes, e);

@@ -62,7 +62,7 @@ static int open_regular(struct shmt_text_file *out, struct shmt_error *e) {
 int shmt_text_file_open(const char *path, bool alone, struct shmt_text_file *out, struct shmt_error *e) {
     struct stat s;
     *out = (struct shmt_text_file){.kind = SHMT_TEXT_PLAIN, .file.fd = -1, .path = strdup(path)};
-    if (!out->path) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+    if (!out->path) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
     const int rc = look(path, out, &s, e);
     if (rc < 0) return rc;
     out->dev = s.st_dev;
@@ -136,7 +136,7 @@ static int open_pipe(struct shmt_input *input, struct shmt_error *e) {
 int shmt_input_open(const struct shmt_text_file *file, const struct shmt_input_until *until, struct shmt_input **out,
                     struct shmt_error *e) {
     struct shmt_input *input = calloc(1, sizeof *input);
-    if (!input) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", file->file.name);
+    if (!input) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", file->file.name);
     input->file = file;
     input->until = *until;
     input->fd = -1;

@@ -101,7 +101,7 @@ int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_s
     const int status = shmt_keys_read(NAME, keys, key, sizeof key / sizeof *key, e);
     if (status != 0) return status;
     struct line *line = calloc(1, sizeof *line);
-    if (!line) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for %s", NAME);
+    if (!line) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %s", NAME);
     line->source = (struct shmt_source){&OPS, NAME};
     line->seed = seed;
     line->stream = held_out;

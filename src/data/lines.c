@@ -34,7 +34,7 @@ static int refill(struct shmt_lines *lines, struct shmt_error *e) {
                              (unsigned long long)(SHMT_LINE_BYTES_MAX >> 20));
         }
         char *larger = realloc(lines->buffer, 2 * lines->room + BEHIND);
-        if (!larger) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a line of %s", lines->name);
+        if (!larger) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a line of %s", lines->name);
         lines->buffer = larger;
         lines->room *= 2;
     }
@@ -97,7 +97,7 @@ int shmt_lines_open_range(struct shmt_lines *lines, int fd, const char *name, ui
                           struct shmt_error *e) {
     *lines = (struct shmt_lines){.fd = fd, .name = name, .file_bytes = file_bytes, .end = end, .room = FIRST_ROOM};
     lines->buffer = malloc(lines->room + BEHIND);
-    if (!lines->buffer) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", name);
+    if (!lines->buffer) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
     const int status = skip_to_first_line(lines, begin, e);
     if (status != 0) shmt_lines_close(lines);
     return status;

@@ -4,6 +4,7 @@
 #include "base/show.h"
 #include "data/cache_priv.h"
 #include "data/csv.h"
+#include "data/given.h"
 #include "data/idx_file.h"
 #include "data/names.h"
 #include "data/number.h"
@@ -61,18 +62,19 @@ static int list_kind(const struct shmt_source_wish *wish, struct shmt_error *e) 
     int rc = 0, kind = -1;
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         char *name = shmt_names_at(wish->name, i);
-        if (!name) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open %u files", n);
+        if (!name) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open %u files", n);
         const char *is = other_kind(name);
         shmt_show_name(name, shown);
         one.name = name;
         const int its = text_kind(&one, e);
         if (is)
-            rc = shmt_fail(e, SHMTRAIN_E_USAGE, "%s is %s, and several files are read as text: name it alone", shown, is);
+            rc =
+                shmt_fail(e, SHMTRAIN_E_USAGE, "%s is %s, but only text files can be combined: use this file alone", shown, is);
         else if (kind >= 0 && its != kind && !is_pipe(name))
-            rc = shmt_fail(e, SHMTRAIN_E_USAGE,
-                           "%s: some of the files are tables by their names, and some are not: say what all are, as in "
-                           "--input-format libsvm",
-                           shown);
+            rc = shmt_fail(
+                e, SHMTRAIN_E_USAGE,
+                "%s: by their names some files are tables and some are not: say what they all are, as in --input-format libsvm",
+                shown);
         if (kind < 0 && !is_pipe(name)) kind = its;
         free(name);
     }
@@ -80,6 +82,7 @@ static int list_kind(const struct shmt_source_wish *wish, struct shmt_error *e) 
 }
 
 int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e) {
+    if (wish->given) return shmt_given_open(wish->given, (wish->how & SHMT_SOURCE_UNLABELLED) == 0, out, e);
     const bool held_out = (wish->how & SHMT_SOURCE_HELD_OUT) != 0;
     const char *name = wish->name;
     if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) {
@@ -89,11 +92,12 @@ int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source 
             if (strlen(GENERATORS[i].name) != n || memcmp(kind, GENERATORS[i].name, n) != 0) continue;
             return GENERATORS[i].open(kind[n] == ':' ? kind + n + 1 : NULL, wish->seed, held_out, out, e);
         }
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "no data is called \"%.100s\"; there are builtin:sparse, builtin:dense and builtin:line", name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "unknown data \"%.100s\"; use builtin:sparse, builtin:dense or builtin:line",
+                         name);
     }
     if (held_out) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file for them", name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file that has them",
+                         name);
     }
     const bool several = shmt_names_count(name) > 1;
     const int kind = several ? list_kind(wish, e) : text_kind(wish, e);
@@ -116,6 +120,10 @@ const char *shmt_source_note(const struct shmt_source *source) { return source->
 
 const char *shmt_source_remark(const struct shmt_source *source) {
     return source->ops->remark ? source->ops->remark(source) : NULL;
+}
+
+const float *shmt_source_weights(const struct shmt_source *source) {
+    return source->ops->weights ? source->ops->weights(source) : NULL;
 }
 
 void shmt_source_close(struct shmt_source *source) {
@@ -269,9 +277,9 @@ bool shmt_parts_empty(const struct shmt_source *source, const struct shmt_part *
     const char *first = "";
     const uint32_t n = source->ops->empty_files ? source->ops->empty_files(source, parts, n_parts, &first) : 0;
     if (n == 1)
-        snprintf(out, bytes, "%s is empty, and adds nothing", first);
+        snprintf(out, bytes, "%s is empty and adds no examples", first);
     else if (n > 1)
-        snprintf(out, bytes, "%s and %u other%s of %s are empty, and add nothing", first, n - 1, n == 2 ? "" : "s",
+        snprintf(out, bytes, "%s and %u other%s of %s are empty and add no examples", first, n - 1, n == 2 ? "" : "s",
                  source->name);
     return n > 0;
 }
@@ -311,10 +319,10 @@ int shmt_parts_total(const struct shmt_source *source, const struct shmt_part *p
     if (n_parts == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "all of %s are empty", source->name); /* several files */
     if (t.n_examples == 0 && t.n_skipped > 0) return refuse_all(source, parts, n_parts, e);
     if (t.n_examples == 0)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no example, only %s", source->name,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has no examples, only %s", source->name,
                          shmt_source_note(source) ? "a header" : "blank lines and comments");
     if (t.n_examples > UINT32_MAX) {
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu examples; at most 4294967295 can be numbered", source->name,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu examples; at most 4294967295 are possible", source->name,
                          (unsigned long long)t.n_examples);
     }
     t.labels.last = 0; /* which one was met last depends on the parts */
@@ -369,7 +377,7 @@ static int refuse_key(const char *generator, const char *text, size_t n, const s
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", keys[i].name);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s has no key \"%.*s\"; it takes %s, as in %s:%s=1000", generator,
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s has no key \"%.*s\"; its keys are %s, as in %s:%s=1000", generator,
                      (int)(n < 60 ? n : 60), text, list, generator, keys[0].name);
 }
 

@@ -26,6 +26,7 @@
 struct shmt_source;
 struct shmt_stage;
 struct shmt_csv_wish;
+struct shmt_given;
 
 /* What one part found: plain words, so that it can lie in shared memory. A nonzero is a value other than 0 in a column; a value
  * that is written as 0 counts for min_id and max_id only. */
@@ -86,6 +87,7 @@ struct shmt_source_wish {
     bool skip_bad_lines;             /* lines of text that cannot be parsed are left out, and counted */
     const char *format;              /* of text: "libsvm", "csv", "tsv"; NULL, "" or "auto": by the name */
     const struct shmt_csv_wish *csv; /* NULL: nothing (csv_wish.h) */
+    const struct shmt_given *given;  /* not NULL: these arrays of the application (given.h), whatever the name */
     struct shmt_source_stop stop;    /* asked NULL: it is not given up */
 };
 
@@ -109,6 +111,9 @@ const char *shmt_source_note(const struct shmt_source *source);
 
 /* What somebody should know of how it is read, to follow its name in a line; NULL: nothing. Known when the note is. */
 const char *shmt_source_remark(const struct shmt_source *source);
+
+/* A weight for each of its examples, (n_examples); NULL: it has none. Whole when all is counted; as long as the source. */
+const float *shmt_source_weights(const struct shmt_source *source);
 
 /* Whether its features have ids. IDX examples have none: their elements are counted, from 0 where nobody says otherwise. */
 bool shmt_source_has_ids(const struct shmt_source *source);

@@ -31,6 +31,7 @@ struct shmt_source_ops {
     int (*unpack)(const struct shmt_source *source, struct shmt_error *e); /* NULL: nothing to unpack */
     const char *(*note)(const struct shmt_source *source);                 /* NULL: none */
     const char *(*remark)(const struct shmt_source *source);               /* NULL: none */
+    const float *(*weights)(const struct shmt_source *source);             /* (n_examples); NULL: none, as its result */
     void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
     void (*close)(struct shmt_source *source);
 };

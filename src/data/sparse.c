@@ -127,7 +127,7 @@ int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt
                          (unsigned long long)features / 4);
     }
     struct sparse *s = calloc(1, sizeof *s);
-    if (!s) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for %s", NAME);
+    if (!s) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %s", NAME);
     s->source = (struct shmt_source){&OPS, NAME};
     s->planted = (struct shmt_planted){.seed = seed, .n_features = (uint32_t)features, .nonzeros = (uint32_t)nonzeros};
     s->stream = held_out ? SHMT_PLANTED_HELD_OUT : SHMT_PLANTED_TRAIN;

@@ -148,7 +148,7 @@ static int walk_begin(struct walk *walk, const struct shmt_stage *stage, const s
     walk->value = malloc(longest * sizeof *walk->value);
     if (walk->id && walk->column && walk->value) return 0;
     walk_end(walk);
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a row of %llu nonzeros", (unsigned long long)longest);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a row of %llu nonzeros", (unsigned long long)longest);
 }
 
 static void walk_on(struct walk *walk) {

@@ -179,7 +179,7 @@ static int look_into(struct text *text, const struct shmt_text_file *file, struc
     int rc = 1;
     for (uint64_t bytes = SHMT_TEXT_SAMPLE; rc == 1; bytes *= 4) {
         char *sample = malloc(bytes + 1);
-        if (!sample) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the beginning of %s", file->file.name);
+        if (!sample) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the first part of %s", file->file.name);
         const int64_t n = read_sample(file, sample, bytes, e);
         const bool all = n < (int64_t)bytes || bytes > SHMT_LINE_BYTES_MAX;
         if (n <= 0)
@@ -228,7 +228,7 @@ static int check_pipes(const struct text *text, struct shmt_error *e) {
     for (uint32_t i = 1; i < text->n_files; i++)
         for (uint32_t j = 0; j < i; j++)
             if (is_same_pipe(&text->file[i], &text->file[j]))
-                return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is named twice, and can be read once only", text->file[i].file.name);
+                return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is named twice, but can be read only once", text->file[i].file.name);
     return 0;
 }
 
@@ -244,14 +244,14 @@ static void name_all(struct text *text) {
 static int open_files(struct text *text, const char *names, struct shmt_error *e) {
     const uint32_t n_files = shmt_names_count(names);
     text->file = calloc(n_files, sizeof *text->file);
-    if (!text->file) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open %u files", n_files);
+    if (!text->file) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open %u files", n_files);
     int rc = 0;
     for (uint32_t i = 0; i < n_files && rc == 0; i++) {
         char *path = shmt_names_at(names, i);
         text->file[i].file.fd = -1;
         text->n_files++;
         rc = path ? shmt_text_file_open(path, n_files == 1, &text->file[i], e)
-                  : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open %u files", n_files);
+                  : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open %u files", n_files);
         free(path);
     }
     if (rc < 0) return rc;
@@ -267,7 +267,7 @@ int shmt_text_open(const struct shmt_source_wish *wish, const struct shmt_text_f
     struct text *text = calloc(1, sizeof *text);
     if (!text) {
         if (format->free_arg) format->free_arg(arg);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to open a file");
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
     }
     text->source = (struct shmt_source){.ops = &OPS};
     text->format = format;

@@ -66,7 +66,7 @@ static int make_room(struct rows *rows, uint64_t line_bytes, struct shmt_error *
     rows->row.value = malloc(rows->room * sizeof *rows->row.value);
     rows->column = malloc(rows->room * sizeof *rows->column);
     if (rows->row.id && rows->row.value && rows->column) return 0;
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a line of %s", file_of(rows)->name);
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a line of %s", file_of(rows)->name);
 }
 
 /* The next line and its position. */

@@ -95,8 +95,9 @@ static la_ssize_t read_more(struct archive *archive, void *arg, const void **out
 static int refuse(const struct shmt_unpack *stream, struct shmt_error *e) {
     const char *why = archive_error_string(stream->archive), *name = stream->from.name;
     if (stream->failed.status != 0) return shmt_fail(e, stream->failed.status, "%s", stream->failed.text);
-    if (archive_errno(stream->archive) == ENOMEM) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to unpack %s", name);
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: unpacking it failed behind byte %llu (%.100s); get it again", name,
+    if (archive_errno(stream->archive) == ENOMEM)
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to unpack %s", name);
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: unpacking failed after byte %llu (%.100s); get it again", name,
                      (unsigned long long)stream->at, why ? why : "no reason given");
 }
 
@@ -129,7 +130,7 @@ static int open_stream(const struct shmt_unpack_from *from, const struct shmt_fi
     if (!stream || !archive) {
         free(stream);
         if (archive) archive_read_free(archive);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to unpack %s", from->name);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to unpack %s", from->name);
     }
     stream->from = *from;
     stream->file = file;
@@ -179,6 +180,6 @@ int64_t shmt_unpack_read(struct shmt_unpack *stream, void *into, uint64_t bytes,
 int shmt_unpack_finish(struct shmt_unpack *stream, struct shmt_error *e) {
     if (!stream->is_gzip || !stream->at_end || stream->at < TRAILER_BYTES) return 0;
     if (little_endian(stream->tail + 4) != (uint32_t)stream->out || little_endian(stream->tail) == stream->crc) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: its checksum is not that of its contents; get it again",
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: its checksum does not match its contents; get it again",
                      stream->from.name);
 }

@@ -60,7 +60,7 @@ static int read_all(struct reader *r, uint64_t n_examples, float *out, struct sh
         n += (uint64_t)status;
     }
     if (status < 0 || n == n_examples) return status;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu weights, and the data %llu examples: there must be one for each",
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu weights, but the data has %llu examples: each example needs one weight",
                      r->file->name, (unsigned long long)n, (unsigned long long)n_examples);
 }
 
