@@ -9,7 +9,6 @@
 
 #include "math/logistic.h"
 #include "models/models.h"
-#include "ps/session.h"
 
 typedef double shmt_class_loss(uint32_t n, const float *output, uint32_t label);
 
@@ -26,7 +25,7 @@ static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const s
     (void)batch;
     (void)with;
     (void)loss_out;
-    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "this model is only scored, and not learned: take softmax");
+    return shmtrain_fail(s, SHMTRAIN_E_USAGE, "this model can only be scored, not trained: use softmax");
 }
 
 /* The outputs of one example. */
@@ -108,16 +107,18 @@ static int score_svm(shmtrain_session *s, const struct shmtrain_batch *batch, co
     return score(s, batch, with, score_out, loss_out, hinge_loss);
 }
 
-static const struct shmtrain_model ONE_VS_REST = {.name = "one-vs-rest",
-                                                  .about = "LIBLINEAR's logistic regressions, one for each class",
+static const struct shmtrain_model ONE_VS_REST = {.size = sizeof(struct shmtrain_model),
+                                                  .name = "one-vs-rest",
+                                                  .about = "LIBLINEAR's logistic regressions, one per class",
                                                   .task = SHMTRAIN_CLASSES,
                                                   .loss = "log loss",
                                                   .tables = tables,
                                                   .step = step,
                                                   .score = score_one_vs_rest,
                                                   .probabilities = probabilities},
-                                   SVM = {.name = "svm-classes",
-                                          .about = "LIBLINEAR's support vector machines of several classes",
+                                   SVM = {.size = sizeof(struct shmtrain_model),
+                                          .name = "svm-classes",
+                                          .about = "LIBLINEAR's support vector machines for several classes",
                                           .task = SHMTRAIN_CLASSES,
                                           .loss = "hinge loss",
                                           .tables = tables,

@@ -45,6 +45,7 @@ static void begin(const struct shmtrain_batch *train, const struct shmtrain_sett
 }
 
 const struct shmtrain_model SHMT_MODEL_LINEAR = {
+    .size = sizeof(struct shmtrain_model),
     .name = "linear",
     .about = "any labels, half the squared error",
     .task = SHMTRAIN_REGRESSION,

@@ -10,8 +10,8 @@
 
 static const char *check(const struct shmtrain_data *data) {
     if (data->n_labels == 2) return NULL;
-    return data->n_labels < 2 ? "one label only, and logistic regression needs two"
-                              : "more than two labels, and logistic regression needs two";
+    return data->n_labels < 2 ? "only one label, but logistic regression needs two"
+                              : "more than two labels, but logistic regression needs two";
 }
 
 SHMT_INLINED void losses(uint32_t n, const float *sign, float *slope, float *loss_out) {
@@ -40,6 +40,7 @@ static void probabilities(uint32_t n, uint32_t outputs, float *score_out) {
 }
 
 const struct shmtrain_model SHMT_MODEL_LOGISTIC = {
+    .size = sizeof(struct shmtrain_model),
     .name = "logistic",
     .about = "two classes, logistic loss",
     .task = SHMTRAIN_BINARY,

@@ -24,7 +24,6 @@
 #include "math/parallel.h"
 #include "math/softmax.h"
 #include "models/models.h"
-#include "ps/session.h"
 
 enum {
     TILE = 256,     /* examples at a time: enough for several threads, few enough to stay in the second-level cache */
@@ -44,8 +43,8 @@ _Static_assert(SHMTRAIN_MAX_CLASSES == 1024, "so it is said below");
 _Static_assert(TILE >= SHMTRAIN_MODEL_GROUP, "what is scored at once fits into one tile");
 
 static const char *check(const struct shmtrain_data *data) {
-    if (data->n_labels < 2) return "one label only, and softmax needs two or more";
-    return data->n_labels > SHMTRAIN_MAX_CLASSES ? "more than 1024 labels, and softmax takes no more" : NULL;
+    if (data->n_labels < 2) return "only one label, but softmax needs two or more";
+    return data->n_labels > SHMTRAIN_MAX_CLASSES ? "more than 1024 labels, which is softmax's limit" : NULL;
 }
 
 /* Data without any features has a column of weights that nobody uses: there is no table of width 0. */
@@ -79,16 +78,17 @@ static int begin(struct tile *t, shmtrain_session *s, const struct shmtrain_batc
     const struct shmtrain_data *data = batch->data;
     uint64_t stride;
     *t = (struct tile){.batch = batch, .with = with, .features = data->n_features, .classes = with->n_classes};
-    int rc = shmt_blas_open(&s->error);
+    struct shmt_error e = {0};
+    int rc = shmt_blas_open(&e) < 0 ? shmtrain_fail(s, e.status, "%s", e.text) : 0;
     if (rc == 0) rc = shmtrain_view(s, 0, 0, t->classes, &t->weight, &stride, NULL);
     if (rc == 0 && with->bias) rc = shmtrain_view(s, 1, 0, t->classes, &t->bias, &stride, NULL);
     if (rc < 0) return rc;
     if (t->features > INT_MAX)
-        return shmt_fail(&s->error, SHMTRAIN_E_DATA, "softmax takes at most %d features, and the data has %u", INT_MAX,
-                         t->features);
+        return shmtrain_fail(s, SHMTRAIN_E_DATA, "softmax has at most %d features, but the data has %u", INT_MAX, t->features);
     const uint64_t gathered = batch->example ? (uint64_t)TILE * t->features : 0;
     t->loss = malloc((gathered + (uint64_t)TILE * (t->classes + 2)) * sizeof(float));
-    if (!t->loss) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "no memory for %d examples of %u features", TILE, t->features);
+    if (!t->loss)
+        return shmtrain_fail(s, SHMTRAIN_E_MEMORY, "not enough memory for %d examples of %u features", TILE, t->features);
     t->target = (uint32_t *)(void *)(t->loss + TILE);
     t->z = t->loss + 2 * TILE;
     t->gathered = gathered ? t->z + (uint64_t)TILE * t->classes : NULL;
@@ -182,8 +182,8 @@ static int find_class(shmtrain_session *s, const struct shmtrain_settings *with,
     }
     *out = from;
     if (with->classes[from] == label) return 0;
-    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "the label %g is none of the %u of the training data", (double)label,
-                     with->n_classes);
+    return shmtrain_fail(s, SHMTRAIN_E_DATA, "label %g is not one of the %u labels of the training data", (double)label,
+                         with->n_classes);
 }
 
 /* Puts examples first .. first + n - 1 in place, and computes Z. */
@@ -262,6 +262,7 @@ static void probabilities(uint32_t n, uint32_t outputs, float *score_out) {
 }
 
 const struct shmtrain_model SHMT_MODEL_SOFTMAX = {
+    .size = sizeof(struct shmtrain_model),
     .name = "softmax",
     .about = "two to 1024 classes, dense data, log loss",
     .task = SHMTRAIN_CLASSES,

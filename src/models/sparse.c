@@ -10,7 +10,8 @@ uint32_t shmt_sparse_tables(const struct shmtrain_data *data, const struct shmtr
 
 struct shmtrain_csr shmt_sparse_rows(const struct shmtrain_batch *batch, const struct shmtrain_settings *with) {
     const struct shmtrain_data *data = batch->data;
-    return (struct shmtrain_csr){.n = batch->n,
+    return (struct shmtrain_csr){.size = sizeof(struct shmtrain_csr),
+                                 .n = batch->n,
                                  .bias = with->bias,
                                  .start = batch->example ? data->start : data->start + batch->first,
                                  .id = data->id,

@@ -13,8 +13,6 @@
 #include <shmtrain/model.h>
 #include <stdbool.h>
 
-#include "store/kernels.h"
-
 #define SHMT_INLINED static inline __attribute__((always_inline))
 
 /* Losses of n examples, without their weights: slope[k] holds the dot product, and becomes d loss / d dot. (n) each, n at most
@@ -55,7 +53,7 @@ SHMT_INLINED void shmt_fetch_labels(const struct shmtrain_batch *batch, uint32_t
 /* Losses and slopes of examples first .. first + n - 1, their weights included; slope[] as in `losses`. */
 SHMT_INLINED double shmt_sparse_losses(const struct shmtrain_batch *batch, const struct shmtrain_settings *with, uint32_t first,
                                        uint32_t n, float *slope, shmt_losses *losses, bool signs) {
-    float target[SHMT_MAX_GROUP], loss[SHMT_MAX_GROUP];
+    float target[SHMTRAIN_MODEL_GROUP], loss[SHMTRAIN_MODEL_GROUP];
     double sum = 0;
     for (uint32_t k = 0; k < n; k++) target[k] = shmt_target(batch, with, first + k, signs);
     losses(n, target, slope, loss);

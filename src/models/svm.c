@@ -10,8 +10,8 @@
 
 static const char *check(const struct shmtrain_data *data) {
     if (data->n_labels == 2) return NULL;
-    return data->n_labels < 2 ? "one label only, and a support vector machine needs two"
-                              : "more than two labels, and a support vector machine needs two";
+    return data->n_labels < 2 ? "only one label, but a support vector machine needs two"
+                              : "more than two labels, but a support vector machine needs two";
 }
 
 /* NaN is beyond nothing, so it comes out as NaN. */
@@ -39,6 +39,7 @@ static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const 
 }
 
 const struct shmtrain_model SHMT_MODEL_SVM = {
+    .size = sizeof(struct shmtrain_model),
     .name = "svm",
     .about = "two classes, hinge loss",
     .task = SHMTRAIN_BINARY,

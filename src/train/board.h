@@ -14,6 +14,7 @@
 #include "base/line.h"
 
 #define SHMT_VALID_CHUNK 1024 /* examples whose losses one worker adds up */
+#define SHMT_VALID_PARTS 1024 /* chunks of an own function's validation, at most */
 
 /* Written by the chief, but for the last word; read by the application. */
 struct shmt_board {
@@ -28,11 +29,16 @@ struct shmt_board {
 struct shmt_board_plan {
     uint64_t epochs_off, losses_off, notes_off, scores_off, bytes;
     uint64_t n_chunks, n_valid;
+    uint64_t chunk; /* examples of one */
     uint32_t n_outputs;
 };
 
 /* Pure; n_valid 0: no validation. n_outputs: of the model for each example (shmtrain_model_outputs). */
 void shmt_board_plan(uint32_t n_epochs, uint64_t n_valid, uint32_t n_outputs, struct shmt_board_plan *out);
+
+/* The same for an own worker function, which has no outputs. How heavy its examples are nobody knows: chunks depend on their
+ * number alone. */
+void shmt_board_plan_of_function(uint32_t n_epochs, uint64_t n_valid, struct shmt_board_plan *out);
 
 static inline struct shmtrain_epoch *shmt_board_epochs(void *board, const struct shmt_board_plan *plan) {
     return (struct shmtrain_epoch *)(void *)((unsigned char *)board + plan->epochs_off);

@@ -61,7 +61,7 @@ static int read_names(DIR *dir, struct shmt_checkpoint_list *out, struct shmt_er
         if (!parse_name(entry->d_name, &step)) continue;
         if (out->n == room) {
             uint64_t *more = realloc(out->step, (room = 2 * room + 16) * sizeof *more);
-            if (!more) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the names of checkpoints");
+            if (!more) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the names of checkpoints");
             out->step = more;
         }
         out->step[out->n++] = step;
@@ -79,7 +79,7 @@ int shmt_checkpoint_list(const char *folder, struct shmt_checkpoint_list *out, s
         const int code = errno;
         shmt_show_name(folder, shown);
         errno = code;
-        return shmt_fail_errno(e, "cannot look for checkpoints in %s", shown);
+        return shmt_fail_errno(e, "cannot search for checkpoints in %s", shown);
     }
     const int rc = read_names(dir, out, e);
     closedir(dir);
@@ -108,7 +108,7 @@ uint64_t shmt_checkpoint_step(const struct shmt_checkpoint *c) { return c->at.ep
 static bool is_whole(const char *path, uint64_t step) {
     struct shmt_model_in *in = NULL;
     struct shmt_checkpoint is = {.n_tables = 0};
-    const char *note = shmt_model_open(path, &in, NULL) == 0 ? shmt_model_note(in, SHMT_MODEL_CHECKPOINT) : NULL;
+    const char *note = shmt_model_glance(path, &in, NULL) == 0 ? shmt_model_note(in, SHMT_MODEL_CHECKPOINT) : NULL;
     const bool whole = note && shmt_checkpoint_take_note(path, note, &is, NULL) == 0 && shmt_checkpoint_step(&is) == step;
     shmt_model_close(in);
     return whole;
@@ -189,7 +189,7 @@ static int make_draft(struct draft *d, const struct shmt_checkpoint *c, struct s
     d->note = calloc((size_t)c->n_notes + 1, sizeof *d->note);
     d->text = shmt_checkpoint_make_note(c);
     d->epochs = calloc((size_t)c->at.n_records + 1, SHMT_EPOCH_COLUMNS * sizeof *d->epochs);
-    if (!d->note || !d->text || !d->epochs) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write a checkpoint");
+    if (!d->note || !d->text || !d->epochs) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write a checkpoint");
     for (uint32_t i = 0; i < c->n_notes; i++) d->note[i] = c->note[i];
     d->note[c->n_notes] = (struct shmt_note){SHMT_MODEL_CHECKPOINT, d->text};
     d->n_notes = c->n_notes + 1;
@@ -204,14 +204,14 @@ int shmt_checkpoint_name(const char *folder, const struct shmt_checkpoint *check
 }
 
 static int write_draft(const struct draft *d, const char *path, struct shmt_error *e) {
-    return shmt_model_file_seal(path, "the checkpoint", d->tensor, d->n_tensors, d->note, d->n_notes, e);
+    return shmt_model_file_write_own(path, "the checkpoint", d->tensor, d->n_tensors, d->note, d->n_notes, e);
 }
 
 int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *checkpoint, uint32_t keep, char *path_out,
                           struct shmt_error *e) {
     const uint64_t step = shmt_checkpoint_step(checkpoint);
     struct draft *d = calloc(1, sizeof *d);
-    int rc = d ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write a checkpoint");
+    int rc = d ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write a checkpoint");
     struct shmt_error why = {0};
     path_out[0] = '\0';
     if (rc == 0) rc = shmt_checkpoint_name(folder, checkpoint, path_out, e);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/target.h"
 #include "base/replace.h"
 #include "base/show.h"
 #include "train/checkpoint_priv.h"
@@ -29,10 +30,15 @@ static struct shmt_checkpoint_claim *claims;             /* of this process, and
 static int check(const char *folder, struct shmt_error *e) {
     char path[PATH_MAX], shown[SHMT_NAME_SHOWN];
     struct shmt_error why = {0};
-    struct stat st;
+    struct shmt_target target;
     shmt_show_name(folder, shown);
-    if (stat(folder, &st) < 0) return shmt_checkpoint_cannot(folder, "name another folder", e);
-    if (!S_ISDIR(st.st_mode))
+    const int found = shmt_target_find(folder, &target);
+    shmt_target_leave(&target);
+    if (found < 0 && target.refused)
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: %s", shown, target.refused);
+    if (found == 0 && !target.exists) errno = ENOENT;
+    if (found < 0 || !target.exists) return shmt_checkpoint_cannot(folder, "name another folder", e);
+    if (!S_ISDIR(target.there.st_mode))
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: it is a file; name a folder", shown);
     const int rc = shmt_checkpoint_path(folder, 0, path, e);
     if (rc < 0) return rc;
@@ -44,7 +50,7 @@ static int check(const char *folder, struct shmt_error *e) {
 static int make(const char *folder, bool *made_out, struct shmt_error *e) {
     *made_out = mkdir(folder, 0777) == 0;
     if (*made_out || errno == EEXIST) return 0;
-    const char *remedy = errno == ENOENT ? "make the folder that it is to be in" : "name a folder that can be made";
+    const char *remedy = errno == ENOENT ? "create its parent folder first" : "name a folder that can be created";
     return shmt_checkpoint_cannot(folder, remedy, e);
 }
 

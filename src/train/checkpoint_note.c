@@ -249,14 +249,14 @@ static bool take_field(const struct field *field, const json_t *value, void *at)
 static int take_all(const char *name, const json_t *note, struct shmt_checkpoint *out, struct shmt_error *e) {
     const json_t *format = json_object_get(note, "format");
     if (!json_is_integer(format) || json_integer_value(format) < 1)
-        return refuse(name, "format", "expected a number from 1 on", e);
+        return refuse(name, "format", "expected a number of at least 1", e);
     if (json_integer_value(format) > SHMT_CHECKPOINT_FORMAT)
-        return refuse(name, "format", "a later version of shmtrain has written it: take that one", e);
+        return refuse(name, "format", "a later version of shmtrain wrote it: use that version", e);
     for (size_t i = 0; i < N_FIELDS; i++) {
         const json_t *value = json_object_get(note, FIELDS[i].key);
         if (!value) return refuse(name, FIELDS[i].key, "is missing", e);
         if (!take_field(&FIELDS[i], value, (unsigned char *)out + FIELDS[i].offset))
-            return refuse(name, FIELDS[i].key, "it cannot be that", e);
+            return refuse(name, FIELDS[i].key, "this value is not possible", e);
     }
     out->spec.order.n_examples = out->spec.n_examples;
     out->spec.max_steps = SHMT_NO_LIMIT;
@@ -266,9 +266,9 @@ static int take_all(const char *name, const json_t *note, struct shmt_checkpoint
 int shmt_checkpoint_take_note(const char *name, const char *text, struct shmt_checkpoint *out, struct shmt_error *e) {
     json_error_t why;
     json_t *note = json_loads(text, JSON_REJECT_DUPLICATES, &why);
-    const int rc = json_is_object(note) ? take_all(name, note, out, e)
-                                        : shmt_fail(e, SHMTRAIN_E_DATA,
-                                                    "%s: key \"" SHMT_MODEL_CHECKPOINT "\": expected an object of JSON", name);
+    const int rc = json_is_object(note)
+                       ? take_all(name, note, out, e)
+                       : shmt_fail(e, SHMTRAIN_E_DATA, "%s: key \"" SHMT_MODEL_CHECKPOINT "\": expected a JSON object", name);
     json_decref(note);
     return rc;
 }

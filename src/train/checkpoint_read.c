@@ -36,11 +36,10 @@ static int read_rows(struct shmt_checkpoint_in *in, const char *key, enum shmt_d
     *n_out = 0;
     if (!shmt_model_find(in->file, key, &i)) return 0;
     const struct shmt_tensor *tensor = shmt_model_tensor(in->file, i);
-    if (tensor->dtype != dtype || tensor->width != width)
-        return refuse(in, key, "its \"dtype\" or \"shape\" is not what it should be", e);
-    if (tensor->rows == 0 || tensor->rows > most) return refuse(in, key, "there are more or fewer rows than can be", e);
+    if (tensor->dtype != dtype || tensor->width != width) return refuse(in, key, "its \"dtype\" or \"shape\" is wrong", e);
+    if (tensor->rows == 0 || tensor->rows > most) return refuse(in, key, "its number of rows is not possible", e);
     rows = calloc(tensor->rows, width * shmt_dtype_bytes(dtype)); /* no more than the file has */
-    if (!rows) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", in->name);
+    if (!rows) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", in->name);
     memcpy(rows_out, &rows, sizeof rows);
     *n_out = tensor->rows;
     return shmt_model_read_tensor(in->file, i, rows, e);
@@ -54,7 +53,7 @@ static int take_state(struct shmt_checkpoint_in *in, uint32_t t, uint32_t plane,
     if (!shmt_model_find(in->file, key, i)) return refuse(in, key, "this tensor is missing", e);
     const struct shmt_tensor *tensor = shmt_model_tensor(in->file, *i);
     if (tensor->dtype == SHMT_F32 && tensor->rows == table->rows && tensor->width == table->width) return 0;
-    return refuse(in, key, "its \"dtype\" or \"shape\" is not that of its table", e);
+    return refuse(in, key, "its \"dtype\" or \"shape\" differs from its table's", e);
 }
 
 static int take_table(struct shmt_checkpoint_in *in, uint32_t t, struct shmt_error *e) {
@@ -66,7 +65,7 @@ static int take_table(struct shmt_checkpoint_in *in, uint32_t t, struct shmt_err
     table->width = (uint32_t)tensor->width;
     if (strlen(tensor->name) < sizeof table->name) memcpy(table->name, tensor->name, strlen(tensor->name));
     if (tensor->width > UINT32_MAX || shmt_table_check(table, NULL) < 0)
-        return refuse(in, tensor->name, "no table of shmtrain can be like that", e);
+        return refuse(in, tensor->name, "no table of shmtrain can have this name or shape", e);
     for (uint32_t p = 0; p < in->is.n_planes && rc == 0; p++) rc = take_state(in, t, p, e);
     return rc;
 }
@@ -77,7 +76,8 @@ static int take_tables(struct shmt_checkpoint_in *in, struct shmt_error *e) {
     c->n_tables = shmt_model_n_tensors(in->file);
     c->n_planes = shmt_flat_planes(&c->spec);
     if (c->n_tables > SHMT_MAX_TABLES)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: more than %d tables: no checkpoint of shmtrain", in->name, SHMT_MAX_TABLES);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: more than %d tables: not a checkpoint of shmtrain", in->name,
+                         SHMT_MAX_TABLES);
     for (uint32_t t = 0; t < c->n_tables && rc == 0; t++) rc = take_table(in, t, e);
     return rc;
 }
@@ -105,9 +105,9 @@ static int take_records(struct shmt_checkpoint_in *in, struct shmt_error *e) {
     double *row = NULL;
     uint64_t n = 0;
     int rc = read_rows(in, SHMT_CHECKPOINT_EPOCHS, SHMT_F64, SHMT_EPOCH_COLUMNS, at->epoch, &row, &n, e);
-    if (rc == 0 && n != at->epoch) rc = refuse(in, SHMT_CHECKPOINT_EPOCHS, "it has not a row for each epoch that is done", e);
+    if (rc == 0 && n != at->epoch) rc = refuse(in, SHMT_CHECKPOINT_EPOCHS, "it does not have a row for each finished epoch", e);
     in->record = rc == 0 ? calloc(n + 1, sizeof *in->record) : NULL;
-    if (rc == 0 && !in->record) rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", in->name);
+    if (rc == 0 && !in->record) rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", in->name);
     for (uint64_t i = 0; i < n && rc == 0; i++)
         if (!shmt_checkpoint_take_epoch(row + i * SHMT_EPOCH_COLUMNS, &in->record[i]) || in->record[i].epoch != i + 1)
             rc = refuse(in, SHMT_CHECKPOINT_EPOCHS, "its rows are not those of epochs 1, 2, ...", e);
@@ -140,11 +140,11 @@ static int take_ledger(struct shmt_checkpoint_in *in, struct shmt_error *e) {
     at->loss = in->loss;
     if (rc < 0) return rc;
     if (n_losses != at->n_pieces || (at->n_pieces != 0 && at->n_pieces != pieces))
-        return refuse(in, SHMT_CHECKPOINT_DONE, "it has not a number for each piece of an epoch", e);
+        return refuse(in, SHMT_CHECKPOINT_DONE, "it does not have a number for each piece of an epoch", e);
     if (at->epoch > spec->epochs || at->step > shmt_spec_steps(spec) || (at->epoch == spec->epochs && at->step > 0))
         return refuse(in, SHMT_MODEL_CHECKPOINT, "its epoch and step are beyond the end of its run", e);
     if (at->n_pieces == 0 && at->step > 0) return refuse(in, SHMT_CHECKPOINT_DONE, "this tensor is missing", e);
-    return ledger_fits(spec, at) ? 0 : refuse(in, SHMT_CHECKPOINT_DONE, "it does not fit the step", e);
+    return ledger_fits(spec, at) ? 0 : refuse(in, SHMT_CHECKPOINT_DONE, "it does not match the step", e);
 }
 
 /* ---- files ---- */
@@ -152,7 +152,7 @@ static int take_ledger(struct shmt_checkpoint_in *in, struct shmt_error *e) {
 /* Copies with another name would be the newest ones for ever, or the oldest. */
 static int check_name(const struct shmt_checkpoint_in *in, uint64_t step, struct shmt_error *e) {
     if (shmt_checkpoint_step(&in->is) == step) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: it is of step %llu, and its name says %llu", in->name,
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: it is of step %llu, but its name says %llu", in->name,
                      (unsigned long long)shmt_checkpoint_step(&in->is), (unsigned long long)step);
 }
 
@@ -160,9 +160,8 @@ static int take_file(struct shmt_checkpoint_in *in, const char *path, struct shm
     int rc = shmt_model_open(path, &in->file, e);
     if (rc < 0) return rc;
     const char *note = shmt_model_note(in->file, SHMT_MODEL_CHECKPOINT);
-    if (!note) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is a model, but no checkpoint of a run", in->name);
-    rc = shmt_model_check_seal(in->file, e);
-    if (rc == 0) rc = shmt_checkpoint_take_note(in->name, note, &in->is, e);
+    if (!note) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is a model, not a checkpoint of a run", in->name);
+    rc = shmt_checkpoint_take_note(in->name, note, &in->is, e);
     if (rc == 0) rc = take_tables(in, e);
     if (rc == 0) rc = take_ids(in, e);
     if (rc == 0) rc = take_clocks(in, e);
@@ -172,7 +171,7 @@ static int take_file(struct shmt_checkpoint_in *in, const char *path, struct shm
 
 int shmt_checkpoint_open(const char *path, struct shmt_checkpoint_in **out, struct shmt_error *e) {
     struct shmt_checkpoint_in *in = calloc(1, sizeof *in);
-    if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read a checkpoint");
+    if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read a checkpoint");
     shmt_show_name(path, in->name);
     const int rc = take_file(in, path, e);
     if (rc < 0)
@@ -228,5 +227,5 @@ int shmt_checkpoint_newest(const char *folder, void (*skipped)(void *arg, const 
     if (found || rc < 0 || n == 0) return rc < 0 ? rc : found;
     shmt_show_name(folder, shown);
     return shmt_fail(e, SHMTRAIN_E_DATA,
-                     "no checkpoint in %s is good (of %zu): remove them to begin anew, or name another folder", shown, n);
+                     "no checkpoint in %s is valid (of %zu): remove them to start a new run, or name another folder", shown, n);
 }

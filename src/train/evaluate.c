@@ -22,29 +22,55 @@ static bool is_right(const struct shmt_job *job, const float *output, float labe
     return job->settings.classes[best] == label;
 }
 
-/* One chunk: its scores and sums go to the board. */
-static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *board, uint64_t chunk) {
-    const uint64_t from = chunk * SHMT_VALID_CHUNK, to = shmt_min_u64(from + SHMT_VALID_CHUNK, job->board.n_valid);
+/* What a chunk gave. */
+struct sums {
+    double loss;
+    uint64_t right;
+};
+
+/* Examples from .. to - 1 by the model; scores go to the board. */
+static int score_by_model(shmtrain_session *s, const struct shmt_job *job, void *board, uint64_t from, uint64_t to,
+                          struct sums *out) {
     const uint32_t outputs = job->board.n_outputs;
     float *score = shmt_board_scores(board, &job->board);
-    uint64_t right = 0;
-    double sum = 0;
     for (uint64_t at = from; at < to; at += SHMTRAIN_MODEL_GROUP) {
-        const struct shmtrain_batch batch = {.data = job->valid,
+        const struct shmtrain_batch batch = {.size = sizeof(struct shmtrain_batch),
+                                             .data = job->valid,
                                              .example = job->valid_example ? job->valid_example + at : NULL,
                                              .first = at,
                                              .n = (uint32_t)shmt_min_u64(SHMTRAIN_MODEL_GROUP, to - at)};
         double loss = 0;
         const int rc = job->model->score(s, &batch, &job->settings, score + at * outputs, &loss);
         if (rc < 0) return rc;
-        sum += loss;
+        out->loss += loss;
     }
     for (uint64_t i = from; i < to && job->model->task != SHMTRAIN_REGRESSION; i++)
-        right += is_right(job, score + i * outputs, job->valid_label[i]);
-    shmt_board_losses(board, &job->board)[chunk] = sum;
+        out->right += is_right(job, score + i * outputs, job->valid_label[i]);
+    return 0;
+}
+
+/* The same by the application's function. */
+static int score_by_function(shmtrain_session *s, const struct shmt_job *job, uint64_t from, uint64_t to, struct sums *out) {
+    const int rc = job->scorer(s, job->scorer_arg, from, to - from, &out->loss, &out->right);
+    if (rc < 0) return shmt_fail(&s->error, rc, "the validation function ended with %s", shmtrain_status_name(rc));
+    if (rc > 0)
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "the validation function returned %d: expected 0 or a negative status",
+                         rc);
+    if (out->right <= to - from) return 0;
+    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "the validation function says that %llu of %llu predictions are right",
+                     (unsigned long long)out->right, (unsigned long long)(to - from));
+}
+
+/* One chunk: its scores and sums go to the board. */
+static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *board, uint64_t chunk) {
+    const uint64_t from = chunk * job->board.chunk, to = shmt_min_u64(from + job->board.chunk, job->board.n_valid);
+    struct sums sums = {0};
+    const int rc = job->model ? score_by_model(s, job, board, from, to, &sums) : score_by_function(s, job, from, to, &sums);
+    if (rc < 0) return rc;
+    shmt_board_losses(board, &job->board)[chunk] = sums.loss;
     SHMT_POINT("score:before");
     /* release: scores and loss are whole; pairs with the acquire in is_scored */
-    store_release(&shmt_board_notes(board, &job->board)[chunk], ((uint64_t)s->epoch + 1) << 32 | right);
+    store_release(&shmt_board_notes(board, &job->board)[chunk], ((uint64_t)s->epoch + 1) << 32 | sums.right);
     SHMT_POINT("score:after");
     return 0;
 }
@@ -53,7 +79,8 @@ int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t par
     const uint64_t n = job->board.n_chunks;
     void *board = job->ops->board(job->store);
     for (uint64_t chunk = n * part / n_parts; chunk < n * (part + 1) / n_parts; chunk++) {
-        const int rc = score_chunk(s, job, board, chunk);
+        int rc = shmt_job_check_data(s, job);
+        if (rc == 0) rc = score_chunk(s, job, board, chunk);
         if (rc < 0) return rc;
     }
     return 0;
@@ -62,7 +89,7 @@ int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t par
 static int measure_auc(shmtrain_session *s, const struct shmt_job *job, void *board, double *out) {
     const uint64_t n = job->board.n_valid;
     void *scratch = malloc(shmt_auc_scratch_bytes(n));
-    if (!scratch) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "no memory to sort the scores of the validation data");
+    if (!scratch) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory to sort the scores of the validation data");
     *out = shmt_auc(shmt_board_scores(board, &job->board), job->valid_label, job->train->label_high, n, scratch);
     free(scratch);
     return 0;
@@ -83,8 +110,9 @@ static int judge(shmtrain_session *s, const struct shmt_job *job, void *board, s
         right += load_relaxed(&shmt_board_notes(board, &job->board)[chunk]) & UINT32_MAX; /* acquired above, or mine */
     }
     out->valid_loss = shmt_tree_sum(shmt_board_losses(board, &job->board), n_chunks) / n;
-    if (job->model->task != SHMTRAIN_REGRESSION) out->valid_accuracy = (double)right / n;
-    return job->model->task == SHMTRAIN_BINARY ? measure_auc(s, job, board, &out->valid_auc) : 0;
+    const bool counts = job->model ? job->model->task != SHMTRAIN_REGRESSION : job->classifies;
+    if (counts) out->valid_accuracy = (double)right / n;
+    return job->model && job->model->task == SHMTRAIN_BINARY ? measure_auc(s, job, board, &out->valid_auc) : 0;
 }
 
 /* Nobody begins another epoch then: the chief says so to all in `turn`, which follows. */
@@ -112,7 +140,7 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
                                     .valid_loss = NAN,
                                     .valid_accuracy = NAN,
                                     .valid_auc = NAN};
-    if (job->valid && (rc = judge(s, job, memory, &record)) < 0) return rc;
+    if (shmt_job_validates(job) && (rc = judge(s, job, memory, &record)) < 0) return rc;
     shmt_board_epochs(memory, &job->board)[epoch] = record;
     end_if_reached(job, board, epoch + 1);
     SHMT_POINT("pin-up:before");
@@ -123,11 +151,18 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
     return 0;
 }
 
+/* A guest has the run's model, and not its maker's function: then own seats share the work. */
+static int score_part(shmtrain_session *s, const struct shmt_job *job) {
+    const struct shmt_spec *spec = job->spec;
+    if (job->model) return shmt_job_score(s, job, s->seat->index, s->seat->n_present);
+    return job->scorer ? shmt_job_score(s, job, s->seat->rank, spec->n_seats - spec->n_guests) : 0;
+}
+
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns) {
     const uint64_t trained_ns = started_ns ? shmt_now_ns() - started_ns : 0;
-    if (job->valid) {
+    if (shmt_job_validates(job)) {
         const enum shmt_task task = shmt_session_stage(s, SHMT_STAGE_SCORE);
-        int rc = task == SHMT_TASK_ALL ? shmt_job_score(s, job, s->seat->index, s->seat->n_present) : 0;
+        int rc = task == SHMT_TASK_ALL ? score_part(s, job) : 0;
         if (rc == 0 && task != SHMT_TASK_NONE) rc = shmt_session_meet(s);
         if (rc < 0) return rc;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/point.h"
 
 /* What one worker needs while it works; private to it. */
@@ -25,7 +26,8 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     uint64_t began_ns = load_relaxed(&board->epoch_ns);
     if (began_ns == 0) began_ns = load_relaxed(&board->first_step_ns);
     if (epoch == s->spec->first_epoch && began_ns) began_ns -= body->job->before_ns;
-    const int rc = shmt_job_evaluate(s, body->job, epoch, began_ns);
+    int rc = body->job->model ? 0 : shmt_job_check_numbers(s, epoch);
+    if (rc == 0) rc = shmt_job_evaluate(s, body->job, epoch, began_ns);
     SHMT_POINT("epoch-end:before");
     if (s->seat->rank == 0) store_relaxed(&board->epoch_ns, shmt_now_ns()); /* the next one */
     SHMT_POINT("epoch-end:after");
@@ -51,20 +53,28 @@ static int begin(struct body *body) {
 
 static int refuse_loss(struct body *body, double loss) {
     return shmt_fail(
-        &body->session.error, SHMTRAIN_E_NUMBERS, "the loss became %s in epoch %u: take a smaller rate than %g (--rate)",
+        &body->session.error, SHMTRAIN_E_NUMBERS, "the loss became %s in epoch %u: use a smaller rate than %g (--rate)",
         isnan(loss) ? "not a number" : "infinite", body->session.work.epoch + 1, (double)body->job->spec->rate.base);
 }
 
-/* One work item: order -> model step -> report -> clock. */
+int shmt_job_check_data(shmtrain_session *s, const struct shmt_job *job) {
+    if (!job->guarded || shmt_guard_holds(job->guard)) return 0;
+    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "%s" SHMT_GUARD_BROKEN, job->guarded);
+}
+
+/* One work item: order -> model step -> report -> clock. Before it the data was as it should be, and behind it, it still is. */
 static int step(struct body *body, const struct shmtrain_work *work) {
     const struct shmt_job *job = body->job;
     shmtrain_session *s = &body->session;
-    const struct shmtrain_batch batch = {.data = job->train, .example = body->example, .n = (uint32_t)work->n};
+    const struct shmtrain_batch batch = {
+        .size = sizeof(struct shmtrain_batch), .data = job->train, .example = body->example, .n = (uint32_t)work->n};
     double loss = 0;
-    int rc = shmtrain_order(s, work, body->example);
+    int rc = shmt_job_check_data(s, job);
+    if (rc == 0) rc = shmtrain_order(s, work, body->example);
     if (rc == 0 && job->train_example)
         for (uint32_t k = 0; k < batch.n; k++) body->example[k] = job->train_example[body->example[k]];
     if (rc == 0) rc = job->model->step(s, &batch, &job->settings, &loss);
+    if (rc == 0) rc = shmt_job_check_data(s, job);
     if (rc == 0 && !isfinite(loss)) rc = refuse_loss(body, loss);
     if (rc == 0) rc = shmtrain_report(s, loss);
     return rc == 0 ? shmtrain_clock(s, NULL) : rc;
@@ -76,7 +86,7 @@ static int train_model(struct body *body) {
     int rc;
     body->example = malloc(most * sizeof *body->example);
     if (!body->example)
-        return shmt_fail(&body->session.error, SHMTRAIN_E_MEMORY, "no memory for the order of %llu examples",
+        return shmt_fail(&body->session.error, SHMTRAIN_E_MEMORY, "not enough memory for the order of %llu examples",
                          (unsigned long long)most);
     while ((rc = shmtrain_next(&body->session, &work)) == 1)
         if ((rc = step(body, &work)) < 0) break;
@@ -98,7 +108,7 @@ static int check_status(struct body *body, int rc) {
     if (rc != SHMTRAIN_E_STOPPED || e->status == SHMTRAIN_E_STOPPED) return rc;
     if (e->status != 0) return e->status;
     return shmt_fail(e, SHMTRAIN_E_USAGE,
-                     "a worker returned SHMTRAIN_E_STOPPED though no session call had; use shmtrain_store_stop");
+                     "a worker returned SHMTRAIN_E_STOPPED, but no session call had returned it; use shmtrain_store_stop");
 }
 
 /* Threads of one worker are slowed down alike. */

@@ -5,6 +5,7 @@
 
 #include <shmtrain/model.h>
 #include <shmtrain/store.h>
+#include <shmtrain/validation.h>
 #include <stdbool.h>
 
 #include "ps/session.h"
@@ -23,6 +24,12 @@ struct shmt_job {
     const struct shmtrain_data *train, *valid;     /* valid NULL: none */
     const uint32_t *train_example, *valid_example; /* where only some examples are meant: which; NULL: all, as they stand */
     const float *valid_label;                      /* (n_valid) */
+    const char
+        *guarded; /* the file that training data is mapped from, and that must not change; NULL: it is in memory of ours */
+    int guard;    /* base/guard.h */
+    shmtrain_scorer *scorer; /* what validates where there is no model; NULL: nothing, or a guest, who only waits meanwhile */
+    void *scorer_arg;
+    bool classifies; /* it counts right predictions */
     shmtrain_worker *worker;
     void *worker_arg;
     const struct shmt_slow_plan *slow; /* who is slowed down; NULL: nobody */
@@ -36,13 +43,26 @@ struct shmt_job {
     void *notify_arg;
 };
 
+/* Whether epochs end in validation; the same in all seats, guests included. */
+static inline bool shmt_job_validates(const struct shmt_job *job) { return job->board.n_valid > 0; }
+
 /* Runs seat `rank` to the end, in its life number `life` (from 0): a later one goes on where the one before stood. Returns 0,
  * or a status with its sentence in *e; _STOPPED when others failed. */
 int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, struct shmt_error *e);
 
+/* Whether what the data is mapped from is as it was checked. Errors: _DATA. */
+int shmt_job_check_data(shmtrain_session *s, const struct shmt_job *job);
+
 /* Scores part `part` of n_parts of the job's `valid` examples: outputs, losses and right ones go to the board. Waits for
  * nobody. */
 int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts);
+
+/* Of own worker functions, at the end of an epoch, while the parameters are quiet: is each of my part of them a finite number?
+ * _NUMBERS, naming the table and the row. */
+int shmt_job_check_numbers(shmtrain_session *s, uint32_t epoch);
+
+/* What is wrong with a row (n) that is not all finite: "not a number", "infinite". */
+const char *shmt_not_finite_name(const float *row, uint64_t n);
 
 /* The end of an epoch, in every worker; `started_ns`: when it began, in the chief. */
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns);

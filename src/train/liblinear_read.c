@@ -61,7 +61,7 @@ static int next_line(struct lines *in, char **out, struct shmt_error *e) {
         }
         in->number++;
         in->buffer[in->filled] = '\0'; /* there is room for it; what is refused may have no end */
-        if (!end || end - line >= MOST_LINE) return refuse(in, line, "a line of a model, and not so long a one", e);
+        if (!end || end - line >= MOST_LINE) return refuse(in, line, "a shorter line of a model", e);
         in->next = (uint64_t)(end - in->buffer) < in->filled ? (uint64_t)(end - in->buffer) + 1 : in->filled;
         if (memchr(line, '\0', (uint64_t)(end - line))) return refuse(in, "\\0", "text", e);
         *end = '\0';
@@ -101,7 +101,7 @@ static int read_count(const struct header *h, char *at, uint64_t most, uint64_t 
     errno = 0;
     *out = strtoull(at, &end, 10);
     if (!shmt_is_digit(*at) || errno != 0 || *skip_blanks(end) != '\0' || *out < 1 || *out > most)
-        return refuse(h->in, at, "a whole number from 1 on, and no more than there may be", e);
+        return refuse(h->in, at, "a whole number of at least 1 and within the format's limit", e);
     return 0;
 }
 
@@ -155,9 +155,8 @@ static int place_labels(const struct header *h, struct shmt_error *e) {
         out->place[i] = 0;
         for (uint32_t k = 0; k < out->n_labels; k++) {
             if (k != i && (float)out->label[k] == (float)out->label[i])
-                return shmt_fail(e, SHMTRAIN_E_DATA,
-                                 "%s: label %d stands there twice, or next to one that no float can tell from it", h->in->name,
-                                 (int)out->label[i]);
+                return shmt_fail(e, SHMTRAIN_E_DATA, "%s: label %d occurs twice, or is too close to another label for a float",
+                                 h->in->name, (int)out->label[i]);
             out->place[i] = (uint16_t)(out->place[i] + (out->label[k] < out->label[i]));
         }
     }
@@ -177,7 +176,7 @@ static int check_header(const struct header *h, uint64_t file_bytes, struct shmt
     const bool regression = !h->solver->several;
     if (regression) out->n_labels = 0;
     if (!regression && h->n_classes < 2)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: nr_class is 1: there is nothing to tell apart", h->in->name);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: nr_class is 1, but a model needs at least two classes", h->in->name);
     if (!regression && out->n_labels != h->n_classes)
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s: nr_class is %llu, but there are %u labels", h->in->name,
                          (unsigned long long)h->n_classes, out->n_labels);
@@ -187,7 +186,7 @@ static int check_header(const struct header *h, uint64_t file_bytes, struct shmt
     out->n_features = h->n_features;
     if (out->body_off > file_bytes || (out->n_features + out->has_bias) * out->n_columns > (file_bytes - out->body_off) / 2 + 1)
         return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s:%llu: nr_feature is %llu, but behind this line are only %llu bytes: is the file cut short?",
+                         "%s:%llu: nr_feature is %llu, but only %llu bytes follow this line: is the file cut short?",
                          h->in->name, (unsigned long long)h->in->number, (unsigned long long)out->n_features,
                          (unsigned long long)(file_bytes - out->body_off));
     return place_labels(h, e);
@@ -214,7 +213,7 @@ static int read_header(struct header *h, uint64_t file_bytes, struct shmt_error 
 static struct lines *begin_lines(int fd, const char *name, uint64_t at, uint64_t number, struct shmt_error *e) {
     struct lines *in = malloc(sizeof *in);
     if (!in)
-        shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read the model %s", name);
+        shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read the model %s", name);
     else
         in->fd = fd, in->name = name, in->at = at, in->number = number, in->next = in->filled = 0;
     return in;
@@ -266,13 +265,13 @@ static int read_body(const struct shmt_liblinear *l, struct lines *in, locale_t 
     for (uint64_t row = 0; row < n; row++) {
         rc = next_line(in, &line, e);
         if (rc == 0)
-            rc = shmt_fail(e, SHMTRAIN_E_DATA, "%s:%llu: the file ends behind %llu of %llu lines of weights", in->name,
+            rc = shmt_fail(e, SHMTRAIN_E_DATA, "%s:%llu: the file ends after %llu of %llu lines of weights", in->name,
                            (unsigned long long)in->number, (unsigned long long)row, (unsigned long long)n);
         if (rc > 0) rc = read_weights(l, in, line, row < l->n_features ? 1 : l->bias, c_locale, out + row * l->n_outputs, e);
         if (rc < 0) return rc;
     }
     while ((rc = next_line(in, &line, e)) == 1)
-        if (*skip_blanks(line) != '\0') return refuse(in, line, "the end of the file behind the last weights", e);
+        if (*skip_blanks(line) != '\0') return refuse(in, line, "the end of the file after the last weights", e);
     return rc;
 }
 

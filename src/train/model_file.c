@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,17 +45,18 @@ struct writing {
     const struct shmt_tensor *tensor;
     const struct shmt_note *note;
     uint32_t n_tensors, n_notes;
-    bool sealed;
-    int fd;
-    XXH64_state_t *hash; /* NULL: no seal */
-    char *header;        /* its text, padded; to be freed */
+    int fd; /* -1: nothing is written yet, and the seal is found */
+    XXH64_state_t *hash;
+    char *header;  /* its text, padded; to be freed */
+    char *seal_at; /* the digits in it */
 };
 
 static char *make_header(const struct writing *w) {
     uint64_t offset = 0;
     json_t *root = json_object(), *metadata = json_object();
     for (uint32_t i = 0; i < w->n_notes; i++) json_object_set_new(metadata, w->note[i].key, json_string(w->note[i].value));
-    if (w->sealed) json_object_set_new(metadata, SHMT_MODEL_SEAL, json_string(ZEROS));
+    json_object_set_new(metadata, SHMT_MODEL_FORMAT, json_string(SHMT_MODEL_FORMAT_NOW));
+    json_object_set_new(metadata, SHMT_MODEL_SEAL, json_string(ZEROS));
     json_object_set_new(root, "__metadata__", metadata);
     for (uint32_t i = 0; i < w->n_tensors; i++)
         json_object_set_new(root, w->tensor[i].name, tensor_entry(&w->tensor[i], &offset));
@@ -72,10 +74,17 @@ static char *make_header(const struct writing *w) {
     return header;
 }
 
+/* Where the digits are. Within a value of another note the bytes before them cannot stand: quotes are escaped. */
+static char *find_seal(char *header) {
+    static const char KEY[] = "\"" SHMT_MODEL_SEAL "\":\"";
+    char *at = header ? strstr(header, KEY) : NULL;
+    return at ? at + sizeof KEY - 1 : NULL;
+}
+
 static int write_all(struct writing *w, const void *from, uint64_t bytes) {
     const unsigned char *at = from;
-    if (w->hash) XXH64_update(w->hash, from, bytes);
-    while (bytes > 0) {
+    XXH64_update(w->hash, from, bytes);
+    while (bytes > 0 && w->fd >= 0) {
         const ssize_t n = write(w->fd, at, bytes < (1u << 30) ? bytes : 1u << 30);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return -1;
@@ -115,43 +124,61 @@ static int write_tensor(struct writing *w, const struct shmt_tensor *tensor) {
     return tensor->place ? write_placed(w, tensor) : write_all(w, tensor->data, tensor->rows * row_bytes(tensor));
 }
 
-/* Into the place that the header keeps for it. Within a value of another note these bytes cannot stand: quotes are escaped. */
-static int put_seal(const struct writing *w) {
-    static const char KEY[] = "\"" SHMT_MODEL_SEAL "\":\"";
+/* What the seal is of: all behind the header's length. */
+static int write_sealed(struct writing *w) {
+    XXH64_reset(w->hash, 0);
+    if (write_all(w, w->header, strlen(w->header)) < 0) return -1;
+    for (uint32_t i = 0; i < w->n_tensors; i++)
+        if (write_tensor(w, &w->tensor[i]) < 0) return -1;
+    return 0;
+}
+
+static void make_seal(const struct writing *w) {
     char digits[SHMT_SEAL_CHARS + 1];
-    const off_t off = (off_t)(sizeof(uint64_t) + (size_t)(strstr(w->header, KEY) - w->header) + sizeof KEY - 1);
     snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH64_digest(w->hash));
+    memcpy(w->seal_at, digits, SHMT_SEAL_CHARS);
+}
+
+/* Into the place that the header keeps for it. */
+static int put_seal(const struct writing *w) {
+    const off_t off = (off_t)(sizeof(uint64_t) + (size_t)(w->seal_at - w->header));
     for (size_t done = 0; done < SHMT_SEAL_CHARS;) {
-        const ssize_t n = pwrite(w->fd, digits + done, SHMT_SEAL_CHARS - done, off + (off_t)done);
+        const ssize_t n = pwrite(w->fd, w->seal_at + done, SHMT_SEAL_CHARS - done, off + (off_t)done);
         if (n < 0 && errno != EINTR) return -1;
         if (n > 0) done += (size_t)n;
     }
     return 0;
 }
 
-static int write_contents(struct writing *w) {
+/* A file gets its seal last, found on the way; what is written from its beginning to its end only (a pipe), or is not ours from
+ * its beginning, is gone through twice. */
+static int write_contents(struct writing *w, int fd, bool special) {
     const uint64_t n = strlen(w->header); /* 8 bytes, little-endian, as the format has it */
-    if (write_all(w, &n, sizeof n) < 0) return -1;
-    if (w->hash) XXH64_reset(w->hash, 0); /* begins behind them */
-    if (write_all(w, w->header, n) < 0) return -1;
-    for (uint32_t i = 0; i < w->n_tensors; i++)
-        if (write_tensor(w, &w->tensor[i]) < 0) return -1;
-    return w->hash ? put_seal(w) : 0;
+    if (special) {
+        w->fd = -1;
+        if (write_sealed(w) < 0) return -1;
+        make_seal(w);
+    }
+    w->fd = fd;
+    if (write_all(w, &n, sizeof n) < 0 || write_sealed(w) < 0) return -1;
+    if (special) return 0;
+    make_seal(w);
+    return put_seal(w);
 }
 
-static int write_file(struct writing *w, const char *path, const char *what, struct shmt_error *e) {
+static int write_file(struct writing *w, const char *path, const char *what, bool own, struct shmt_error *e) {
     struct shmt_replacement file;
     char *const header = make_header(w);
     w->header = header;
-    w->hash = w->sealed ? XXH64_createState() : NULL;
+    w->seal_at = find_seal(header);
+    w->hash = XXH64_createState();
     if (w->hash) XXH64_reset(w->hash, 0);
-    int rc = header && (w->hash || !w->sealed) ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write %s", what);
-    if (rc == 0) rc = (w->sealed ? shmt_replace_open_own : shmt_replace_open)(&file, path, what, e);
+    int rc = w->hash && w->seal_at ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write %s", what);
+    if (rc == 0) rc = (own ? shmt_replace_open_own : shmt_replace_open)(&file, path, what, e);
     if (rc == 0) {
         struct shmt_quiet_pipe quiet;
-        w->fd = file.fd;
         shmt_quiet_pipe_begin(&quiet);
-        const int written = write_contents(w);
+        const int written = write_contents(w, file.fd, file.special);
         shmt_quiet_pipe_end(&quiet);
         rc = shmt_replace_close(&file, written, e);
     }
@@ -163,11 +190,11 @@ static int write_file(struct writing *w, const char *path, const char *what, str
 int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, uint32_t n_tensors, const struct shmt_note *note,
                           uint32_t n_notes, struct shmt_error *e) {
     struct writing w = {.tensor = tensor, .note = note, .n_tensors = n_tensors, .n_notes = n_notes};
-    return write_file(&w, path, "the model", e);
+    return write_file(&w, path, "the model", false, e);
 }
 
-int shmt_model_file_seal(const char *path, const char *what, const struct shmt_tensor *tensor, uint32_t n_tensors,
-                         const struct shmt_note *note, uint32_t n_notes, struct shmt_error *e) {
-    struct writing w = {.tensor = tensor, .note = note, .n_tensors = n_tensors, .n_notes = n_notes, .sealed = true};
-    return write_file(&w, path, what, e);
+int shmt_model_file_write_own(const char *path, const char *what, const struct shmt_tensor *tensor, uint32_t n_tensors,
+                              const struct shmt_note *note, uint32_t n_notes, struct shmt_error *e) {
+    struct writing w = {.tensor = tensor, .note = note, .n_tensors = n_tensors, .n_notes = n_notes};
+    return write_file(&w, path, what, true, e);
 }

@@ -24,23 +24,25 @@ struct shmt_tensor {
     const uint32_t *place; /* (rows) row r of the file is row place[r] of data; NULL: row r */
 };
 
-#define SHMT_MODEL_IDS  "feature_id"     /* the tensor of u64 in which models keep the ids of their features */
-#define SHMT_MODEL_SEAL "shmtrain.xxh64" /* the note of sealed files (model_file.c) */
-#define SHMT_SEAL_CHARS 16               /* of its value: hexadecimal digits */
+#define SHMT_MODEL_IDS        "feature_id"      /* the tensor of u64 in which models keep the ids of their features */
+#define SHMT_MODEL_FORMAT     "shmtrain.format" /* the note that says that there must be a seal */
+#define SHMT_MODEL_FORMAT_NOW "2"
+#define SHMT_MODEL_SEAL       "shmtrain.xxh64" /* the note that is the seal */
+#define SHMT_SEAL_CHARS       16               /* of its value: hexadecimal digits */
 
 struct shmt_note {
     const char *key, *value;
 };
 
 /* Writes the file atomically: into a temporary one beside it, fsync, rename, fsync of the folder. On an error `path` is as it
- * was and the temporary file is gone. Errors: _SYSTEM (no folder, no permission, disk full), _MEMORY. */
+ * was and the temporary file is gone. Every file is sealed, by two notes more: SHMT_MODEL_FORMAT, and XXH64 (seed 0) of all from
+ * byte 8 on, in which this note's own digits count as zeros. Errors: _SYSTEM (no folder, no permission, disk full), _MEMORY. */
 int shmt_model_file_write(const char *path, const struct shmt_tensor *tensor, uint32_t n_tensors, const struct shmt_note *note,
                           uint32_t n_notes, struct shmt_error *e);
 
-/* The same for a file that is `what` in sentences ("the checkpoint"), with a seal: one note more, XXH64 (seed 0) of all from
- * byte 8 on, in which the note's digits count as zeros. It is found while the file is written, and put in last. `path` is a
- * name of our own: whatever stands there but a folder is replaced (shmt_replace_open_own). */
-int shmt_model_file_seal(const char *path, const char *what, const struct shmt_tensor *tensor, uint32_t n_tensors,
-                         const struct shmt_note *note, uint32_t n_notes, struct shmt_error *e);
+/* The same for a file that is `what` in sentences ("the checkpoint") and has a name of our own: whatever stands there but a
+ * folder is replaced (shmt_replace_open_own). */
+int shmt_model_file_write_own(const char *path, const char *what, const struct shmt_tensor *tensor, uint32_t n_tensors,
+                              const struct shmt_note *note, uint32_t n_notes, struct shmt_error *e);
 
 #endif

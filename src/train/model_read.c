@@ -16,6 +16,7 @@
 #include "base/show.h"
 #include "train/liblinear_read.h"
 
+#define AGAIN "use another copy of it, or create it again"
 #define SAVED "name a file that shmtrain or LIBLINEAR has saved"
 
 #define MOST_HEADER (1 << 20) /* bytes: our own take less than 20 KiB, and what is parsed takes many times as much memory */
@@ -55,7 +56,7 @@ static int read_at(const struct shmt_model_in *in, void *to, uint64_t bytes, uin
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return shmt_fail_errno(e, "cannot read the model %s", in->name);
         if (n == 0)
-            return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file ends at byte %llu; it became shorter while it was read",
+            return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file ends at byte %llu; it became shorter while it was being read",
                              in->name, (unsigned long long)off);
         at += n;
         off += (uint64_t)n;
@@ -70,7 +71,7 @@ static int open_file(struct shmt_model_in *in, const char *path, struct shmt_err
     in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (in->fd < 0 || fstat(in->fd, &st) < 0) return shmt_fail_errno(e, "cannot open the model %s", in->name);
     if (S_ISDIR(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is a folder: name a model file", in->name);
-    if (!S_ISREG(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is no regular file: name a model file", in->name);
+    if (!S_ISREG(st.st_mode)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s is not a regular file: name a model file", in->name);
     in->bytes = (uint64_t)st.st_size;
     return 0;
 }
@@ -90,11 +91,12 @@ static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct
     const int rc = read_at(in, text, n, 8, e);
     if (rc < 0) return rc;
     if (text[0] != '{')
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte 8: no model file (safetensors): no \"{\"; " SAVED, in->name);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte 8: not a model file (safetensors): no \"{\"; " SAVED, in->name);
     in->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (!in->root)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: byte %llu: no model file, or a damaged one: the header is no JSON; " SAVED,
-                         in->name, 8 + (unsigned long long)(error.position > 0 ? error.position : 0));
+        return shmt_fail(e, SHMTRAIN_E_DATA,
+                         "%s: byte %llu: not a model file, or a damaged one: the header is not JSON; " SAVED, in->name,
+                         8 + (unsigned long long)(error.position > 0 ? error.position : 0));
     in->seal_off = find_seal(text, n);
     return 0;
 }
@@ -102,16 +104,17 @@ static int parse_header(struct shmt_model_in *in, char *text, uint64_t n, struct
 static int read_header(struct shmt_model_in *in, struct shmt_error *e) {
     uint64_t n; /* little-endian, as this machine is (model_file.c) */
     if (in->bytes < sizeof n + 2)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu bytes: no model file (safetensors); " SAVED, in->name,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s has %llu bytes: not a model file (safetensors); " SAVED, in->name,
                          (unsigned long long)in->bytes);
     const int rc = read_at(in, &n, sizeof n, 0, e);
     if (rc < 0) return rc;
     if (n < 2 || n > MOST_HEADER || n > in->bytes - sizeof n)
-        return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s: byte 0: no model file, or one cut short: a header of %llu bytes in a file of %llu; " SAVED,
-                         in->name, (unsigned long long)n, (unsigned long long)in->bytes);
+        return shmt_fail(
+            e, SHMTRAIN_E_DATA,
+            "%s: byte 0: not a model file, or one cut short: its header would have %llu bytes, but the file has %llu; " SAVED,
+            in->name, (unsigned long long)n, (unsigned long long)in->bytes);
     char *text = malloc(n);
-    if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the header of %s", in->name);
+    if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the header of %s", in->name);
     in->data_off = sizeof n + n;
     const int parsed = parse_header(in, text, n, e);
     free(text);
@@ -169,7 +172,7 @@ static int take_offsets(const struct shmt_model_in *in, const char *key, const j
     if (shmt_mul_u64(entry->tensor.rows, entry->tensor.width, &bytes) && shmt_mul_u64(bytes, each, &bytes) &&
         bytes == entry->end - entry->begin)
         return 0;
-    snprintf(why, sizeof why, "the \"data_offsets\" do not fit the \"shape\" of %llu-bit %s", (unsigned long long)each * 8,
+    snprintf(why, sizeof why, "the \"data_offsets\" do not match the \"shape\" of %llu-bit %s", (unsigned long long)each * 8,
              strcmp(key, SHMT_MODEL_IDS) == 0  ? "ids"
              : entry->tensor.dtype <= SHMT_F64 ? "floats"
                                                : "numbers");
@@ -196,11 +199,11 @@ static bool is_welcome(const struct shmt_model_in *in, const struct shmt_tensor 
 static int take_tensor(struct shmt_model_in *in, const char *key, const json_t *value, struct shmt_error *e) {
     const char *type = json_string_value(json_object_get(value, "dtype"));
     struct entry entry = {.tensor = {.name = key}};
-    if (in->n_all == SHMT_MODEL_MOST_TENSORS) return refuse(in, key, "this is one tensor too many: no model of shmtrain", e);
+    if (in->n_all == SHMT_MODEL_MOST_TENSORS) return refuse(in, key, "this is one tensor too many: not a model of shmtrain", e);
     if (!type) return refuse(in, key, "expected a tensor with \"dtype\", \"shape\" and \"data_offsets\"", e);
     const bool known = find_dtype(type, &entry.tensor.dtype), added = known && is_welcome(in, &entry.tensor);
     if (!known || (!added && entry.tensor.dtype != SHMT_F32))
-        return refuse(in, key, "the \"dtype\" is not F32: no model of shmtrain", e);
+        return refuse(in, key, "the \"dtype\" is not F32: not a model of shmtrain", e);
     int rc = take_shape(in, key, json_object_get(value, "shape"), &entry, e);
     if (rc == 0 && added && strcmp(key, SHMT_MODEL_IDS) == 0 && entry.tensor.width != 1)
         return refuse(in, key, "expected a \"shape\" of one size", e);
@@ -222,7 +225,7 @@ static int check_cover(const struct shmt_model_in *in, struct shmt_error *e) {
         if (!apart) return refuse(in, a->tensor.name, "overlaps another tensor", e);
     }
     if (sum == data) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file has %llu bytes of data, its tensors %llu", in->name,
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: the file has %llu bytes of data, but its tensors have %llu", in->name,
                      (unsigned long long)data, (unsigned long long)sum);
 }
 
@@ -297,11 +300,53 @@ static int take_liblinear(struct shmt_model_in *in, struct shmt_error *e) {
     note_count(notes, "shmtrain.features", l->n_features);
     note_count(notes, "shmtrain.first_feature", 1);
     note_count(notes, "shmtrain.bias", l->has_bias);
-    if (l->n_labels > 0 && note_classes(notes, l) < 0) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read %s", in->name);
+    if (l->n_labels > 0 && note_classes(notes, l) < 0)
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", in->name);
     in->entry[0] = (struct entry){.tensor = {.name = "weight", .rows = l->n_features + l->has_bias, .width = l->n_outputs}};
     in->n = in->n_all = 1;
     in->is_liblinear = true;
     return 0;
+}
+
+/* ---- the seal ---- */
+
+/* XXH64 of all from byte 8 on, with zeros for its own digits. */
+static int find_checksum(const struct shmt_model_in *in, char found[SHMT_SEAL_CHARS + 1], struct shmt_error *e) {
+    enum { AT_ONCE = 1 << 18 };
+    XXH64_state_t *hash = XXH64_createState();
+    unsigned char *bytes = malloc(AT_ONCE);
+    int rc = hash && bytes ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to check %s", in->name);
+    if (hash) XXH64_reset(hash, 0);
+    for (uint64_t off = 8; off < in->bytes && rc == 0; off += AT_ONCE) {
+        const uint64_t n = shmt_min_u64(AT_ONCE, in->bytes - off);
+        rc = read_at(in, bytes, n, off, e);
+        for (uint64_t i = 0; i < SHMT_SEAL_CHARS && rc == 0; i++)
+            if (in->seal_off + i >= off && in->seal_off + i < off + n) bytes[in->seal_off + i - off] = '0';
+        if (rc == 0) XXH64_update(hash, bytes, n);
+    }
+    if (rc == 0) snprintf(found, SHMT_SEAL_CHARS + 1, "%016llx", (unsigned long long)XXH64_digest(hash));
+    XXH64_freeState(hash);
+    free(bytes);
+    return rc;
+}
+
+/* All checkpoints have a seal, and models since they name their format: one that is missing there is damage. */
+static int check_seal(const struct shmt_model_in *in, struct shmt_error *e) {
+    const char *seal = shmt_model_note(in, SHMT_MODEL_SEAL), *format = shmt_model_note(in, SHMT_MODEL_FORMAT);
+    char found[SHMT_SEAL_CHARS + 1], shown[48];
+    if (!seal && !format && !shmt_model_note(in, SHMT_MODEL_CHECKPOINT)) return 0;
+    if (!seal || in->seal_off == 0)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: key \"" SHMT_MODEL_SEAL "\": is missing in __metadata__; " AGAIN,
+                         in->name);
+    const int rc = find_checksum(in, found, e);
+    if (rc < 0) return rc;
+    if (strcmp(found, seal) != 0)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: its checksum does not match its contents; " AGAIN, in->name);
+    if (!format || strcmp(format, SHMT_MODEL_FORMAT_NOW) == 0) return 0;
+    return shmt_fail(e, SHMTRAIN_E_DATA,
+                     "%s: key \"" SHMT_MODEL_FORMAT "\": expected " SHMT_MODEL_FORMAT_NOW
+                     ", not %s: a newer shmtrain has written it, which can read it",
+                     in->name, shmt_model_show(format, shown));
 }
 
 /* What the file is meant to be, by its beginning. */
@@ -315,18 +360,32 @@ static int take_file(struct shmt_model_in *in, struct shmt_error *e) {
     return rc == 0 ? take_entries(in, e) : rc;
 }
 
-int shmt_model_open(const char *path, struct shmt_model_in **out, struct shmt_error *e) {
+void shmt_model_tell_seal(const struct shmt_model_in *in, const struct shmt_log *log) {
+    if (in->is_liblinear || shmt_model_note(in, SHMT_MODEL_SEAL)) return;
+    shmt_log(log, "%s has no seal, so damage to it goes unnoticed: shmtrain model convert writes it again with one", in->name);
+}
+
+static int open_model(const char *path, bool checked, struct shmt_model_in **out, struct shmt_error *e) {
     struct shmt_model_in *in = calloc(1, sizeof *in);
-    if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to read a model");
+    if (!in) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read a model");
     in->fd = -1;
     shmt_show_name(path, in->name);
     int rc = open_file(in, path, e);
     if (rc == 0) rc = take_file(in, e);
+    if (rc == 0 && checked && !in->is_liblinear) rc = check_seal(in, e);
     if (rc < 0)
         shmt_model_close(in);
     else
         *out = in;
     return rc;
+}
+
+int shmt_model_open(const char *path, struct shmt_model_in **out, struct shmt_error *e) {
+    return open_model(path, true, out, e);
+}
+
+int shmt_model_glance(const char *path, struct shmt_model_in **out, struct shmt_error *e) {
+    return open_model(path, false, out, e);
 }
 
 void shmt_model_close(struct shmt_model_in *in) {
@@ -378,32 +437,6 @@ bool shmt_model_has_ids(const struct shmt_model_in *in, uint64_t *n_out) {
 
 int shmt_model_read_ids(const struct shmt_model_in *in, uint64_t *out, struct shmt_error *e) {
     uint32_t i;
-    if (!find_ids(in, &i)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s: there are no ids of features in it", in->name);
+    if (!find_ids(in, &i)) return shmt_fail(e, SHMTRAIN_E_DATA, "%s: it has no ids of features", in->name);
     return shmt_model_read_tensor(in, i, out, e);
-}
-
-/* ---- the seal ---- */
-
-int shmt_model_check_seal(const struct shmt_model_in *in, struct shmt_error *e) {
-    enum { AT_ONCE = 1 << 18 };
-    const char *seal = shmt_model_note(in, SHMT_MODEL_SEAL);
-    char found[SHMT_SEAL_CHARS + 1];
-    if (!seal || in->seal_off == 0)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "%s: key \"" SHMT_MODEL_SEAL "\": is missing in __metadata__", in->name);
-    XXH64_state_t *hash = XXH64_createState();
-    unsigned char *bytes = malloc(AT_ONCE);
-    int rc = hash && bytes ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to check %s", in->name);
-    if (hash) XXH64_reset(hash, 0);
-    for (uint64_t off = 8; off < in->bytes && rc == 0; off += AT_ONCE) {
-        const uint64_t n = shmt_min_u64(AT_ONCE, in->bytes - off);
-        rc = read_at(in, bytes, n, off, e);
-        for (uint64_t i = 0; i < SHMT_SEAL_CHARS && rc == 0; i++)
-            if (in->seal_off + i >= off && in->seal_off + i < off + n) bytes[in->seal_off + i - off] = '0';
-        if (rc == 0) XXH64_update(hash, bytes, n);
-    }
-    if (rc == 0) snprintf(found, sizeof found, "%016llx", (unsigned long long)XXH64_digest(hash));
-    XXH64_freeState(hash);
-    free(bytes);
-    if (rc < 0 || strcmp(found, seal) == 0) return rc;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: its checksum does not fit what is in it", in->name);
 }

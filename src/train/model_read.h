@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/log.h"
 #include "train/model_file.h"
 
 #define SHMT_MODEL_MOST_TENSORS 64
@@ -16,9 +17,17 @@
 
 struct shmt_model_in;
 
-/* Opens the file and checks its header. Errors: _SYSTEM (cannot be opened or read), _DATA (no model file, damaged), _MEMORY. */
+/* Opens the file, and checks its header and its seal (model_file.h), for which all of it is read. A model that has none is opened,
+ * too: older ones and those of other programs (shmt_model_tell_seal). Errors: _SYSTEM (cannot be opened or read), _DATA (no
+ * model file, damaged), _MEMORY. */
 int shmt_model_open(const char *path, struct shmt_model_in **out, struct shmt_error *e);
+
+/* The same without a look at more than the header: who takes parameters from the file has not seen whether they are right. */
+int shmt_model_glance(const char *path, struct shmt_model_in **out, struct shmt_error *e);
 void shmt_model_close(struct shmt_model_in *in); /* NULL is fine */
+
+/* Says in a line that a model has no seal, if it has none; of text, which has no room for one, nothing. */
+void shmt_model_tell_seal(const struct shmt_model_in *in, const struct shmt_log *log);
 
 /* What the file notes under `key`; NULL: nothing. Valid until close. */
 const char *shmt_model_note(const struct shmt_model_in *in, const char *key);
@@ -40,10 +49,6 @@ uint64_t shmt_model_bytes(const struct shmt_model_in *in); /* of the file */
 int shmt_model_read_tensor(const struct shmt_model_in *in, uint32_t i, void *out, struct shmt_error *e);
 int shmt_model_read_part(const struct shmt_model_in *in, uint32_t i, uint64_t from, uint64_t n, void *out,
                          struct shmt_error *e);
-
-/* Whether the file is as it was written, by its seal (shmt_model_file_seal): reads all of it. Errors: _DATA (it is not, or has
- * no seal), _SYSTEM, _MEMORY. */
-int shmt_model_check_seal(const struct shmt_model_in *in, struct shmt_error *e);
 
 /* The ids of features (SHMT_MODEL_IDS), as many as there are features; false: there are none. Into out (n). */
 bool shmt_model_has_ids(const struct shmt_model_in *in, uint64_t *n_out);

@@ -69,18 +69,19 @@ int shmt_liblinear_check(const struct shmt_linear *m, struct shmt_error *e) {
     for (uint32_t i = 0; i < m->n_labels; i++)
         if (!is_whole(m->label[i]))
             return shmt_fail(e, SHMTRAIN_E_USAGE,
-                             "label %s is no whole number, and LIBLINEAR's models have no others: take csv or safetensors",
+                             "label %s is not a whole number, but LIBLINEAR's models allow only those: use csv or safetensors",
                              number_text(m->label[i], text));
     if (m->is_hashed)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the features are hashed, and LIBLINEAR knows none of their ids: take safetensors");
+                         "the features are hashed, so their ids cannot be written for LIBLINEAR: use safetensors");
     if (m->n_features > 0 && id_of(m, 0) == 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the data has a feature 0, and LIBLINEAR counts from 1: take csv or safetensors, or renumber it");
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "the data has a feature 0, but LIBLINEAR counts from 1: use csv or safetensors, or renumber the features");
     if (last >= INT_MAX)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "LIBLINEAR's models have a line for every id up to the largest, at most %d, and here that is %llu: "
-                         "take csv or safetensors",
+                         "LIBLINEAR's models have a line for every id up to the largest, at most %d, but here that is %llu: "
+                         "use csv or safetensors",
                          INT_MAX - 1, (unsigned long long)last);
     return 0;
 }
@@ -172,8 +173,7 @@ static void add_csv(FILE *f, const struct shmt_linear *m) {
 
 int shmt_csv_check(const struct shmt_linear *model, struct shmt_error *e) {
     if (!model->is_hashed) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE,
-                     "the features are hashed, and a table of their hashes would tell nothing: take safetensors");
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "the features are hashed, and a table of hashes has no meaning: use safetensors");
 }
 
 int shmt_csv_write(const char *path, const struct shmt_linear *model, struct shmt_error *e) {
