@@ -59,13 +59,12 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     if (rc < 0) return rc;
     if (spec->n_seats != 1)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the plain backend has one worker with one thread: take -w 1 -t 1, or --backend shm");
+                         "the plain backend has one worker with one thread: use -w 1 -t 1, or --backend shm");
     if (spec->pauses.allowed || spec->first_epoch > 0 || spec->first_step > 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the plain backend never pauses, and begins at the beginning: take --backend shm");
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "the plain backend cannot pause or resume: use --backend shm");
     if (shmt_policy_has_rounds(&spec->policy) || shmt_policy_has_replicas(&spec->policy))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the plain backend keeps one copy of the parameters and waits for nobody: take --backend shm");
+                         "the plain backend keeps one copy of the parameters and never waits: use --backend shm");
     struct shmt_flat flat;
     shmt_flat_plan(spec, &flat);
     const uint64_t table_bytes = flat.n * sizeof(float);
@@ -106,7 +105,7 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     const int rc = plan(spec, &need, e);
     if (rc < 0) return rc;
     struct shmt_store *store = zeros(sizeof *store);
-    if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store");
+    if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a store");
     store->spec = *spec;
     store->copies = copies;
     shmt_flat_plan(spec, &store->flat);
@@ -128,7 +127,8 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
         !store->loss || !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
         (spec->trace_events > 0 && !store->ring) || (spec->row_places && !store->row_place)) {
         destroy(store);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store of %llu bytes", (unsigned long long)need.total_bytes);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a store of %llu bytes",
+                         (unsigned long long)need.total_bytes);
     }
     *out = store;
     return 0;
@@ -148,7 +148,7 @@ static int create_copy(const struct shmt_spec *spec, const struct shmt_home *hom
 static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
     if (rank != 0 || store->taken) return shmt_fail(e, SHMTRAIN_E_USAGE, "the plain backend has one seat");
     struct plain_seat *p = zeros(sizeof *p);
-    if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a seat");
+    if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a seat");
     p->seat.life = life;
     p->seat.n_present = 1;
     p->seat.counters = &store->counters;
@@ -208,7 +208,7 @@ static float *grad_of(struct shmt_store *store, uint32_t chunk) { return store->
 static int bind_copy(struct plain_seat *p, int t, const float *weight, uint64_t floats) {
     if (p->copy[t]) return 0;
     p->copy[t] = zeros(floats * sizeof(float));
-    if (!p->copy[t]) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for a copy of table %d", t);
+    if (!p->copy[t]) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for a copy of table %d", t);
     memcpy(p->copy[t], weight, floats * sizeof(float));
     return 0;
 }

@@ -6,7 +6,7 @@
 const struct shmt_mode SHMT_MODE_HOGWILD = {
     .name = "hogwild",
     .known_as = "Hogwild! (Niu et al. 2011)",
-    .about = "async, always on one copy",
+    .about = "async, always with one copy",
     .policy = {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
     .number = SHMT_NUMBER_NONE,
 };

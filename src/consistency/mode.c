@@ -55,7 +55,7 @@ static int set_staleness(struct shmt_policy *policy, const char *text, struct sh
 static int set_count(uint32_t *out, const char *name, const char *text, const char *what, struct shmt_error *e) {
     uint64_t n;
     if (!parse_number(text, &n) || n == 0 || n > INT32_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "mode %s:%.40s: the number is %s, from 1 on, as in %s:6", name, text, what, name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "mode %s:%.40s: %s must be at least 1, as in %s:6", name, text, what, name);
     *out = (uint32_t)n;
     return 0;
 }
@@ -65,9 +65,9 @@ static int set_number(const struct shmt_mode *mode, struct shmt_policy *policy, 
         case SHMT_NUMBER_STALENESS:
             return set_staleness(policy, text, e);
         case SHMT_NUMBER_QUORUM:
-            return set_count(&policy->quorum, mode->name, text, "how many gradients an update waits for", e);
+            return set_count(&policy->quorum, mode->name, text, "the number of gradients an update waits for", e);
         case SHMT_NUMBER_MERGE_EVERY:
-            return set_count(&policy->merge_every, mode->name, text, "the clocks between two merges", e);
+            return set_count(&policy->merge_every, mode->name, text, "the number of clocks between two merges", e);
         default:
             return shmt_fail(e, SHMTRAIN_E_USAGE, "mode %s takes no number: \"%.60s\"", mode->name, text);
     }

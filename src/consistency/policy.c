@@ -32,7 +32,7 @@ static int find(const char *const *words, size_t n, const char *axis, const char
         const size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no %s \"%.60s\": take %s", axis, word, all);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "unknown %s \"%.60s\": use %s", axis, word, all);
 }
 
 int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *e) {
@@ -64,15 +64,15 @@ int shmt_merge_parse(const char *name, enum shmt_merge *out, struct shmt_error *
 static int check_aggregate(const struct shmt_policy *p, struct shmt_error *e) {
     if (p->staleness == SHMT_STALENESS_INF)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "write aggregate needs a finite staleness: an update waits for all gradients; take --staleness 0");
+                         "write aggregate needs a finite staleness: an update waits for all gradients; use --staleness 0");
     if (p->staleness > SHMT_MAX_AGGREGATE_STALENESS)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "write aggregate with staleness %llu would keep so many gradient buffers of each worker, and one: at "
-                         "most %d are possible",
+                         "write aggregate with staleness %llu needs one gradient buffer more than that for each worker: the "
+                         "most is staleness %d",
                          (unsigned long long)p->staleness, SHMT_MAX_AGGREGATE_STALENESS);
     if (shmt_policy_has_replicas(p))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas %s need a write mode that updates at once: take --write racy, atomic or locked",
+                         "replicas %s need a write mode that updates at once: use --write racy, atomic or locked",
                          shmt_replicas_name(p->replicas));
     return 0;
 }
@@ -81,14 +81,15 @@ static int check_quorum(const struct shmt_policy *p, uint32_t n_workers, struct 
     if (p->quorum == SHMT_QUORUM_ALL) return 0;
     if (p->quorum > n_workers)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "an update cannot wait for %u of %u workers: take a --quorum of at most %u, or -w %u or more",
+                         "an update cannot wait for %u of %u workers: use a --quorum of at most %u, or -w %u or more",
                          p->quorum, n_workers, n_workers, p->quorum);
     if (p->write != SHMT_WRITE_AGGREGATE)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a quorum is of gradients that an update waits for: it needs --write aggregate");
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "a quorum counts the gradients that an update waits for: it needs --write aggregate");
     if (p->staleness != 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "a quorum of %u of %u workers needs --staleness 0: behind a staleness bound each update waits for the "
-                         "gradients of all, only later",
+                         "a quorum of %u of %u workers needs --staleness 0: with a larger staleness each update waits for the "
+                         "gradients of all workers",
                          p->quorum, n_workers);
     return 0;
 }
@@ -96,12 +97,12 @@ static int check_quorum(const struct shmt_policy *p, uint32_t n_workers, struct 
 static int check_replicas(const struct shmt_policy *p, struct shmt_error *e) {
     if (shmt_policy_has_replicas(p) && p->merge_every == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas %s need to be merged now and then: take --merge-every 4, or another number of clocks",
+                         "replicas %s must be merged regularly: use --merge-every 4, or another number of clocks",
                          shmt_replicas_name(p->replicas));
     if (shmt_policy_is_damped(p) && p->staleness == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "merge damped is for replicas that merge alone: take --staleness inf (or --mode async), or where all "
-                         "meet --merge mean");
+                         "merge damped is for replicas that each merge on their own: use --staleness inf (or --mode async), or "
+                         "--merge mean");
     return 0;
 }
 

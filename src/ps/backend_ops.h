@@ -22,6 +22,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "ps/snapshot.h"
 #include "ps/spec.h"
 #include "ps/trace.h"
@@ -158,7 +159,8 @@ struct shmt_backend_ops {
      * has ended meanwhile. `part` asks to be let go at the end of the epoch: `turn` (or `admit`) returns 0 then, for the
      * guest alone; signal-safe.
      *
-     * By the application that made the store: `occupied`: the process that has the seat, 0: none. `mourn`: that process has
+     * By the application that made the store: `occupied`: the process that has the seat, 0: none. `occupant`: the process that
+     * works there, which that one may have forked: 1 and *out; 0: nobody has entered. `mourn`: the process has
      * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is
      * missing, or with replicas its part of a merge. To be called until the seat is not occupied. */
     int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
@@ -166,6 +168,7 @@ struct shmt_backend_ops {
     int (*admit)(struct shmt_seat *seat);
     void (*part)(struct shmt_store *store, uint32_t rank);
     uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
+    int (*occupant)(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
     int (*mourn)(struct shmt_store *store, uint32_t rank);
 
     /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end, or

@@ -2,6 +2,7 @@
  * rows once, and runs a kernel. Entering and ending work is in session.c. */
 #include <string.h>
 
+#include "base/sized.h"
 #include "ps/session.h"
 #include "store/lock.h"
 
@@ -9,10 +10,18 @@ static int refuse(struct shmtrain_session *s, const char *call, const char *what
     return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: %s", call, what);
 }
 
+/* Tables are called by their names; a row that does not exist by its number, and by how many there are. */
+static int refuse_row(struct shmtrain_session *s, const char *call, int t, uint64_t row, uint64_t rows) {
+    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: row %llu is beyond the end of table \"%s\", which has %llu row%s", call,
+                     (unsigned long long)row, s->spec->table[t].name, (unsigned long long)rows, rows == 1 ? "" : "s");
+}
+
 /* The binding of table t for the item in hand (outside an item: for looking only). */
 static int bind_table(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
     if (s->error.status < 0) return s->error.status;
-    if (t < 0 || (uint32_t)t >= s->spec->n_tables) return refuse(s, call, "there is no table of this number");
+    if (t < 0 || (uint32_t)t >= s->spec->n_tables)
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: there is no table %d: tables are 0 to %u", call, t,
+                         s->spec->n_tables - 1);
     struct shmt_binding *b = &s->table[t];
     if (!b->bound || !s->in_work) {
         const int rc = s->ops->bind(s->seat, t, &b->span, &b->live);
@@ -30,20 +39,27 @@ static int bind_rows(struct shmtrain_session *s, const char *call, int t, uint64
     const int rc = bind_table(s, call, t, out);
     if (rc < 0) return rc;
     const uint64_t rows = (*out)->span.rows;
-    return n <= rows && row <= rows - n ? 0 : refuse(s, call, "rows beyond the end of the table");
+    if (n <= rows && row <= rows - n) return 0;
+    return refuse_row(s, call, t, shmt_max_u64(row, rows), rows);
 }
 
 static int bind_to_push(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
-    if (!s->in_work && s->error.status == 0) return refuse(s, call, "there is no item: call shmtrain_next first");
+    if (!s->in_work && s->error.status == 0) return refuse(s, call, "there is no item yet: call shmtrain_next first");
     return bind_table(s, call, t, out);
 }
 
-static int bind_sparse(struct shmtrain_session *s, const char *call, int t, const struct shmtrain_csr *x,
-                       struct shmt_binding **out) {
-    const int rc = bind_table(s, call, t, out);
+/* `room` is for a csr of another version, which *x_inout points to then as this one knows it. */
+static int bind_sparse(struct shmtrain_session *s, const char *call, int t, const struct shmtrain_csr **x_inout,
+                       struct shmtrain_csr *room, struct shmt_binding **out) {
+    const struct shmtrain_csr *x = *x_inout;
+    int rc = bind_table(s, call, t, out);
+    if (rc == 0 && x->size != sizeof *x) {
+        rc = shmt_sized_take(room, sizeof *room, x, SHMT_FIRST_SIZE(struct shmtrain_csr, order), "csr", &s->error);
+        *x_inout = x = room;
+    }
     if (rc < 0) return rc;
     if ((*out)->span.width != 1) return refuse(s, call, "sparse calls need a table of width 1");
-    return x->start && x->id && x->bias <= 1 ? 0 : refuse(s, call, "a csr needs start and id, and bias 0 or 1");
+    return x->start && x->id && x->bias <= 1 ? 0 : refuse(s, call, "a csr needs start, id and a bias of 0 or 1");
 }
 
 static const struct shmt_kernels *kernels_for(const struct shmtrain_session *s, const struct shmtrain_csr *x) {
@@ -81,15 +97,15 @@ static void count_examples(struct shmtrain_session *s, const struct shmt_binding
     count_floats(s, nonzeros);
 }
 
-/* Rows row .. row + n - 1 (n > 0) by the rule. The gradient is a sum over the item's examples, the update takes their mean; L1
- * and L2 belong to the update, and to no row from l2_rows on. */
+/* Rows row .. row + n - 1 (n > 0) by the rule. Live modes: the gradient is a sum over `examples`, the update takes their mean;
+ * `aggregate` adds up, and divides when it updates. L1 and L2 belong to the update, and to no row from l2_rows on. */
 static void push_dense(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t row, uint64_t n,
-                       const float *grad) {
+                       const float *grad, uint64_t examples) {
     const uint64_t width = b->span.width, ruled = s->spec->l2_rows[t];
     const uint64_t n_ruled = row >= ruled ? 0 : shmt_min_u64(n, ruled - row);
     const struct shmt_kernels *k = s->with_values;
     struct shmt_update u = s->update;
-    u.scale = 1 / (float)s->work.n;
+    u.scale = 1 / (float)examples;
     if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, &u);
     count_floats(s, n * width);
     u.l1 = u.l2 = 0;
@@ -123,7 +139,7 @@ int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_lend", t, &b);
     if (rc < 0) return rc;
-    if (b->lent || b->pushed) return refuse(s, "shmtrain_lend", "once per item and table, before any push");
+    if (b->lent || b->pushed) return refuse(s, "shmtrain_lend", "allowed once per item and table, before any push");
     rc = s->ops->lend(s->seat, t, grad_out);
     if (rc < 0) {
         s->error = s->seat->error;
@@ -137,9 +153,9 @@ int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
 static int check_lent(struct shmtrain_session *s, const char *call, const struct shmt_binding *b, const float *grad,
                       uint64_t n) {
     if (!b->lent) return 0;
-    if (b->pushed && grad == b->lent) return refuse(s, call, "the lent buffer has been pushed already");
+    if (b->pushed && grad == b->lent) return refuse(s, call, "the lent buffer was already pushed");
     if (!b->pushed && (grad != b->lent || n != b->span.rows))
-        return refuse(s, call, "a lent buffer is pushed whole, and first");
+        return refuse(s, call, "a lent buffer must be pushed whole and first");
     return 0;
 }
 
@@ -153,23 +169,25 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
     b->pushed = true;
     begin_stage(s, SHMT_EVENT_PUSH);
-    if (!in_place) push_dense(s, t, b, row, n, grad);
+    if (!in_place) push_dense(s, t, b, row, n, grad, s->work.n);
     end_stage(s);
     count_updates(s, b, 1);
     return 0;
 }
 
 int shmtrain_need(shmtrain_session *s, int t, const struct shmtrain_csr *x) {
+    struct shmtrain_csr room;
     struct shmt_binding *b = NULL;
-    const int rc = bind_sparse(s, "shmtrain_need", t, x, &b);
+    const int rc = bind_sparse(s, "shmtrain_need", t, &x, &room, &b);
     if (rc < 0) return rc;
     kernels_for(s, x)->need(&b->span, x);
     return 0;
 }
 
 int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float *dot_out) {
+    struct shmtrain_csr room;
     struct shmt_binding *b = NULL;
-    const int rc = bind_sparse(s, "shmtrain_dot", t, x, &b);
+    const int rc = bind_sparse(s, "shmtrain_dot", t, &x, &room, &b);
     if (rc < 0) return rc;
     begin_stage(s, SHMT_EVENT_PULL);
     kernels_for(s, x)->dot(&b->span, x, dot_out);
@@ -178,9 +196,10 @@ int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float
 }
 
 int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *x, const float *slope) {
+    struct shmtrain_csr room;
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push_sparse", t, &b);
-    if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, x, &b);
+    if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, &x, &room, &b);
     if (rc == 0) rc = check_lent(s, "shmtrain_push_sparse", b, NULL, 0);
     if (rc < 0) return rc;
     if (s->slow) shmt_slow_pay(s->slow);
@@ -226,12 +245,13 @@ static void each_in_stages(struct shmtrain_session *s, const struct shmt_binding
 }
 
 int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, void *arg) {
+    struct shmtrain_csr room;
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_each", t, &b);
-    if (rc == 0) rc = bind_sparse(s, "shmtrain_each", t, x, &b);
+    if (rc == 0) rc = bind_sparse(s, "shmtrain_each", t, &x, &room, &b);
     if (rc == 0) rc = check_lent(s, "shmtrain_each", b, NULL, 0);
     if (rc < 0) return rc;
-    if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group is 1 to 64 examples");
+    if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group has 1 to 64 examples");
     if (s->seat->trace)
         each_in_stages(s, b, x, group, slope, arg);
     else
@@ -241,17 +261,17 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     return 0;
 }
 
-static int check_ids(struct shmtrain_session *s, const char *call, const struct shmt_binding *b, const uint32_t *id,
+static int check_ids(struct shmtrain_session *s, const char *call, int t, const struct shmt_binding *b, const uint32_t *id,
                      uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
-        if (id[i] >= b->span.rows) return refuse(s, call, "a row beyond the end of the table");
+        if (id[i] >= b->span.rows) return refuse_row(s, call, t, id[i], b->span.rows);
     return 0;
 }
 
 int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, float *out) {
     struct shmt_binding *b = NULL;
     int rc = bind_table(s, "shmtrain_rows", t, &b);
-    if (rc == 0) rc = check_ids(s, "shmtrain_rows", b, id, n);
+    if (rc == 0) rc = check_ids(s, "shmtrain_rows", t, b, id, n);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
     begin_stage(s, SHMT_EVENT_PULL);
@@ -263,13 +283,14 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
 int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, const float *grad) {
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push_rows", t, &b);
-    if (rc == 0) rc = check_ids(s, "shmtrain_push_rows", b, id, n);
+    if (rc == 0) rc = check_ids(s, "shmtrain_push_rows", t, b, id, n);
     if (rc == 0) rc = check_lent(s, "shmtrain_push_rows", b, NULL, 0);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
     if (s->slow) shmt_slow_pay(s->slow);
     begin_stage(s, SHMT_EVENT_PUSH);
-    for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width);
+    /* Live modes: each row is an update of its own, whatever else the item pushes; a row that repeats is updated again. */
+    for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width, 1);
     end_stage(s);
     b->pushed = true;
     count_updates(s, b, n);

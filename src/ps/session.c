@@ -4,8 +4,12 @@
  * every backend: in particular that calls out of order are refused with a sentence and change nothing. */
 #include "ps/session.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
+#include "base/sized.h"
 #include "ps/meter.h"
 #include "ps/strata.h"
 #include "store/path.h"
@@ -45,7 +49,7 @@ void shmt_session_leave(struct shmtrain_session *s) {
 /* Keeps the sentence of a failed backend entry with the session. */
 static int seat_failed(struct shmtrain_session *s, int status) {
     if (s->error.status == 0 && s->seat->error.status != 0) s->error = s->seat->error;
-    if (status == SHMTRAIN_E_STOPPED) shmt_fail(&s->error, status, "the run was told to end");
+    if (status == SHMTRAIN_E_STOPPED) shmt_fail(&s->error, status, "the run was stopped");
     return status;
 }
 
@@ -90,10 +94,11 @@ static int end_leg(struct shmtrain_session *s) {
     return leave_rest(s);
 }
 
-static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
+static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out, uint64_t out_bytes) {
     const uint64_t steps = shmt_spec_steps(s->spec);
     shmt_spec_update(s->spec, s->work.epoch, s->work.step - s->work.epoch * steps, &s->update);
     memset(s->table, 0, sizeof s->table); /* what was bound for looking between items has no place to push to */
+    s->work.size = sizeof s->work;
     s->in_work = true;
     s->counted = NULL;
     s->loss = 0;
@@ -103,21 +108,21 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out) {
         const int rc = shmt_hooks_before_step(s);
         if (rc < 0) return rc;
     }
-    *out = s->work;
+    shmt_sized_give(out, out_bytes, &s->work, sizeof s->work);
     return 1;
 }
 
-int shmtrain_next(shmtrain_session *s, struct shmtrain_work *out) {
+int shmtrain_next_sized(shmtrain_session *s, struct shmtrain_work *out, uint64_t out_bytes) {
     if (s->error.status != 0) return s->error.status;
     if (s->in_work)
-        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next before shmtrain_clock has ended the item before");
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next was called before shmtrain_clock ended the previous item");
     while (!s->over) {
         shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
         int rc = s->hooks && !s->seat->behind ? shmt_hooks_before_epoch(s) : 0;
         if (rc < 0) return rc;
         rc = s->ops->claim(s->seat, &s->work);
         if (rc < 0) return seat_failed(s, rc);
-        if (rc == 1) return begin_work(s, out);
+        if (rc == 1) return begin_work(s, out, out_bytes);
         rc = end_leg(s);
         if (rc < 0) return rc;
         s->over = rc == 0;
@@ -141,10 +146,11 @@ static void count_step(struct shmtrain_session *s) {
     if (s->work.chunk == 0 && ++bell->done % bell->every == 0) bell->ring(bell->arg);
 }
 
-int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
+int shmtrain_clock_sized(shmtrain_session *s, struct shmtrain_fate *out, uint64_t out_bytes) {
     struct shmtrain_fate fate = {0};
     if (s->error.status != 0) return s->error.status;
-    if (!s->in_work) return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock without an item: call shmtrain_next first");
+    if (!s->in_work)
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock was called without an item: call shmtrain_next first");
     int rc = check_lent(s);
     if (rc < 0) return rc;
     if (s->slow) shmt_slow_pay(s->slow);
@@ -155,7 +161,8 @@ int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out) {
     add_loss(&s->seat->counters->loss_bits, s->loss);
     rc = s->ops->publish(s->seat, &fate);
     if (rc < 0) return seat_failed(s, rc);
-    if (out) *out = fate;
+    fate.size = sizeof fate;
+    if (out) shmt_sized_give(out, out_bytes, &fate, sizeof fate);
     if (s->bell) count_step(s);
     return s->hooks ? shmt_hooks_after_step(s, &fate) : 0;
 }
@@ -171,7 +178,8 @@ int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32
 
 int shmtrain_report(shmtrain_session *s, double loss_sum) {
     if (!s->in_work)
-        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_report without an item: call it before shmtrain_clock");
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE,
+                         "shmtrain_report was called without an item: call it before shmtrain_clock");
     s->loss = loss_sum;
     s->ops->report(s->seat, loss_sum);
     return 0;
@@ -192,6 +200,25 @@ enum shmt_task shmt_session_stage(shmtrain_session *s, enum shmt_run_stage stage
 int shmt_session_meet(shmtrain_session *s) {
     const int rc = s->ops->meet(s->seat);
     return rc < 0 ? seat_failed(s, rc) : 0;
+}
+
+uint64_t shmtrain_item_max(const shmtrain_session *s) { return shmt_spec_largest_piece(s->spec); }
+
+/* What a worker has to say may come from anywhere: no line break reaches the sentence. */
+int shmtrain_fail(shmtrain_session *s, int status, const char *format, ...) {
+    char text[SHMT_ERROR_TEXT];
+    va_list args;
+    SHMT_PLAIN_NUMBERS;
+    if (s->error.status != 0) return s->error.status;
+    if (status >= 0 || status == SHMTRAIN_E_STOPPED)
+        return shmt_fail(&s->error, SHMTRAIN_E_USAGE,
+                         "shmtrain_fail with status %d: it takes a negative one, and not SHMTRAIN_E_STOPPED", status);
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ') *at = ' ';
+    return shmt_fail(&s->error, status, "%s", text);
 }
 
 uint32_t shmtrain_rank(const shmtrain_session *s) { return s->seat->rank; }

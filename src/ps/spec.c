@@ -23,37 +23,36 @@ static int check_tables(const struct shmt_spec *spec, struct shmt_error *e) {
 static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->n_seats == 0 || spec->n_workers == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one worker");
     if (spec->n_seats > SHMT_MAX_SEATS)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "at most %d workers' threads in all", SHMT_MAX_SEATS);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "at most %d threads of workers in all", SHMT_MAX_SEATS);
     if (spec->n_examples == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs examples: call shmtrain_store_examples before it");
     if (spec->n_examples > UINT32_MAX) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most 4294967295 examples are possible");
     if (spec->epochs == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one epoch");
     if (spec->batch == 0 || spec->item == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a batch needs at least one example");
     if (spec->n_guests >= spec->n_seats)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs a worker of its own beside %u guests", spec->n_guests);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run with %u guests also needs a worker of its own", spec->n_guests);
     if (spec->placement.n_nodes > SHMT_MAX_NODES)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "memory can be spread over %d NUMA nodes at most", SHMT_MAX_NODES);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "memory can be spread over at most %d NUMA nodes", SHMT_MAX_NODES);
     if (spec->count_lost && spec->policy.write != SHMT_WRITE_RACY)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "write %s loses no updates that could be counted: count-lost is for racy",
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "write %s loses no updates: count-lost is for racy",
                          shmt_write_name(spec->policy.write));
     if (spec->count_lost && shmt_policy_has_replicas(&spec->policy))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "count-lost counts the updates of one copy of the parameters: take --replicas one");
+                         "count-lost counts the updates of one copy of the parameters: use --replicas one");
     if (shmt_policy_is_damped(&spec->policy) && !spec->curvatures)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "merge damped needs the curvature of the loss along each parameter, which is known of models of sparse "
-            "rows only: take --merge mean or sum");
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "merge damped needs the curvature of the loss along each parameter, which only models of sparse rows "
+                         "know: use --merge mean or sum");
     return 0;
 }
 
 /* Where it begins, and when it rests. */
 static int check_place(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->first_epoch >= spec->epochs || (spec->first_step > 0 && spec->first_step >= shmt_spec_steps(spec)))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run of %u epochs cannot begin behind epoch %u, step %llu", spec->epochs,
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run of %u epochs cannot start after epoch %u, step %llu", spec->epochs,
                          spec->first_epoch, (unsigned long long)spec->first_step);
     if (!spec->pauses.allowed && (spec->pauses.steps > 0 || spec->pauses.epochs > 0))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run that never pauses has no snapshots at any step or epoch");
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run that never pauses cannot take snapshots");
     return 0;
 }
 
@@ -62,17 +61,16 @@ static int check_hot(const struct shmt_spec *spec, struct shmt_error *e) {
     const uint64_t unit = shmt_spec_hot_unit(spec);
     if (spec->hot_floats == 0) return 0;
     if (!shmt_policy_is_damped(&spec->policy) || spec->policy.write == SHMT_WRITE_LOCKED)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "replicas hold a part of the parameters only where they are merged damped and writes are racy or atomic");
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "replicas can hold a part of the parameters only with merge damped and write racy or atomic");
     if (spec->n_tables != 1 || spec->table[0].width != 1)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas hold a part of the parameters only where these are one table of width 1");
+                         "replicas can hold a part of the parameters only if these are one table of width 1");
     if (spec->hot_floats % unit != 0 || spec->hot_floats >= (spec->table[0].rows - 1) / unit * unit)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "replicas cannot hold %u of %llu parameters: it must be a multiple of %llu, and leave as many to share",
-            spec->hot_floats, (unsigned long long)spec->table[0].rows, (unsigned long long)unit);
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "replicas cannot hold %u of %llu parameters: the number must be a multiple of %llu, and at least that "
+                         "many must remain shared",
+                         spec->hot_floats, (unsigned long long)spec->table[0].rows, (unsigned long long)unit);
     return 0;
 }
 

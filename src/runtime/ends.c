@@ -17,13 +17,13 @@ void shmt_team_tell_death(const struct shmt_team_death *death, char *out, size_t
     if (WIFSIGNALED(status))
         snprintf(out, room, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) == 0)
-        snprintf(out, room, "left by exit(0)");
+        snprintf(out, room, "called exit(0)");
     else
         snprintf(out, room, "ended with exit status %d", WEXITSTATUS(status));
 }
 
 static const char *comment_on(const struct shmt_team_end *end) {
-    if (end->short_of_memory) return ", perhaps for lack of memory: the kernel ended a process for that meanwhile";
+    if (end->short_of_memory) return ", perhaps because memory ran out: the kernel killed a process for that reason";
     return WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0 ? ", without finishing" : "";
 }
 
@@ -32,9 +32,9 @@ static void tell_lives(const struct shmt_team *team, uint32_t life, char *out, s
     const int code = team->ledger->respawn_errno;
     out[0] = '\0';
     if (code != 0)
-        snprintf(out, room, "; it could not be started again: %s", strerror(code));
+        snprintf(out, room, "; it could not be restarted: %s", strerror(code));
     else if (life > 0)
-        snprintf(out, room, "; it had been started again %u time%s before", life, life == 1 ? "" : "s");
+        snprintf(out, room, "; it had been restarted %u time%s before", life, life == 1 ? "" : "s");
 }
 
 static int describe_death(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {
@@ -53,10 +53,10 @@ static int describe_failure(const struct shmt_team *team, uint32_t rank, struct 
     if (!load_acquire(&end->returned)) return describe_death(team, rank, e); /* pairs with the worker's release */
     if (end->status > 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "worker %u returned %d while %s, which is no status: 0 or a code from status.h is",
+                         "worker %u returned %d while %s, which is not a status: return 0 or a code from status.h",
                          number_of(team, rank), end->status, team->what);
     if (end->error.text[0]) return shmt_fail(e, end->status, "%s", end->error.text);
-    return shmt_fail(e, end->status, "worker %u failed while %s with %s, and said no more", number_of(team, rank), team->what,
+    return shmt_fail(e, end->status, "worker %u failed while %s with %s, without a message", number_of(team, rank), team->what,
                      shmtrain_status_name(end->status));
 }
 

@@ -56,13 +56,13 @@ static int refuse(const struct shmt_team *team, const char *who, struct shmt_err
 
 /* Waits until the supervisor has forked all workers, or has failed to. */
 static int hear_of_start(struct shmt_team *team, struct shmt_error *e) {
-    char heard = 0;
+    struct shmt_team_word heard = {0};
     ssize_t got;
-    do got = read(team->control, &heard, 1);
+    do got = read(team->control, &heard, sizeof heard);
     while (got < 0 && errno == EINTR);
-    if (got == 1 && heard == SHMT_TEAM_STARTED) return 0;
+    if (got == sizeof heard && heard.what == SHMT_TEAM_STARTED) return 0;
     const int supervisor_status = shmt_team_collect_processes(team);
-    if (got != 1 || heard != SHMT_TEAM_FAILED) return shmt_team_verdict(team, supervisor_status, e);
+    if (got != sizeof heard || heard.what != SHMT_TEAM_FAILED) return shmt_team_verdict(team, supervisor_status, e);
     char who[64];
     snprintf(who, sizeof who, "worker %u of %u", team->ledger->fork_rank, team->spec.n);
     errno = team->ledger->fork_errno;
@@ -71,13 +71,13 @@ static int hear_of_start(struct shmt_team *team, struct shmt_error *e) {
 
 int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e) {
     int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
         return shmt_fail_errno(e, "cannot make sockets for the supervisor of %u workers", team->spec.n);
     struct pollfd *polled = malloc((team->spec.n + 2) * sizeof *polled);
     if (!polled) {
         close(sockets[0]);
         close(sockets[1]);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to supervise %u workers", team->spec.n);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to supervise %u workers", team->spec.n);
     }
     team->control = sockets[0];
     struct shmt_team_birth birth = {
@@ -91,11 +91,18 @@ int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e) {
     return rc;
 }
 
-void shmt_team_kill_processes(struct shmt_team *team) {
-    const char word = SHMT_TEAM_KILL;
+/* Fails only when the supervisor has ended, and all workers with it. Without SIGPIPE, which is the application's. */
+static void tell_supervisor(const struct shmt_team *team, const struct shmt_team_word *word) {
     if (team->control < 0) return;
-    /* Fails only when the supervisor has ended, and all workers with it. Without SIGPIPE, which is the application's. */
-    if (send(team->control, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+    if (send(team->control, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+}
+
+void shmt_team_kill_processes(struct shmt_team *team) {
+    tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL});
+}
+
+void shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid) {
+    tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL_ONE, .rank = rank, .pid = pid});
 }
 
 int shmt_team_collect_processes(struct shmt_team *team) {

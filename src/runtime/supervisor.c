@@ -72,8 +72,9 @@ static void kill_all(struct supervision *s) {
     s->killing = true;
 }
 
-static void tell_caller(struct supervision *s, char word) {
-    if (send(s->birth->control, &word, 1, MSG_NOSIGNAL) < 0) return; /* the caller is dead: the loop notices */
+static void tell_caller(struct supervision *s, int32_t what) {
+    const struct shmt_team_word word = {.what = what};
+    if (send(s->birth->control, &word, sizeof word, MSG_NOSIGNAL) < 0) return; /* the caller is dead: the loop notices */
 }
 
 /* 0, or errno. */
@@ -155,13 +156,29 @@ static bool caller_is_gone(struct supervision *s) {
     return true;
 }
 
+/* By its pidfd, which stands for that process alone. Where there is none, the number is the worker's as long as it is not
+ * collected, which we alone do. */
+static void kill_one(struct supervision *s, const struct shmt_team_word *word) {
+    if (word->rank >= s->team->spec.n || word->pid <= 0) return;
+    if (load_relaxed(&end_of(s, word->rank)->pid) != word->pid)
+        return; /* my own word: it has died, or another life has begun */
+#ifdef SYS_pidfd_send_signal
+    const int fd = s->polled[WORKERS + word->rank].fd;
+    if (fd >= 0 && syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0) return;
+#endif
+    kill(word->pid, SIGKILL);
+}
+
+/* What the caller asks for, packet by packet. True: all are to be killed. */
 static bool kill_is_asked(struct supervision *s) {
-    char word;
+    struct shmt_team_word word;
+    ssize_t got = 0;
     if (!s->polled[CONTROL].revents) return false;
-    const ssize_t got = recv(s->birth->control, &word, 1, MSG_DONTWAIT);
+    while ((got = recv(s->birth->control, &word, sizeof word, MSG_DONTWAIT)) == sizeof word && word.what == SHMT_TEAM_KILL_ONE)
+        kill_one(s, &word);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     s->polled[CONTROL].fd = -1; /* once is enough */
-    if (got == 0) set_abort(s, SHMT_TEAM_KILLED);
+    if (got <= 0) set_abort(s, SHMT_TEAM_KILLED);
     return true; /* closed: the caller has ended, which is as good as asked */
 }
 

@@ -21,7 +21,7 @@ static void destroy(struct shmt_team *team) {
  * application. */
 static int create(const struct shmt_team_spec *spec, struct shmt_team **out, struct shmt_error *e) {
     struct shmt_team *team = malloc(sizeof *team);
-    if (!team) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to start %u workers for %s", spec->n, spec->what);
+    if (!team) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to start %u workers for %s", spec->n, spec->what);
     *team = (struct shmt_team){.spec = *spec, .report_read = -1, .report_write = -1, .control = -1};
     snprintf(team->what, sizeof team->what, "%s", spec->what);
     team->spec.what = team->what;
@@ -50,7 +50,7 @@ fail:
 
 int shmt_team_start(const struct shmt_team_spec *spec, struct shmt_team **out, struct shmt_error *e) {
     if (spec->n < 1 || spec->n > SHMT_TEAM_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%u workers for %s cannot be: ask for 1 to %u", spec->n, spec->what,
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "cannot start %u workers for %s: ask for 1 to %u", spec->n, spec->what,
                          SHMT_TEAM_MAX);
     struct shmt_team *team = NULL;
     int rc = create(spec, &team, e);
@@ -87,6 +87,10 @@ void shmt_team_kill(struct shmt_team *team) {
         shmt_team_kill_threads(team);
     else
         shmt_team_kill_processes(team);
+}
+
+void shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid) {
+    if (team->spec.kind == SHMT_TEAM_PROCESSES) shmt_team_kill_process(team, rank, pid);
 }
 
 int shmt_team_finish(struct shmt_team *team, struct shmt_error *e) {

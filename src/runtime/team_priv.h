@@ -63,6 +63,7 @@ int shmt_team_verdict(const struct shmt_team *team, int supervisor_status, struc
  * or is about to, and returns its wait status; 0 when somebody else has collected it. */
 int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e);
 void shmt_team_kill_processes(struct shmt_team *team);
+void shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid);
 int shmt_team_collect_processes(struct shmt_team *team);
 
 /* threads.c: likewise. */
@@ -80,10 +81,16 @@ struct shmt_team_birth {
 };
 _Noreturn void shmt_team_supervise(struct shmt_team *team, const struct shmt_team_birth *birth);
 
-/* The bytes that the control sockets carry. */
-#define SHMT_TEAM_STARTED 's' /* supervisor: all workers are there */
-#define SHMT_TEAM_FAILED  'f' /* supervisor: fork failed, the ledger says where, and nobody is left */
-#define SHMT_TEAM_KILL    'k' /* caller */
+/* What the control sockets carry, each in a packet of its own. */
+struct shmt_team_word {
+    int32_t what;
+    uint32_t rank; /* _KILL_ONE: which worker, in the life that has this process */
+    int32_t pid;
+};
+#define SHMT_TEAM_STARTED  1 /* supervisor: all workers are there */
+#define SHMT_TEAM_FAILED   2 /* supervisor: fork failed, the ledger says where, and nobody is left */
+#define SHMT_TEAM_KILL     3 /* caller: all */
+#define SHMT_TEAM_KILL_ONE 4 /* caller */
 
 /* settle.c: what a forked child sheds of the application. All signals are blocked when it is called, and none afterwards. */
 void shmt_settle_signals(const sigset_t *masked);

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STACK_BYTES \
-    (UINT64_C(8) << 20) /* what a process usually has, so that a body runs on either; only touched pages are used */
+#include "base/thread.h"
 
 enum gate { CLOSED, OPEN, CANCELLED };
 
@@ -93,7 +92,7 @@ static uint32_t create_threads(struct shmt_team *team, int *code_out) {
     uint32_t n = 0;
     int code = pthread_attr_init(&attributes);
     if (code == 0) {
-        code = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        code = pthread_attr_setstacksize(&attributes, SHMT_STACK_BYTES);
         mask_for_workers(&before); /* threads inherit it */
         for (; n < team->spec.n && code == 0; n += code == 0) {
             struct worker *worker = &team->threads->worker[n];
@@ -118,7 +117,7 @@ static void join(struct shmt_team *team, uint32_t n) {
 int shmt_team_start_threads(struct shmt_team *team, struct shmt_error *e) {
     const uint32_t n = team->spec.n;
     team->threads = calloc(1, sizeof *team->threads + n * sizeof team->threads->worker[0]);
-    if (!team->threads) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to start %u threads for %s", n, team->what);
+    if (!team->threads) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to start %u threads for %s", n, team->what);
     pthread_mutex_init(&team->threads->lock, NULL);
     pthread_cond_init(&team->threads->opened, NULL);
     team->threads->n_running = n;

@@ -36,7 +36,8 @@ static void go_on(struct shmt_shm_seat *p) {
 
 static int enter(struct shmt_shm_seat *p) {
     p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
-    if (!p->nodes) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for %u chunks", p->store->spec.n_chunks);
+    if (!p->nodes)
+        return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for %u chunks", p->store->spec.n_chunks);
     p->clock = p->epoch * shmt_spec_steps(&p->store->spec) + p->store->spec.first_step;
     if (!p->guest) share(p); /* a guest's share is found when it is let in */
     if (p->revived) go_on(p);

@@ -13,6 +13,7 @@
 
 #include "backends/shm/shm_priv.h"
 #include "base/point.h"
+#include "base/process.h"
 #include "store/lock.h"
 
 /* What `parting` says beside 0. */
@@ -30,7 +31,7 @@ static bool is_over(const struct shmt_store *store) {
 
 int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e) {
     uint32_t nobody = 0;
-    if (is_over(store)) return shmt_fail(e, SHMTRAIN_E_USAGE, "the run is over: nobody can join it as a worker any more");
+    if (is_over(store)) return shmt_fail(e, SHMTRAIN_E_USAGE, "the run has ended: no worker can join it any more");
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
     struct shmt_shm_slot *slot = &store->slot[rank];
     /* acquire: pairs with the release of whoever had the seat before: its words are at rest */
@@ -46,8 +47,12 @@ void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank) {
 }
 
 void shmt_shm_come(struct shmt_shm_seat *p) {
+    struct shmt_life mine;
+    shmt_life_mine(&mine); /* this worker's process: the one that has reserved the seat is its program's */
+    store_relaxed(&p->slot->life[0], mine.process);
+    store_relaxed(&p->slot->life[1], mine.space);
     /* relaxed: my own process's word since it was reserved. release: `parting` is mine, and so are the words of the seat, now;
-     * pairs with the acquire in shmt_shm_admit_all */
+     * pairs with the acquire in shmt_shm_admit_all and in shmt_shm_occupant */
     store_release(&p->slot->guest, load_relaxed(&p->slot->guest) & ~ON_ITS_WAY);
 }
 
@@ -107,6 +112,16 @@ uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank) {
     const struct shmt_shm_slot *slot = &store->slot[rank];
     const uint32_t pid = load_relaxed(&slot->guest) & ~ON_ITS_WAY; /* for display, and for a look at its lock */
     return pid ? pid : load_relaxed(&slot->alive) ? UINT32_MAX : 0;
+}
+
+int shmt_shm_occupant(struct shmt_store *store, uint32_t rank, struct shmt_life *out) {
+    if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
+    const struct shmt_shm_slot *slot = &store->slot[rank];
+    const uint32_t guest = load_acquire(&slot->guest); /* pairs with the release in shmt_shm_come */
+    if (guest == 0 || guest & ON_ITS_WAY) return 0;
+    *out = (struct shmt_life){load_relaxed(&slot->life[0]), load_relaxed(&slot->life[1])};
+    /* relaxed: another one may have come meanwhile, and then it has said another number since */
+    return load_relaxed(&slot->guest) == guest && load_relaxed(&slot->life[0]) == out->process;
 }
 
 int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {

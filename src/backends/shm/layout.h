@@ -19,7 +19,7 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 12
+#define SHMT_SHM_LAYOUT_VERSION 13
 #define SHMT_SHM_BLOCK          256 /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
@@ -79,6 +79,7 @@ struct shmt_shm_slot {
     _Atomic uint32_t guest;   /* a lock word: process id of the guest that has reserved the seat, and whether it
                                                   is on its way still (guests.c); 0: free */
     _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch; chief: it was let go (guests.c) */
+    _Atomic uint64_t life[2]; /* owner (a guest), before it has entered: the process that works here (base/process.h) */
     _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
     alignas(SHMT_LINE) struct shmt_counters counters;
     alignas(SHMT_LINE) _Atomic uint64_t undo; /* owner; after its death, who buries it: see store/undo.h */

@@ -16,7 +16,8 @@
 #include "store/lock.h"
 #include "store/path.h"
 
-#define LOOK 128 /* floats that are looked at before their row locks are taken, one by one */
+#define MOST_PARTS 64  /* of a merge of all together, unless each has a block or more */
+#define LOOK       128 /* floats that are looked at before their row locks are taken, one by one */
 
 float *shmt_shm_master(const struct shmt_store *store, uint32_t word) {
     return word == 0 ? store->weight : store->state + (word - 1) * store->layout.flat.n;
@@ -117,12 +118,21 @@ static void merge_all_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bo
     for (uint32_t i = 0; i < m->n_present; i++) shmt_shm_replica_begin(store, m->present[i], at, at + n);
 }
 
+/* My part of the floats. Each part is merged in all replicas, and each replica of a part is a page of its own to be entered into
+ * the page table of who merges it: with a part for every seat these would be as many as the square of the seats. */
+static void slice_of(const struct shmt_shm_seat *p, uint64_t *from, uint64_t *to) {
+    const uint64_t n = p->store->layout.cover.n, most = shmt_max_u64(MOST_PARTS, n / SHMT_MERGE_FLOATS);
+    const uint32_t parts = (uint32_t)shmt_min_u64(p->seat.n_present, most);
+    *from = *to = n;
+    if (p->seat.index < parts) shmt_slice(n, p->seat.index, parts, from, to);
+}
+
 void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
     _Atomic uint64_t *const before = p->seat.meter;
     uint64_t from, to;
     shmt_meter_turn(&p->seat, &p->slot->counters.merge_ns);
     const struct shmt_cover *cover = &p->store->layout.cover;
-    shmt_slice(cover->n, p->seat.index, p->seat.n_present, &from, &to);
+    slice_of(p, &from, &to);
     for (uint64_t at = from, n; at < to; at += n) {
         n = shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(cover, at, to));
         SHMT_POINT("merge:before");

@@ -301,7 +301,7 @@ int shmt_shm_resume(struct shmt_store *store, const uint32_t *done, const double
     }
     if (done && !is_batched(store)) fits &= steps == spec->first_step;
     if (!fits)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "what is said to be done of epoch %u cannot be, with %llu steps done of it",
+        return shmt_fail(e, SHMTRAIN_E_DATA, "the list of finished work of epoch %u does not match its %llu finished steps",
                          spec->first_epoch + 1, (unsigned long long)spec->first_step);
     for (uint64_t i = 0; done && i < shmt_spec_pieces(spec); i++)
         if (done[i] > 0) shmt_ledger_resume(&store->ledger[i], spec->first_epoch, done[i], loss[i]);

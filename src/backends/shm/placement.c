@@ -107,7 +107,7 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
     if (!shard || !r.at) {
         free(shard);
         free(r.at);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to plan where %u tables lie", spec->n_tables);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to place %u tables", spec->n_tables);
     }
     place_tables(&r, shard, shmt_shards_plan(spec, &layout->flat, shard));
     place_seats(&r);

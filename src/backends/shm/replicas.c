@@ -22,6 +22,7 @@
 #include "backends/shm/replicas_priv.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/point.h"
@@ -44,22 +45,28 @@ static void note_merge(struct shmt_shm_seat *p) {
     if (!p->store->spec.unmeasured) store_relaxed(&p->slot->merged, foreign_updates(p)); /* a number for a measurement */
 }
 
+/* In one pass over the seats: all workers do this, in every epoch. */
+static void find_sharers(struct shmt_shm_seat *p) {
+    struct shmt_shm_merging *m = p->merging;
+    const uint32_t n_replicas = p->store->layout.n_replicas;
+    m->n_present = m->index = 0;
+    memset(m->n_seats, 0, n_replicas * sizeof *m->n_seats);
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
+        if (!shmt_shm_takes_part(p, seat)) continue;
+        m->n_seats[m->of_seat[seat]]++;
+        if (m->of_seat[seat] == m->mine && seat < p->seat.rank) m->index++;
+    }
+    for (uint32_t replica = 0; replica < n_replicas; replica++)
+        if (m->n_seats[replica] > 0) m->present[m->n_present++] = replica;
+    m->n_sharers = m->n_seats[m->mine];
+}
+
 /* Behind the meeting that begins an epoch. */
 static void share(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
     struct shmt_shm_merging *m = p->merging;
-    m->n_present = m->n_sharers = m->index = 0;
-    for (uint32_t replica = 0; replica < store->layout.n_replicas; replica++) {
-        uint32_t seats = 0;
-        for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
-            if (m->of_seat[seat] != replica || !shmt_shm_takes_part(p, seat)) continue;
-            if (replica == m->mine && seat < p->seat.rank) m->index++;
-            seats++;
-        }
-        if (seats > 0) m->present[m->n_present++] = replica;
-        if (replica == m->mine) m->n_sharers = seats;
-    }
+    find_sharers(p);
     const struct shmt_cover *cover = &store->layout.cover;
     m->words.n = 1 + store->layout.planes;
     for (uint32_t word = 0; word < m->words.n; word++) {
@@ -114,10 +121,11 @@ static int enter(struct shmt_shm_seat *p) {
     if (m) {
         m->of_seat = calloc(spec->n_seats, sizeof *m->of_seat);
         m->present = calloc(n_replicas, sizeof *m->present);
+        m->n_seats = calloc(n_replicas, sizeof *m->n_seats);
         m->copy = calloc(n_replicas, sizeof *m->copy);
     }
-    if (!m || !m->of_seat || !m->present || !m->copy)
-        return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory to tell %u replicas apart", n_replicas);
+    if (!m || !m->of_seat || !m->present || !m->n_seats || !m->copy)
+        return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for a list of %u replicas", n_replicas);
     for (uint32_t seat = 0; seat < spec->n_seats; seat++) m->of_seat[seat] = shmt_replicas_of(spec, seat);
     m->mine = m->of_seat[p->seat.rank];
     m->redo = shmt_shm_redo(p->store, p->seat.rank);
@@ -136,6 +144,7 @@ static void leave(struct shmt_shm_seat *p) {
     if (!p->merging) return;
     free(p->merging->of_seat);
     free(p->merging->present);
+    free(p->merging->n_seats);
     free((void *)p->merging->copy);
     shmt_shm_tiers_free(p->merging);
     shmt_segment_close_window(&p->merging->window);

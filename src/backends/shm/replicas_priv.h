@@ -24,6 +24,7 @@ struct shmt_shm_merging {
     uint32_t *of_seat; /* (n_seats) whose replica is whose */
     uint32_t mine;
     uint32_t *present; /* (n_present) replicas that have seats in this epoch */
+    uint32_t *n_seats; /* (n_replicas) how many each has in this epoch */
     uint32_t n_present;
     uint32_t index, n_sharers; /* I am number `index` of the present seats that share my replica */
     struct shmt_merging how[1 + SHMT_MAX_PLANES];

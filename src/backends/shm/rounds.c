@@ -43,7 +43,7 @@ static int enter(struct shmt_shm_seat *p) {
     p->rounds = calloc(1, sizeof *p->rounds);
     if (p->rounds) p->rounds->recipe.seat = calloc(n_seats, sizeof *p->rounds->recipe.seat);
     if (!p->rounds || !p->rounds->recipe.seat)
-        return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory for the gradients of %u workers", n_seats);
+        return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for the gradients of %u workers", n_seats);
     shmt_shm_deal_begin(p);
     if (!p->guest) share(p); /* a guest's clock is known when it is let in */
     if (p->revived) go_on(p);

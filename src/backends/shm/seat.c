@@ -45,7 +45,7 @@ static int check_present(struct shmt_shm_seat *p) {
     if (p->store->spec.may_lack) return 0;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats - p->store->spec.n_guests; seat++)
         if (!shmt_shm_takes_part(p, seat))
-            return shmt_fail(&p->seat.error, SHMTRAIN_E_USAGE, "the store is damaged: worker %u of its run is not there", seat);
+            return shmt_fail(&p->seat.error, SHMTRAIN_E_USAGE, "the store is damaged: its run has no worker %u", seat);
     return 0;
 }
 

@@ -102,7 +102,7 @@ static int prepare(const struct shmt_spec *spec, struct shmt_store **out, struct
     int rc = plan(spec, &need, e);
     if (rc < 0) return rc;
     struct shmt_store *store = calloc(1, sizeof *store);
-    if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a store");
+    if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a store");
     store->spec = *spec;
     rc = shmt_shm_layout_plan(spec, &store->layout, e);
     if (rc < 0) {
@@ -222,9 +222,9 @@ static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy)
 }
 
 static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
-    if (rank >= store->spec.n_seats) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no seat %u", rank);
+    if (rank >= store->spec.n_seats) return shmt_fail(e, SHMTRAIN_E_USAGE, "seat %u does not exist", rank);
     struct shmt_shm_seat *p = calloc(1, sizeof *p);
-    if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a seat");
+    if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a seat");
     p->store = store;
     p->slot = &store->slot[rank];
     p->seat.rank = rank;
@@ -301,7 +301,7 @@ static int lend(struct shmt_seat *seat, int t, float **out) {
     }
     if (!p->scratch) p->scratch = calloc(flat->n, sizeof *p->scratch);
     if (!p->scratch)
-        return shmt_fail(&seat->error, SHMTRAIN_E_MEMORY, "no memory for a gradient of %llu floats",
+        return shmt_fail(&seat->error, SHMTRAIN_E_MEMORY, "not enough memory for a gradient of %llu floats",
                          (unsigned long long)flat->n);
     *out = p->scratch + start;
     return 0;
@@ -346,7 +346,7 @@ static int tally(struct shmt_seat *seat, struct shmt_tally *out) {
     const uint64_t pieces = shmt_spec_pieces(&p->store->spec);
     double *loss = calloc(pieces, sizeof *loss);
     if (!loss)
-        return shmt_fail(&seat->error, SHMTRAIN_E_MEMORY, "no memory to add up the losses of %llu pieces",
+        return shmt_fail(&seat->error, SHMTRAIN_E_MEMORY, "not enough memory to add up the losses of %llu pieces",
                          (unsigned long long)pieces);
     struct shmt_tally sum = {0};
     for (uint64_t i = 0; i < pieces; i++) {
@@ -495,6 +495,7 @@ const struct shmt_backend_ops SHMT_BACKEND_SHM = {
     .admit = shmt_shm_admit,
     .part = shmt_shm_part,
     .occupied = shmt_shm_occupied,
+    .occupant = shmt_shm_occupant,
     .mourn = shmt_shm_mourn,
     .weight = weight,
     .l2_share = l2_share,

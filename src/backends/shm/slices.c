@@ -90,7 +90,7 @@ static int check_had(struct shmt_shm_seat *p, uint32_t i, uint64_t u) {
     const uint64_t closed = shmt_shm_rounds_closed(p->store);
     if (updates_of(load_acquire(&p->store->slice[i].word)) > u) return 0;
     return shmt_fail(&p->seat.error, SHMTRAIN_E_USAGE,
-                     "the store is damaged: %llu updates are decided on, but part %u of the parameters has had only %llu",
+                     "the store is damaged: %llu updates were decided, but part %u of the parameters got only %llu",
                      (unsigned long long)closed, i, (unsigned long long)u);
 }
 

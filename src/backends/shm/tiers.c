@@ -167,7 +167,9 @@ int shmt_shm_tiers_make(struct shmt_shm_seat *p) {
     }
     free(hottest);
     free(chosen);
-    return made ? 0 : shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "no memory to tell which parameters are merged how often");
+    return made ? 0
+                : shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY,
+                            "not enough memory for a list of how often parameters are merged");
 }
 
 void shmt_shm_tiers_free(struct shmt_shm_merging *m) {
