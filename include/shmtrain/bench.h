@@ -18,6 +18,7 @@ struct shmtrain_quartiles {
 struct shmtrain_bench_floor {
     char name[48], unit[16]; /* "streaming read, 1 process", "GB/s" */
     struct shmtrain_quartiles value;
+    uint64_t reserved[4];
 };
 
 /* An operation of the library, and the floor that it stands on, both in `unit`. */
@@ -25,11 +26,13 @@ struct shmtrain_bench_operation {
     char name[48], unit[16], floor_name[48]; /* "sparse epoch, 1 worker", "ns/example", "streaming its bytes" */
     struct shmtrain_quartiles ours, floor;
     struct shmtrain_quartiles share; /* of the floor's speed, 1: all of it; of ratios within rounds */
+    uint64_t reserved[4];
 };
 
 #define SHMTRAIN_BENCH_MOST 32
 
 struct shmtrain_bench {
+    uint32_t size; /* as the library knows it: SHMTRAIN_HAS */
     uint32_t quick, cores, rounds;
     uint32_t again, noisy; /* rounds that were measured again, because others used the processors; that count all the same */
     double seconds;        /* all in all */
@@ -41,6 +44,7 @@ struct shmtrain_bench {
 };
 
 struct shmtrain_bench_how {
+    uint32_t size;  /* sizeof(struct shmtrain_bench_how) */
     uint32_t quick; /* 1: a few seconds, small sizes; else within two minutes */
     void *arg;
     void (*round)(void *arg, uint32_t done, uint32_t of); /* before the first round, and after each; may be NULL */

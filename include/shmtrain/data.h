@@ -2,6 +2,7 @@
 #ifndef SHMTRAIN_DATA_H
 #define SHMTRAIN_DATA_H
 
+#include <shmtrain/status.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -15,6 +16,7 @@ extern "C" {
  * columns do not matter (columns_alike). Dense: example i is the row dense[i * n_features ..], and start, id and value are
  * NULL. All arrays are read-only and shared by all workers. */
 struct shmtrain_data {
+    uint32_t size;                   /* as the library knows it: SHMTRAIN_HAS */
     uint64_t n_examples, n_nonzeros; /* n_nonzeros: values other than 0, in either layout */
     uint32_t n_features;             /* columns are below this */
     uint32_t n_labels;               /* distinct labels; SHMTRAIN_MAX_CLASSES + 1 for more than SHMTRAIN_MAX_CLASSES */

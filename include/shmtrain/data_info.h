@@ -28,9 +28,12 @@ struct shmtrain_column {
     char name[SHMTRAIN_INFO_NAME]; /* printable; "": it has none */
     uint32_t kind;                 /* enum shmtrain_column_kind */
     uint32_t feature;              /* its number, from 1 on, which is the id of NUMBERS; 0: it is none */
+    uint32_t reserved[2];
 };
 
 struct shmtrain_data_info {
+    uint32_t size; /* of what was filled */
+    uint32_t reserved;
     uint64_t examples, nonzeros;
     uint64_t skipped;                                /* bad lines that were left out (option skip-bad-lines) */
     uint64_t features;                               /* columns: ids from the first to the last */

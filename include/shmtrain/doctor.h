@@ -20,11 +20,13 @@ struct shmtrain_finding {
     char subject[16]; /* "huge pages" */
     char seen[256];   /* in words, one line */
     char remedy[160]; /* a command where there is one, else words; "": nothing is to be done */
+    uint64_t reserved[2];
 };
 
 #define SHMTRAIN_MOST_FINDINGS 64
 
 struct shmtrain_checkup {
+    uint32_t size; /* as the library knows it: SHMTRAIN_HAS */
     uint32_t n, n_slow, n_stops;
     struct shmtrain_finding finding[SHMTRAIN_MOST_FINDINGS]; /* (n) */
 };

@@ -21,18 +21,21 @@ struct shmtrain_drill_mode {
     uint32_t reserved;
     double worst_respawn_ms;    /* from the signal to the beginning of the next life; NaN: nobody saw one begin */
     double low_loss, high_loss; /* final losses that count as right; NaN: the bits of the parameters have to be the same */
+    uint64_t reserved_too[4];
 };
 
-#define SHMTRAIN_DRILL_MODES    25
+#define SHMTRAIN_DRILL_MODES    64 /* at most */
 #define SHMTRAIN_DRILL_FAILURES 8
 
 /* A run that did not end as it must. */
 struct shmtrain_drill_failure {
     uint64_t seed; /* of its round: a drill of one round with it does the same again, but for the moments at which it hits */
     char mode[32], why[320];
+    uint64_t reserved[2];
 };
 
 struct shmtrain_drill {
+    uint32_t size; /* as the library knows it: SHMTRAIN_HAS */
     uint64_t seed;
     uint32_t rounds, failed, workers; /* rounds that were run; of these, how many failed; workers of each run */
     uint32_t quiet_runs;              /* that were not disturbed, to have something to compare with */
@@ -43,6 +46,7 @@ struct shmtrain_drill {
 };
 
 struct shmtrain_drill_how {
+    uint32_t size;   /* sizeof(struct shmtrain_drill_how) */
     uint32_t rounds; /* 0: 1,000 */
     uint64_t
         seed; /* of the first round; the next one's is larger by one. It decides about the mode, and about who is hit how */

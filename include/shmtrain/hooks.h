@@ -17,7 +17,7 @@
  * point, as by shmtrain_store_stop, and has ended well then. From after_epoch of rank 0 that point is this one; from any other
  * worker perhaps one that lies in the next epoch. A worker that has joined by name leaves then, and the run goes on. Any other
  * negative status: the run fails with it, as if the worker function had returned it, with the sentence of the session call that
- * failed, if one did. */
+ * failed, if one did, or of shmtrain_fail. */
 #ifndef SHMTRAIN_HOOKS_H
 #define SHMTRAIN_HOOKS_H
 
@@ -29,6 +29,7 @@ extern "C" {
 
 /* Each may be NULL; a run without hooks pays one branch for a step. */
 struct shmtrain_hooks {
+    uint32_t size; /* sizeof(struct shmtrain_hooks) */
     void *arg;
 
     /* A work item was handed out to this worker, and nothing was done for it yet. */

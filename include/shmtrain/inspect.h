@@ -23,6 +23,7 @@ struct shmtrain_tensor_info {
     uint64_t not_finite;      /* elements that are infinite, or not a number */
     double least, most, mean; /* elements */
     double nonzero;           /* share of the elements that are not 0; NaN: there are no elements */
+    uint64_t reserved[4];
 };
 
 /* Where the run of a checkpoint stood, and what it was. Texts are names as in struct shmtrain_report. */
@@ -43,9 +44,11 @@ struct shmtrain_checkpoint_info {
     uint32_t n_clocks;                     /* seats whose clocks are known */
     uint64_t clock_least, clock_most;      /* of them */
     double train_loss, valid_loss;         /* of the last epoch that was done; NaN: none */
+    uint64_t reserved[16];
 };
 
 struct shmtrain_file_info {
+    uint32_t size;                                            /* of what was filled */
     uint32_t kind;                                            /* enum shmtrain_file_kind */
     uint64_t bytes;                                           /* of the file */
     char model[SHMTRAIN_FILE_NAME], task[SHMTRAIN_FILE_NAME]; /* "": parameters of own worker functions, or of others */

@@ -1,6 +1,7 @@
 /* Models: what is learned, as a few functions that run on any backend in any mode.
  *
- * The built-in models are written against this header and <shmtrain/session.h> alone; so can yours be. Functions are called in
+ * The built-in models see of the library this header and <shmtrain/session.h> alone (tests/check_layers sees to that; beside them
+ * they use arithmetic of ours: logarithms, products of matrices), so yours can do what they do. Functions are called in
  * workers, on several threads and processes at once: they keep no state of their own. */
 #ifndef SHMTRAIN_MODEL_H
 #define SHMTRAIN_MODEL_H
@@ -15,6 +16,7 @@ extern "C" {
 
 /* Settings of a run that concern models. */
 struct shmtrain_settings {
+    uint32_t size;        /* as the library knows it: SHMTRAIN_HAS */
     uint32_t bias;        /* 1: learn a bias */
     uint32_t group;       /* live modes: examples whose dot products are taken at once (see shmtrain_each); aggregate: 64 */
     uint32_t threads;     /* dense models: threads that a worker's loops may use (-t) */
@@ -27,14 +29,16 @@ struct shmtrain_settings {
 struct shmtrain_shape {
     const char *name; /* at most 31 characters */
     uint64_t rows, width, l2_rows;
+    uint64_t reserved[4]; /* 0 */
 };
 
 /* n examples of `data`: example[0 .. n), or first .. first + n - 1 where `example` is NULL. */
 struct shmtrain_batch {
+    uint32_t size; /* as the library knows it: SHMTRAIN_HAS */
+    uint32_t n;
     const struct shmtrain_data *data;
     const uint32_t *example;
     uint64_t first;
-    uint32_t n;
 };
 
 #define SHMTRAIN_MODEL_TABLES 8
@@ -48,8 +52,9 @@ enum shmtrain_task {
 };
 
 struct shmtrain_model {
-    const char *name, *about;
+    uint32_t size; /* sizeof(struct shmtrain_model) */
     enum shmtrain_task task;
+    const char *name, *about;
     uint32_t dense; /* 1: wants data in the dense layout; 0: in sparse rows */
 
     /* 1: one column is to it as another, so that they may be numbered by how often they occur, which is faster (option

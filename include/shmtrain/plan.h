@@ -19,6 +19,7 @@ struct shmtrain_plan_node {
     uint64_t available_bytes; /* free, or page cache; 0 of 0: unknown */
     uint64_t need_bytes;      /* what the run would place there */
     uint64_t huge_free;       /* free 2 MiB pages */
+    uint64_t reserved[4];
 };
 
 /* One training thread: thread `thread` of worker `worker`. */
@@ -26,6 +27,7 @@ struct shmtrain_plan_worker {
     uint32_t worker, thread;
     uint32_t cpu, core, node; /* where it goes, as far as it is bound; cpu is the operating system's number */
     uint32_t shared;          /* 1: another one is on the same processor */
+    uint32_t reserved[6];
 };
 
 /* In place of a node's number: over all nodes in turn, page by page; wherever the system puts it. */
@@ -36,15 +38,18 @@ struct shmtrain_plan_shard {
     char table[32];
     uint64_t first, n, bytes; /* bytes: with its share of optimizer state */
     int32_t node;             /* or SHMTRAIN_PLAN_ALL_NODES, _ANYWHERE */
+    uint32_t reserved[5];
 };
 
 /* Training examples first .. first + n - 1 (of the file), read by the workers of one node. */
 struct shmtrain_plan_part {
     uint64_t first, n, bytes;
     int32_t node; /* as above */
+    uint32_t reserved[5];
 };
 
 struct shmtrain_plan {
+    uint32_t size;             /* as the library knows it: SHMTRAIN_HAS */
     const char *machine;       /* "this machine", or "HWLOC_SYNTHETIC" and the like */
     const char *numa;          /* the policy that the run would have: "off", "interleave", "bind" */
     uint32_t data_local;       /* 1: data and gradients lie on the nodes of their workers; 0: as the parameters do */

@@ -18,6 +18,7 @@ struct shmtrain_epoch {
     double seconds;                               /* of training, without evaluation */
     double train_loss;                            /* mean over its examples, each as it was before its own update */
     double valid_loss, valid_accuracy, valid_auc; /* of the parameters at its end, on the validation data */
+    uint64_t reserved[8];
 };
 
 /* Delay: how many updates of others came between a worker's pull and its push (with replicas: that it had not seen when it
@@ -30,12 +31,13 @@ struct shmtrain_delay {
     double clocks; /* the mean in clocks: in updates of one work item */
     const struct shmtrain_delays *bucket;
     uint32_t n_buckets; /* those with samples only, ascending */
-    uint32_t reserved;
+    uint32_t reserved[9];
 };
 
 /* Delays from `from` to `to`, both included: so many samples. */
 struct shmtrain_delays {
     uint64_t from, to, samples;
+    uint64_t reserved;
 };
 
 /* Whom a worker has waited for within epochs, the longest first. */
@@ -59,9 +61,11 @@ struct shmtrain_worker_report {
     uint32_t n_waited_for;
     uint32_t joined; /* 1: by name */
     struct shmtrain_waited_for waited_for[SHMTRAIN_WAITED_FOR];
+    uint64_t reserved[16];
 };
 
 struct shmtrain_report {
+    uint32_t size;                                                     /* as the library knows it: SHMTRAIN_HAS */
     const char *mode, *write, *backend, *model, *optimizer, *schedule; /* names; model "" for own worker functions */
     const char *columns;                 /* rows of parameters: "given" as the data numbers them, or "by frequency" */
     const char *mode_reason;             /* why this mode was chosen where nobody named one; "": somebody did */
@@ -88,8 +92,9 @@ struct shmtrain_report {
         const char *name;
         uint64_t examples, features, nonzeros;
         uint64_t skipped; /* bad lines that were left out (option skip-bad-lines) */
-    } dataset, valid;     /* valid.name "": none */
-    double best_loss;     /* generated data: what the model that made the validation data loses on it; NaN: nobody knows */
+        uint64_t reserved[3];
+    } dataset, valid; /* valid.name "": none */
+    double best_loss; /* generated data: what the model that made the validation data loses on it; NaN: nobody knows */
     const struct shmtrain_epoch *epoch; /* (n_epochs) those that are done */
     double seconds;                     /* all of the run, loading and evaluation included */
     double load_seconds, train_seconds, first_step_seconds;
@@ -137,11 +142,12 @@ struct shmtrain_worker_progress {
     uint32_t joined;                                        /* 1: it joined by name */
     uint32_t here;                                          /* 0: a place for a guest that nobody has taken, or one that left */
     uint32_t stalled; /* 1: it stands still, as a note has said; always 0 in other programs */
-    uint32_t reserved;
+    uint32_t reserved[9];
 };
 
 /* A checkpoint of a run (option checkpoint): see shmtrain_listener.checkpoint. */
 struct shmtrain_checkpoint {
+    uint32_t size;       /* as the library knows it: SHMTRAIN_HAS */
     const char *path;    /* of its file */
     uint64_t step;       /* of the run, that it is of */
     uint32_t written;    /* 0: it is about to be written, or could not be; 1: it is there */
@@ -150,6 +156,7 @@ struct shmtrain_checkpoint {
 
 /* A run that goes on, at one moment: see shmtrain_listener.progress and shmtrain_store_look. */
 struct shmtrain_progress {
+    uint32_t size;                   /* as the library knows it: SHMTRAIN_HAS */
     uint32_t epoch, epochs;          /* the epoch that is going on, from 1 (0: none has begun); of how many */
     uint64_t examples, all_examples; /* trained on so far in this epoch; in an epoch */
     double seconds;                  /* since training began, evaluation included */
@@ -164,6 +171,7 @@ struct shmtrain_progress {
 
 /* So many steps are done (option log-every): about every N of them, at the first look of the application behind that. */
 struct shmtrain_steps {
+    uint32_t size;              /* as the library knows it: SHMTRAIN_HAS */
     uint64_t step;              /* steps of the run that are done: batches in `sync`, else items, of all workers together */
     uint32_t epoch, epochs;     /* the epoch that is going on, from 1; of how many */
     uint64_t examples;          /* trained on so far, in the run, with the run that it goes on from */
@@ -178,6 +186,7 @@ struct shmtrain_steps {
 struct shmtrain_class_score {
     uint64_t examples, predicted; /* that are of it; that were taken for it */
     double precision, recall, f1;
+    uint64_t reserved[3];
 };
 
 /* Examples whose probability is in one tenth, bin i from i / 10 on: the mean of these probabilities, and how often that came
@@ -186,11 +195,13 @@ struct shmtrain_class_score {
 struct shmtrain_calibration_bin {
     uint64_t examples;
     double predicted, observed;
+    uint64_t reserved;
 };
 #define SHMTRAIN_CALIBRATION_BINS 10
 
 /* What a model is worth on some data. Numbers that make no sense for the model are NaN. */
 struct shmtrain_evaluation {
+    uint32_t size; /* as the library knows it: SHMTRAIN_HAS */
     uint64_t examples;
     uint64_t skipped;              /* bad lines that were left out (option skip-bad-lines) */
     double loss;                   /* mean, weighted where the examples have weights */

@@ -2,6 +2,7 @@
 #ifndef SHMTRAIN_SHMTRAIN_H
 #define SHMTRAIN_SHMTRAIN_H
 
+#include <shmtrain/arrays.h>
 #include <shmtrain/bench.h>
 #include <shmtrain/data.h>
 #include <shmtrain/data_info.h>
@@ -14,7 +15,9 @@
 #include <shmtrain/plan.h>
 #include <shmtrain/report.h>
 #include <shmtrain/session.h>
+#include <shmtrain/snapshot.h>
 #include <shmtrain/status.h>
 #include <shmtrain/store.h>
+#include <shmtrain/validation.h>
 
 #endif

@@ -6,11 +6,33 @@
 #ifndef SHMTRAIN_STATUS_H
 #define SHMTRAIN_STATUS_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define SHMTRAIN_API __attribute__((visibility("default")))
+
+/* ---- structs, and later versions of the library ----
+ *
+ * A program that was compiled with these headers runs with every later library of the same soname. Structs only grow, at their
+ * ends, and each side knows how much of a struct the other one has:
+ *
+ * - What the application fills begins with `size`, which it sets: {.size = sizeof(struct shmtrain_listener), .note = ...}.
+ *   Members that it does not name, or does not know, are zero, and zero is always the default. A size that was forgotten is
+ *   SHMTRAIN_E_USAGE, and so is a member that is set and that this library does not know.
+ * - Of what the library fills in the application's memory (struct shmtrain_work), the call passes the size. Such calls are
+ *   inline functions around one named _sized, which is there for languages that do not read C headers. `size` says how much was
+ *   filled.
+ * - What the library makes and lends (struct shmtrain_report) begins with `size`, too, and may be longer than the application
+ *   knows. SHMTRAIN_HAS tells whether an older library has a member. Calls that take such a struct want the pointer that the
+ *   library gave, not a copy. (Struct shmtrain_option and _mode, constants of the library, have no size: they only get longer.)
+ * - Structs that stand in arrays or in other structs never change their sizes. Their reserved members are 0 until a later
+ *   version gives them a meaning. */
+
+/* Whether the struct at `at`, which the library has made or filled, has this member. */
+#define SHMTRAIN_HAS(at, member) ((uint64_t)((const char *)(&(at)->member + 1) - (const char *)(at)) <= (at)->size)
 
 enum {
     SHMTRAIN_OK = 0,

@@ -10,6 +10,7 @@
 #ifndef SHMTRAIN_STORE_H
 #define SHMTRAIN_STORE_H
 
+#include <shmtrain/arrays.h>
 #include <shmtrain/data_info.h>
 #include <shmtrain/hooks.h>
 #include <shmtrain/inspect.h>
@@ -17,7 +18,9 @@
 #include <shmtrain/plan.h>
 #include <shmtrain/report.h>
 #include <shmtrain/session.h>
+#include <shmtrain/snapshot.h>
 #include <shmtrain/status.h>
+#include <shmtrain/validation.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +37,7 @@ typedef int shmtrain_worker(shmtrain_session *s, void *arg);
  * shmtrain_store_run or _train, or inside shmtrain_store_step. May call what is allowed while a run goes on (see "runs for
  * event loops"); a call that fails in there is no failure of the run. */
 struct shmtrain_listener {
+    uint32_t size; /* sizeof(struct shmtrain_listener) */
     void *arg;
     void (*begin)(void *arg, const struct shmtrain_report *so_far); /* data is loaded, workers are about to start */
     void (*epoch)(void *arg, const struct shmtrain_report *so_far,
@@ -103,8 +107,8 @@ SHMTRAIN_API int shmtrain_store_set(struct shmtrain_store *store, const char *na
 /* Sets every option whose environment variable is set. Errors: as above, naming the variable. */
 SHMTRAIN_API int shmtrain_store_set_from_environment(struct shmtrain_store *store);
 
-SHMTRAIN_API void shmtrain_store_listen(struct shmtrain_store *store,
-                                        const struct shmtrain_listener *listener); /* copied; NULL: nobody */
+/* What is to be called on this thread from now on; copied; NULL: nothing. Errors: _USAGE (its size). */
+SHMTRAIN_API int shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_listener *listener);
 
 /* What is to be called in the workers of runs from now on, see hooks.h; copied; NULL: nothing. Errors: _USAGE (a run is going
  * on). */
@@ -135,9 +139,9 @@ SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worke
  * come in their order, however late; of progress the newest is told.
  *
  * While a run goes on (until step has returned 0 or less; also in a listener of a call that blocks) a store takes these calls
- * only: _step, _fd, _stop, _read, _report, _look, _table_at, _model_at, _listen and _message, from the thread that started it
- * (_stop: from anywhere). The rest is refused with _USAGE. Several stores may run at once, each from its own thread or all from
- * one.
+ * only: _step, _fd, _stop, _read, _snapshot, _report, _look, _table_at, _model_at, _listen and _message, from the thread that
+ * started it (_stop: from anywhere). The rest is refused with _USAGE. Several stores may run at once, each from its own thread or
+ * all from one.
  *
  * A process that the application forks meanwhile has no part in the run: it may exec, exit, or destroy its copy of the store,
  * which does nothing to the run; but a _stop from there counts. */
@@ -189,6 +193,7 @@ struct shmtrain_named {
     uint32_t intact; /* 0: no store of this version; it can be removed all the same */
     uint32_t workers, guests;
     uint32_t died; /* 1: its run has not ended, but who made it is gone */
+    uint32_t reserved[7];
 };
 
 /* All of this user's named stores, by name: (n) into *out, to be freed. Returns n, or _SYSTEM, _MEMORY. */
@@ -200,8 +205,8 @@ SHMTRAIN_API int shmtrain_named_remove(const char *name, int force, char *messag
 
 /* ---- models and data ---- */
 
-/* Offers a model of your own, to be chosen by option `model`; it must outlive the store. Errors: _USAGE (no name, name
- * taken). */
+/* Offers a model of your own, to be chosen by option `model`. It is copied; its texts must outlive the store. Errors: _USAGE
+ * (its size, no name, name taken). */
 SHMTRAIN_API int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_model *model);
 
 /* A model, built in or offered, from 0; NULL behind the last. */
@@ -213,14 +218,19 @@ SHMTRAIN_API const struct shmtrain_model *shmtrain_store_model_at(const struct s
  * that is empty, or has a line break in it), _MEMORY. Any thread, any time. */
 SHMTRAIN_API int shmtrain_data_files(const char *const *names, size_t n, char **out);
 
-/* Loads the data (a path, "-", several files, or "builtin:sparse", "builtin:line") with all workers, trains the model on it
- * from zero, evaluates after each epoch. The store's tables become the model's; tables that were declared before are gone.
+/* Loads the data (a path, "-", several files, "builtin:sparse", "builtin:line", or "arrays:NAME": see arrays.h) with all workers,
+ * trains the model on it from zero, evaluates after each epoch. The store's tables become the model's; tables that were declared
+ * before are gone.
  * Errors: as shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers.
  * A trace or metrics that could not be written are no error: a note tells, and `unwritten` of the report. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 
 /* What `data` is like, into *out. Loads it, and trains nothing. Errors: as shmtrain_store_train's for the data. */
-SHMTRAIN_API int shmtrain_store_data_info(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out);
+SHMTRAIN_API int shmtrain_store_data_info_sized(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out,
+                                                uint64_t out_bytes);
+static inline int shmtrain_store_data_info(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out) {
+    return shmtrain_store_data_info_sized(store, data, out, sizeof *out);
+}
 
 /* Loads the data, and writes it to `path` as a cache: a file that _train, _evaluate and the others read like `data`, and map
  * instead of parsing it. Atomically: the file is whole or as it was before. Errors: as shmtrain_store_train's for the data;
@@ -250,12 +260,17 @@ SHMTRAIN_API int shmtrain_store_will_save_as(struct shmtrain_store *store, const
 SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
 
 /* Reads a model file that shmtrain_store_save has written, or LIBLINEAR (the content tells): its tables, parameters and model.
- * Errors: _DATA (no model file, damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
+ * The file's checksum is checked first. A note tells of a file that has none: an older one, or another program's. Errors:
+ * _DATA (no model file, damaged: what and where), _SYSTEM, _USAGE (a model that is not built in or offered). */
 SHMTRAIN_API int shmtrain_store_load(struct shmtrain_store *store, const char *path);
 
 /* What is in a file: a model, a checkpoint or a model of LIBLINEAR's, into *out. All of it is read and checked, and the store
  * stays as it is. Errors: as _load's, but any model will do. */
-SHMTRAIN_API int shmtrain_store_inspect(struct shmtrain_store *store, const char *path, struct shmtrain_file_info *out);
+SHMTRAIN_API int shmtrain_store_inspect_sized(struct shmtrain_store *store, const char *path, struct shmtrain_file_info *out,
+                                              uint64_t out_bytes);
+static inline int shmtrain_store_inspect(struct shmtrain_store *store, const char *path, struct shmtrain_file_info *out) {
+    return shmtrain_store_inspect_sized(store, path, out, sizeof *out);
+}
 
 /* How good the model (after _train or _load) is on `data`, by all workers. *out is valid until the next call on the store. */
 SHMTRAIN_API int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data,
@@ -284,6 +299,7 @@ SHMTRAIN_API int shmtrain_store_predict(struct shmtrain_store *store, const char
 
 /* Lines of text, packed or not, from a descriptor: a pipe, a terminal, a file from where it stands. */
 struct shmtrain_stream {
+    uint32_t size; /* sizeof(struct shmtrain_stream) */
     int fd;
     const char *name; /* for messages */
 

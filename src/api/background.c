@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "api/store_priv.h"
+#include "base/thread.h"
 
 struct note {
     struct note *next;
@@ -161,6 +162,7 @@ static void post_progress(void *arg, const struct shmtrain_report *so_far, const
 static void *run(void *arg) {
     struct shmt_background *b = arg;
     const int status = b->data ? shmt_store_train(b->store, b->data) : shmt_store_run(b->store, b->worker, b->worker_arg);
+    shmt_snapshots_close(b->store, status);
     pthread_mutex_lock(&b->lock);
     b->status = status;
     b->ended = true;
@@ -192,7 +194,8 @@ static struct shmt_background *make(struct shmtrain_store *store) {
     b->pid = getpid();
     b->last_note = &b->first_note;
     b->listener = store->listener;
-    b->progress = b->shown = (struct shmtrain_progress){.loss = NAN, .seconds_left = NAN, .delay = NAN};
+    b->progress = b->shown =
+        (struct shmtrain_progress){.size = sizeof(struct shmtrain_progress), .loss = NAN, .seconds_left = NAN, .delay = NAN};
     b->seen = SHMT_NO_REPORT;
     pthread_mutex_init(&b->lock, NULL);
     b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -203,7 +206,7 @@ static int start_thread(struct shmt_background *b) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the thread inherits it */
-    const int code = pthread_create(&b->thread, NULL, run, b);
+    const int code = shmt_thread_start(&b->thread, run, b);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code == 0) (void)pthread_setname_np(b->thread, "shmtrain-run");
     return code;
@@ -211,7 +214,8 @@ static int start_thread(struct shmt_background *b) {
 
 /* The store's listener while the thread runs: the mailbox. */
 static void listen_to(struct shmtrain_store *store, struct shmt_background *b) {
-    store->listener = (struct shmtrain_listener){.arg = b,
+    store->listener = (struct shmtrain_listener){.size = sizeof(struct shmtrain_listener),
+                                                 .arg = b,
                                                  .begin = post_begin,
                                                  .epoch = post_epoch,
                                                  .note = post_note,
@@ -235,16 +239,18 @@ static int start(struct shmtrain_store *store, shmtrain_worker *worker, void *ar
     struct shmt_background *b = make(store);
     if (b && data) b->data = strdup(data);
     if (!b || (data && !b->data)) {
-        rc = shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to start a run");
+        rc = shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to start a run");
     } else if (b->fd < 0) {
-        rc = shmt_fail_errno(&store->error, "cannot make a descriptor for the run");
+        rc = shmt_fail_errno(&store->error, "cannot create a descriptor for the run");
     } else {
         b->worker = worker;
         b->worker_arg = arg;
         listen_to(store, b);
         store->background = b;
+        shmt_snapshots_open(store);
         const int code = start_thread(b);
         if (code == 0) return 0;
+        shmt_snapshots_close(store, SHMTRAIN_E_SYSTEM);
         listen_to_nobody(b);
         rc = shmt_fail(&store->error, SHMTRAIN_E_SYSTEM, "cannot start a thread for the run: %s", strerror(code));
     }
@@ -337,6 +343,8 @@ int shmtrain_store_step(struct shmtrain_store *store) {
 
 const struct shmtrain_report *shmt_background_report(const struct shmt_background *b) { return &b->seen; }
 
+bool shmt_background_is_here(const struct shmt_background *b) { return b->pid == getpid(); }
+
 const struct shmtrain_progress *shmt_background_look(struct shmt_background *b) {
     pthread_mutex_lock(&b->lock);
     (void)copy_progress(&b->shown, &b->shown_worker, &b->progress); /* no memory: what was shown last */
@@ -344,9 +352,7 @@ const struct shmtrain_progress *shmt_background_look(struct shmt_background *b) 
     return &b->shown;
 }
 
-void shmt_background_listen(struct shmt_background *b, const struct shmtrain_listener *listener) {
-    b->listener = listener ? *listener : (struct shmtrain_listener){0};
-}
+void shmt_background_listen(struct shmt_background *b, const struct shmtrain_listener *listener) { b->listener = *listener; }
 
 bool shmt_background_end(struct shmt_background *b) {
     struct shmtrain_store *store = b->store;

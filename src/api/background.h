@@ -11,6 +11,9 @@ struct shmt_background;
 /* What the application has heard of the run, as of its last step. */
 const struct shmtrain_report *shmt_background_report(const struct shmt_background *b);
 
+/* Whether its thread is in this process: not in one that the application has forked meanwhile. */
+bool shmt_background_is_here(const struct shmt_background *b);
+
 /* The newest progress; valid until the next call, or step. */
 const struct shmtrain_progress *shmt_background_look(struct shmt_background *b);
 

@@ -1,6 +1,7 @@
 /* Caches in runs: see cache.h. Converting is in convert.c. */
 #include "api/cache.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,10 @@
 
 #include "api/convert.h"
 #include "api/output.h"
+#include "base/target.h"
 #include "base/show.h"
 #include "data/cache.h"
+#include "data/given.h"
 #include "models/models.h"
 #include "segment/budget.h"
 
@@ -30,8 +33,6 @@ static enum kept look(const struct shmtrain_store *store, const struct shmt_load
                       const struct shmt_cache_origin *origin) {
     struct shmt_source *source;
     struct shmt_error why = {0};
-    struct stat s;
-    if (stat(path, &s) != 0 || S_ISDIR(s.st_mode)) return NONE; /* writing says that it is a folder */
     if (!shmt_cache_begins(path)) return FOREIGN;
     if (shmt_source_open(path, store->config.seed, 0, &source, &why) < 0) return BROKEN;
     const struct shmt_cache *cache = shmt_cache_of(source);
@@ -45,6 +46,7 @@ static enum kept look(const struct shmtrain_store *store, const struct shmt_load
  * Of a table that is read as another one was, a cache would say that other one's plan, and not how the two went together. */
 static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_load *load, const char *name, unsigned how,
                         const char *table) {
+    if (shmt_given_of(load->source)) return false;
     if (strcmp(name, "-") == 0 || strchr(name, '\n') || shmt_source_is_once(load->source)) return false;
     if (!load->has_ids || (load->table && table) || store->config.skip_bad_lines) return false;
     if (load->table && (how & SHMT_SOURCE_UNLABELLED)) return false; /* a cache has labels */
@@ -53,26 +55,28 @@ static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_lo
 
 /* Said of what somebody may have expected a cache of. */
 static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *load, unsigned how, const char *table) {
-    if (shmt_cache_of(load->source)) return;
+    if (shmt_cache_of(load->source) || shmt_given_of(load->source)) return;
     if (load->table && table)
         shmt_log(&store->log,
-                 "--cache has no effect on %s: a table is kept as what it is, and this one is read as another one was",
+                 "--cache has no effect on %s: a cache keeps a table's own columns, but this one is read with those of another "
+                 "table",
                  load->name);
     else if (store->config.skip_bad_lines && load->has_ids && !shmt_source_is_generator(load->source))
-        shmt_log(&store->log, "--cache has no effect with --skip-bad-lines: a cache would not tell what was left out");
+        shmt_log(&store->log, "--cache has no effect with --skip-bad-lines: a cache does not record which lines were left out");
     else if (load->table && (how & SHMT_SOURCE_UNLABELLED))
-        shmt_log(&store->log, "--cache has no effect on %s: a cache has labels, and none are looked for here", load->name);
+        shmt_log(&store->log, "--cache has no effect on %s: a cache has labels, but labels are not read here", load->name);
     else if (shmt_source_flows(load->source))
-        shmt_log(&store->log, "--cache has no effect on %s: a cache stands beside one file; shmtrain data convert makes one",
+        shmt_log(&store->log,
+                 "--cache has no effect on %s: a cache is kept beside a single file; use shmtrain data convert to make one",
                  load->name);
 }
 
 static int make(struct shmtrain_store *store, const struct shmt_crew *crew, const char *name, const char *path, enum kept kept,
                 bool *made_out) {
-    static const char *const WHY[] = {[NONE] = "made from",
-                                      [STALE] = "made again, for it was older than",
-                                      [OTHERWISE] = "made again, for options read it otherwise, from",
-                                      [BROKEN] = "made again, for it was damaged, from"};
+    static const char *const WHY[] = {[NONE] = "created from",
+                                      [STALE] = "recreated because it was older than",
+                                      [OTHERWISE] = "recreated because other options apply, from",
+                                      [BROKEN] = "recreated because it was damaged, from"};
     char shown[SHMT_NAME_SHOWN], of[SHMT_NAME_SHOWN];
     struct shmt_error failed = {0};
     *made_out = false;
@@ -85,7 +89,7 @@ static int make(struct shmtrain_store *store, const struct shmt_crew *crew, cons
     if (*made_out)
         shmt_log(&store->log, "%s was %s %s", shown, WHY[kept], of);
     else
-        shmt_log(&store->log, "%s: it goes on without a cache", failed.text);
+        shmt_log(&store->log, "%s: the run continues without a cache", failed.text);
     return 0;
 }
 
@@ -101,19 +105,35 @@ static int reopen(struct shmt_load *load, struct shmtrain_store *store, const ch
     return rc;
 }
 
+/* Whether something has the cache's name that may be one; writing says that it is a folder. Others may have put a link there. */
+static int find(struct shmtrain_store *store, const char *path, bool *out) {
+    char shown[SHMT_NAME_SHOWN];
+    struct shmt_target target;
+    const int rc = shmt_target_find(path, &target), code = errno;
+    shmt_target_leave(&target);
+    shmt_show_name(path, shown);
+    if (rc < 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_SYSTEM, "--cache: %s cannot be used: %s", shown,
+                         shmt_target_why(&target, code));
+    *out = target.exists && !S_ISDIR(target.there.st_mode);
+    return 0;
+}
+
 /* `load` is open, of the text `name`; in the end of one of both. */
 static int open_kept(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew, const char *name,
                      const char *path) {
     struct shmt_cache_origin origin;
     char shown[SHMT_NAME_SHOWN];
     int rc = shmt_cache_origin_of(name, &origin, &store->error);
+    bool there = false;
+    if (rc == 0) rc = find(store, path, &there);
     if (rc < 0) return rc;
-    const enum kept kept = look(store, load, path, &origin);
-    bool there = kept == FRESH;
+    const enum kept kept = there ? look(store, load, path, &origin) : NONE;
+    there = kept == FRESH;
     if (kept == FOREIGN) {
         shmt_show_name(path, shown);
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "%s is no cache, and would be replaced: move it, or do without --cache", shown);
+                         "%s is not a cache and would be replaced: move it, or do not use --cache", shown);
     }
     if (!there && !store->plans_only) rc = make(store, crew, name, path, kept, &there);
     return rc < 0 || !there ? rc : reopen(load, store, name, path, true);
@@ -122,7 +142,7 @@ static int open_kept(struct shmt_load *load, struct shmtrain_store *store, const
 static char *path_of(struct shmtrain_store *store, const char *name) {
     char *path;
     if (asprintf(&path, "%s" SHMT_CACHE_ENDING, name) >= 0) return path;
-    shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for a name");
+    shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for a name");
     return NULL;
 }
 
@@ -198,7 +218,7 @@ int shmt_cache_take(struct shmt_load *load, struct shmt_error *e) {
     const struct shmt_cache *c = cache_of(load);
     struct shmtrain_data *data = &load->data;
     if (load->weighted && !(load->weight = malloc(c->n_examples * sizeof *load->weight)))
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for %llu weights", (unsigned long long)c->n_examples);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %llu weights", (unsigned long long)c->n_examples);
     data->start = c->start;
     data->id = c->id;
     data->value = c->value;
@@ -213,7 +233,8 @@ int shmt_cache_places(const struct shmt_load *load, uint64_t rows, uint32_t **ou
     const uint32_t shift = c->base - load->columns.base, n_features = load->columns.n_features;
     uint32_t next = c->n_columns, *place = malloc(rows * sizeof *place);
     bool each = true;
-    if (!place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to order %llu rows of parameters", (unsigned long long)rows);
+    if (!place)
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to order %llu rows of parameters", (unsigned long long)rows);
     for (uint32_t f = 0; f < n_features; f++) place[f] = NO_PLACE;
     for (uint32_t p = 0; p < c->n_columns && each; p++) {
         const uint32_t f = c->column[p] + shift; /* below n_features: checked when it was counted */
@@ -222,8 +243,8 @@ int shmt_cache_places(const struct shmt_load *load, uint64_t rows, uint32_t **ou
     }
     if (!each) {
         free(place);
-        return shmt_fail(e, SHMTRAIN_E_DATA,
-                         "%s is damaged (two places are of one column): remove it, or convert the data again", load->name);
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged (one column has two places): remove it, or convert the data again",
+                         load->name);
     }
     for (uint32_t f = 0; f < n_features; f++) /* features of ids that only the validation data has */
         if (place[f] == NO_PLACE) place[f] = next++;

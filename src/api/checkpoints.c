@@ -8,6 +8,7 @@
 
 #include "api/store_priv.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/show.h"
 #include "consistency/mode.h"
 #include "math/finite.h"
@@ -20,7 +21,7 @@ static bool is_asked_for(const struct shmtrain_store *store) { return store->con
 
 static void say_skipped(void *arg, const char *why) {
     const struct shmtrain_store *store = arg;
-    shmt_log(&store->log, "a checkpoint is skipped: %s", why);
+    shmt_log(&store->log, "checkpoint skipped: %s", why);
 }
 
 static int find_newest(struct shmtrain_store *store) {
@@ -30,7 +31,7 @@ static int find_newest(struct shmtrain_store *store) {
     const int found = shmt_checkpoint_newest(folder, say_skipped, store, &c->from, c->from_path, &store->error);
     if (found != 0) return found < 0 ? found : 0;
     shmt_show_name(folder, shown);
-    shmt_log(&store->log, "there is no checkpoint in %s yet: the run begins at its beginning", shown);
+    shmt_log(&store->log, "there is no checkpoint in %s yet: the run starts from the beginning", shown);
     return 0;
 }
 
@@ -40,11 +41,10 @@ static int refuse_others(struct shmtrain_store *store) {
     const int there = shmt_checkpoint_last(store->config.checkpoint, path, &store->error);
     if (there <= 0) return there;
     shmt_show_name(store->config.checkpoint, shown);
-    return shmt_fail(
-        &store->error, SHMTRAIN_E_USAGE,
-        "--checkpoint %s: it has checkpoints of an earlier run: go on from them with --resume, remove them, or name "
-        "another folder",
-        shown);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "--checkpoint %s: this folder has checkpoints of an earlier run: continue it with --resume, remove them, "
+                     "or name another folder",
+                     shown);
 }
 
 int shmt_checkpoints_begin(struct shmtrain_store *store) {
@@ -52,17 +52,17 @@ int shmt_checkpoints_begin(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
     *c = (struct shmt_checkpoints){.written_step = UINT64_MAX};
     if (!is_asked_for(store) && config->resume)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--resume: of what? --checkpoint DIR names the folder");
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--resume needs the folder of the checkpoints: add --checkpoint DIR");
     if (!is_asked_for(store)) return 0;
     if (!(store->ops->caps & SHMT_CAP_PAUSE))
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--backend %s writes no checkpoints: take --backend shm",
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--backend %s cannot write checkpoints: use --backend shm",
                          store->ops->name);
     int rc = shmt_every_parse("--checkpoint-every", config->checkpoint_every, &c->every, &store->error); /* checked when set */
     if (rc == 0) rc = shmt_checkpoint_claim(config->checkpoint, &c->claim, &store->error);
     if (rc == 0) rc = config->resume ? find_newest(store) : refuse_others(store);
     if (rc < 0) return rc;
     c->notes = malloc(sizeof *c->notes);
-    return c->notes ? 0 : shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for checkpoints");
+    return c->notes ? 0 : shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for checkpoints");
 }
 
 void shmt_checkpoints_close(struct shmtrain_store *store) {
@@ -122,6 +122,8 @@ static void fill_run(struct shmtrain_store *store, struct shmt_checkpoint *out) 
     const struct shmt_checkpoints *c = &store->checkpoints;
     const struct shmtrain_model *model = store->job.model;
     out->spec = store->spec;
+    if (c->from && shmt_policy_has_rounds(&store->spec.policy)) /* that of the run that began, see resume.c */
+        out->spec.batch = shmt_checkpoint_of(c->from)->spec.batch;
     out->data = c->data;
     out->group = store->job.settings.group;
     out->bias = store->job.settings.bias;
@@ -151,8 +153,11 @@ static void fill(struct shmtrain_store *store, const struct shmt_snapshot *snaps
 /* Before and after it is written. */
 static void tell(struct shmtrain_store *store, bool written) {
     struct shmt_checkpoints *c = &store->checkpoints;
-    const struct shmtrain_checkpoint what = {
-        .path = c->path, .step = step_of(&c->now), .written = written && c->error.status == 0, .failure = c->error.text};
+    const struct shmtrain_checkpoint what = {.size = sizeof(struct shmtrain_checkpoint),
+                                             .path = c->path,
+                                             .step = step_of(&c->now),
+                                             .written = written && c->error.status == 0,
+                                             .failure = c->error.text};
     if (store->listener.checkpoint) store->listener.checkpoint(store->listener.arg, &store->report, &what);
 }
 
@@ -191,7 +196,7 @@ static bool begin_apart(struct shmtrain_store *store) {
     sigfillset(&all);
     store_relaxed(&c->written, 0); /* nobody else is there yet */
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    c->writing = pthread_create(&c->thread, NULL, write_apart, store) == 0;
+    c->writing = shmt_thread_start(&c->thread, write_apart, store) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return c->writing;
 }
@@ -202,10 +207,11 @@ static void take_back(struct shmtrain_store *store) {
     if (c->error.status < 0) {
         tell(store, true);
         if (c->n_failed++ == 0)
-            shmt_log(&store->log, "%s; the run goes on, older checkpoints are kept, and later ones are tried", c->error.text);
+            shmt_log(&store->log, "%s; the run continues, older checkpoints are kept, and later ones will be tried",
+                     c->error.text);
         return;
     }
-    if (c->n_failed > 0) shmt_log(&store->log, "checkpoints can be written again: %u could not be", c->n_failed);
+    if (c->n_failed > 0) shmt_log(&store->log, "checkpoints can be written again: %u failed", c->n_failed);
     c->n_failed = 0;
     c->written_step = step_of(&c->now);
     store->report.checkpoints++;
@@ -233,7 +239,7 @@ static void ask_if_due(struct shmtrain_store *store) {
 void shmt_checkpoints_tick(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
     struct shmt_snapshot snapshot;
-    if (!store->spec.pauses.allowed) return;
+    if (!is_asked_for(store) || !store->spec.pauses.allowed) return;
     /* acquire: pairs with the release in write_apart */
     if (c->writing && load_acquire(&c->written)) end_apart(store);
     ask_if_due(store);
@@ -249,7 +255,7 @@ void shmt_checkpoints_tick(struct shmtrain_store *store) {
 void shmt_checkpoints_end(struct shmtrain_store *store, int rc) {
     struct shmt_checkpoints *c = &store->checkpoints;
     struct shmt_snapshot snapshot;
-    if (!store->spec.pauses.allowed) return;
+    if (!is_asked_for(store) || !store->spec.pauses.allowed) return;
     end_apart(store);
     if (rc < 0 || c->done || !store->ops->stand(store->job.store, &snapshot)) return;
     fill(store, &snapshot);

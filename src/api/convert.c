@@ -21,7 +21,7 @@ static int check_memory(struct shmtrain_store *store, uint64_t bytes, const char
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(name, shown);
     shmt_budget_read("", &budget);
-    return shmt_budget_check(&budget, bytes, shown, NULL, "free some, or take a part of it", &store->error);
+    return shmt_budget_check(&budget, bytes, shown, NULL, "free some, or convert a part of it", &store->error);
 }
 
 int shmt_convert_load(struct shmtrain_store *store, const struct shmt_crew *crew, const char *name, struct shmt_load *out) {
@@ -61,7 +61,7 @@ static int invert(struct shmtrain_store *store, const uint32_t *place, uint32_t 
 static int order(struct shmt_load *load, struct shmtrain_store *store, uint32_t **out) {
     const uint32_t n = load->columns.n_features;
     uint32_t *place = NULL, *column = malloc(n * sizeof *column);
-    int rc = column ? 0 : shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to order %u columns", n);
+    int rc = column ? 0 : shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to order %u columns", n);
     if (rc == 0 && shmt_stop_asked(store)) rc = stopped(store);
     if (rc == 0) rc = shmt_places_make(&load->data, n, &place, &store->error);
     if (rc == 0) rc = shmt_load_renumber(load, store, place);
@@ -132,12 +132,11 @@ int shmt_convert(struct shmtrain_store *store, const struct shmt_crew *crew, con
 static int convert(struct shmtrain_store *store, const char *data, const char *path) {
     struct shmt_crew crew = {0};
     char shown[SHMT_NAME_SHOWN];
-    if (!data || data[0] == '\0') return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file");
+    if (!data || data[0] == '\0') return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file: the data has no name");
     shmt_show_name(path, shown);
     if (shmt_replace_is_stream(path))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "cannot write the cache to %s: a cache is not written from its beginning to its end: name a file",
-                         shown);
+                         "cannot write the cache to %s: a cache is not written in order: name a file", shown);
     int rc = shmt_output_check(store, data, path);
     if (rc == 0) rc = shmt_replace_check(path, "the cache", &store->error);
     if (rc == 0) rc = shmt_crew_make(store, shmt_backend_find(store->config.backend), SHMT_SEAT_OF_FUNCTION, &crew);

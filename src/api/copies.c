@@ -79,8 +79,8 @@ static bool choose(const struct shmt_copies_wish *w, uint32_t *hot_out, char *wh
     if (*hot_out > 0)
         say_hot(why, bytes, *hot_out, whose, level);
     else
-        snprintf(why, bytes, "one copy: %s, twice, are more than half of %sthe second-level cache (%s)%s", what, whose, level,
-                 w->by_frequency ? "" : ", and not ordered by frequency");
+        snprintf(why, bytes, "one copy: %s, stored twice, exceed half of %sthe second-level cache (%s)%s", what, whose, level,
+                 w->by_frequency ? "" : ", and rows are not ordered by frequency");
     return *hot_out > 0;
 }
 
@@ -104,11 +104,11 @@ bool shmt_copies_choose(const struct shmt_copies_wish *w, uint32_t *hot_out, cha
         return false;
     }
     if (w->has_guests) {
-        snprintf(why, bytes, "one copy: workers may come and go by name");
+        snprintf(why, bytes, "one copy: guests may join and leave");
         return false;
     }
     if (w->may_lose) {
-        snprintf(why, bytes, "one copy: the others go on without a worker that dies");
+        snprintf(why, bytes, "one copy: the others continue if a worker dies");
         return false;
     }
     const bool copies = choose(w, hot_out, why, bytes);

@@ -163,7 +163,8 @@ static void take_delay(struct shmtrain_store *store, const struct sums *s) {
     store->costs.bucket = bucket;
     for (uint32_t i = 0; bucket && i < SHMT_DELAY_BUCKETS; i++)
         if (sum->bucket[i] > 0)
-            bucket[d->n_buckets++] = (struct shmtrain_delays){shmt_delay_from(i), shmt_delay_to(i), sum->bucket[i]};
+            bucket[d->n_buckets++] =
+                (struct shmtrain_delays){.from = shmt_delay_from(i), .to = shmt_delay_to(i), .samples = sum->bucket[i]};
 }
 
 /* Whom the waiting within epochs was mostly for, which wait_fraction is the amount of: that and nothing else, so that no

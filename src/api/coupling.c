@@ -161,5 +161,5 @@ int shmt_coupling_add(const struct shmt_rows_of *of, const struct shmt_cover *co
     }
     free(number);
     free_sample(&s);
-    return made ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to see which features move together");
+    return made ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to see which features move together");
 }

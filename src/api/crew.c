@@ -46,8 +46,8 @@ uint32_t shmt_crew_threads(const struct shmtrain_store *store, const struct shmt
     const bool forked_loops = seating == SHMT_SEAT_OF_LOOPS && kind_of(store, ops) == SHMT_TEAM_PROCESSES;
     if (threads > 1 && forked_loops && shmt_parallel_is_inherited()) {
         shmt_log(&store->log,
-                 "each worker has 1 of %u threads, because this process uses OpenMP, whose threads are lost in a fork: "
-                 "take --spawn threads",
+                 "each worker has 1 of %u threads, because this process uses OpenMP, whose threads a fork loses: use --spawn "
+                 "threads",
                  threads);
         threads = 1;
     }
@@ -59,7 +59,7 @@ static int check_machine(struct shmtrain_store *store, const struct shmt_topo *t
     const char *variable = shmt_topo_variable();
     if (store->plans_only || shmt_topo_is_this_machine(topo)) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "%s describes another machine, for shmtrain topo only: nothing runs on it, so unset it",
+                     "%s describes another machine, which only shmtrain topo can use: unset it",
                      variable ? variable : "hwloc's environment");
 }
 
@@ -82,8 +82,8 @@ int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *
     const uint32_t seats_per_worker = seating == SHMT_SEAT_OF_THREAD ? crew.n_threads : 1;
     crew.n_seats = crew.n_workers * seats_per_worker;
     if (crew.n_seats > SHMT_MAX_SEATS) {
-        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%u workers of %u threads: at most %d threads in all", crew.n_workers,
-                       crew.n_threads, SHMT_MAX_SEATS);
+        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%u workers of %u threads: at most %d threads in all are possible",
+                       crew.n_workers, crew.n_threads, SHMT_MAX_SEATS);
         shmt_crew_free(&crew);
         return rc;
     }

@@ -9,6 +9,7 @@
 #include "api/convert.h"
 #include "api/table.h"
 #include "base/checked.h"
+#include "base/sized.h"
 #include "base/show.h"
 #include "segment/budget.h"
 
@@ -226,7 +227,7 @@ static int check_memory(struct shmtrain_store *store, const struct look *l, cons
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(name, shown);
     shmt_budget_read("", &budget);
-    return shmt_budget_check(&budget, work_bytes(l), shown, NULL, "free some, or look at a part of it", &store->error);
+    return shmt_budget_check(&budget, work_bytes(l), shown, NULL, "free some, or use a part of it", &store->error);
 }
 
 static void begin(const struct shmt_load *load, struct shmtrain_data_info *out) {
@@ -255,7 +256,7 @@ static int look_at(struct shmtrain_store *store, const struct shmt_load *load, s
     l.most = calloc(MOST_TOP, sizeof *l.most);
     l.seen = calloc(l.n_slots, sizeof *l.seen);
     if (!l.feature || !l.most || !l.seen)
-        rc = shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to look at %s", load->name);
+        rc = shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to look at %s", load->name);
     else if (look_at_rows(&l) && look_at_labels(&l) && look_at_features(&l))
         look_at_tops(&l);
     else
@@ -269,7 +270,7 @@ static int look_at(struct shmtrain_store *store, const struct shmt_load *load, s
 static int info(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out) {
     struct shmt_crew crew = {0};
     struct shmt_load load = {0};
-    if (!data || data[0] == '\0') return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file");
+    if (!data || data[0] == '\0') return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file: the data has no name");
     int rc = shmt_crew_make(store, shmt_backend_find(store->config.backend), SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_convert_load(store, &crew, data, &load);
     if (rc == 0) rc = look_at(store, &load, out);
@@ -279,10 +280,14 @@ static int info(struct shmtrain_store *store, const char *data, struct shmtrain_
     return rc;
 }
 
-int shmtrain_store_data_info(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out) {
+int shmtrain_store_data_info_sized(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out,
+                                   uint64_t out_bytes) {
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = info(store, data, out);
+    struct shmtrain_data_info *whole = calloc(1, sizeof *whole);
+    rc = whole ? info(store, data, whole) : shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to look at data");
+    if (rc == 0) shmt_sized_give(out, out_bytes, whole, sizeof *whole);
+    free(whole);
     shmt_call_leave(store);
     return rc;
 }

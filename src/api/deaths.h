@@ -24,6 +24,7 @@ struct shmt_deaths {
                               first, which keeps the books of the run */
     uint32_t respawns;     /* so many there were so far, that were noted */
     uint64_t n_noted;      /* deaths */
+    uint64_t gone;         /* of them: workers that the others go on without */
     bool skips;            /* live modes: the item that a dead worker had in hand is left out, not done again */
 };
 

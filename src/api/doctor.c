@@ -35,7 +35,7 @@ static void judge_cores(const struct shmt_vitals *v, struct shmtrain_checkup *c)
     if (v->described[0]) {
         char remedy[64];
         snprintf(remedy, sizeof remedy, "unset %s", v->described);
-        shmt_found(c, SHMTRAIN_STOPS, "machine", remedy, "%s describes another machine: plans can be made, nothing runs",
+        shmt_found(c, SHMTRAIN_STOPS, "machine", remedy, "%s describes another machine: shmtrain can plan for it, but not run",
                    v->described);
     }
     shmt_found(c, SHMTRAIN_FINE, "cores", "", "%" PRIu32 " core%s for workers, %" PRIu32 " hardware thread%s", v->cores,
@@ -47,13 +47,13 @@ static void judge_cores(const struct shmt_vitals *v, struct shmtrain_checkup *c)
                    "taskset, or a cpuset of a container, leaves %" PRIu32 " of the machine's %" PRIu32 " processors", v->cpus,
                    v->online_cpus);
     } else {
-        shmt_found(c, SHMTRAIN_FINE, "affinity", "", "all processors may be used");
+        shmt_found(c, SHMTRAIN_FINE, "affinity", "", "this process may use all processors");
     }
     if (v->call.may_bind)
         shmt_found(c, SHMTRAIN_FINE, "binding", "", "workers can be bound to processors");
     else
         shmt_found(c, SHMTRAIN_SLOWS, "binding", "docker run --security-opt seccomp=unconfined ...",
-                   "the system refuses to bind threads (sched_setaffinity): workers wander from core to core");
+                   "the system refuses to bind threads (sched_setaffinity): workers move between cores");
 }
 
 static void judge_quota(const struct shmt_vitals *v, struct shmtrain_checkup *c) {
@@ -62,22 +62,22 @@ static void judge_quota(const struct shmt_vitals *v, struct shmtrain_checkup *c)
         shmt_found(c, SHMTRAIN_FINE, "CPU quota", "", "none");
     } else if (v->quota_millis < 1000 * (uint64_t)v->cpus) {
         shmt_found(c, SHMTRAIN_SLOWS, "CPU quota", "docker update --cpus 0 CONTAINER, systemctl set-property UNIT CPUQuota=",
-                   "a control group pays for %.4g of %" PRIu32
-                   " processors, and makes all workers pause beyond (so far in %" PRIu64 " of %" PRIu64 " periods)",
+                   "a control group allows %.4g of %" PRIu32
+                   " processors and pauses all workers beyond that (so far in %" PRIu64 " of %" PRIu64 " periods)",
                    processors, v->cpus, v->throttled, v->periods);
     } else {
-        shmt_found(c, SHMTRAIN_FINE, "CPU quota", "", "%.4g processors, which is no less than there are", processors);
+        shmt_found(c, SHMTRAIN_FINE, "CPU quota", "", "%.4g processors, which is enough for all of them", processors);
     }
 }
 
 static void judge_others(const struct shmt_vitals *v, struct shmtrain_checkup *c) {
     if (v->others < 0)
-        shmt_found(c, SHMTRAIN_FINE, "others", "", "the system does not say whether others use the processors");
+        shmt_found(c, SHMTRAIN_FINE, "others", "", "the system does not report whether other programs use the processors");
     else if (v->others > 0.1 * v->cores)
         shmt_found(c, SHMTRAIN_SLOWS, "others", "ps -eo pcpu,pid,user,args --sort=-pcpu | head",
-                   "other programs use %.1f of the processors at this moment", v->others);
+                   "other programs use %.1f of the processors right now", v->others);
     else
-        shmt_found(c, SHMTRAIN_FINE, "others", "", "nobody else uses the processors at this moment");
+        shmt_found(c, SHMTRAIN_FINE, "others", "", "no other program uses the processors right now");
     if (v->steal > 0.02)
         shmt_found(c, SHMTRAIN_SLOWS, "hypervisor", "ask the provider for dedicated processors",
                    "%.1f %% of the processors' time went to other virtual machines since boot (steal)", 100 * v->steal);
@@ -96,16 +96,16 @@ static void judge_clocks(const struct shmt_vitals *v, struct shmtrain_checkup *c
         shmt_found(c, SHMTRAIN_SLOWS, "clock speed", "sudo cpupower frequency-set -g performance",
                    "the governor is powersave: processors stay at their lowest clock");
     else
-        shmt_found(c, SHMTRAIN_FINE, "clock speed", "", "%s%s", v->governor[0] ? "the governor is " : "no governor is seen",
+        shmt_found(c, SHMTRAIN_FINE, "clock speed", "", "%s%s", v->governor[0] ? "the governor is " : "no governor found",
                    v->governor);
     if (strcmp(v->clock, "hpet") != 0 && strcmp(v->clock, "acpi_pm") != 0 && strcmp(v->clock, "jiffies") != 0) {
-        shmt_found(c, SHMTRAIN_FINE, "clock", "", "%s", v->clock[0] ? v->clock : "the system does not say which");
+        shmt_found(c, SHMTRAIN_FINE, "clock", "", "%s", v->clock[0] ? v->clock : "unknown: the system does not report it");
         return;
     }
     shmt_found(c, SHMTRAIN_SLOWS, "clock",
                strstr(v->clocks, "tsc") ? "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
                                         : "boot with clocksource=tsc tsc=reliable",
-               "the time comes from %s, which takes a microsecond to ask", v->clock);
+               "reading the time from %s takes a microsecond", v->clock);
 }
 
 static void judge_path(const struct shmt_vitals *v, struct shmtrain_checkup *c) {
@@ -115,13 +115,13 @@ static void judge_path(const struct shmt_vitals *v, struct shmtrain_checkup *c) 
             snprintf(has + strlen(has), sizeof has - strlen(has), "%s%s", has[0] ? ", " : "", shmt_cpu_name(cpu));
     const char *best = shmt_cpu_name(v->best);
     if (v->forced[0] && strcmp(v->forced, "auto") != 0 && strcmp(v->forced, best) != 0)
-        shmt_found(c, SHMTRAIN_SLOWS, "CPU path", "unset SHMTRAIN_CPU", "SHMTRAIN_CPU forces %s; %s is faster (there are: %s)",
+        shmt_found(c, SHMTRAIN_SLOWS, "CPU path", "unset SHMTRAIN_CPU", "SHMTRAIN_CPU forces %s; %s is faster (available: %s)",
                    v->forced, best, has);
     else if (v->best == SHMT_CPU_PORTABLE)
         shmt_found(c, SHMTRAIN_SLOWS, "CPU path", "a processor, or a virtual machine's model of one, with AVX2",
-                   "portable: the inner loops have no wide vectors here");
+                   "portable: the inner loops cannot use wide vectors here");
     else
-        shmt_found(c, SHMTRAIN_FINE, "CPU path", "", "%s (there are: %s)", best, has);
+        shmt_found(c, SHMTRAIN_FINE, "CPU path", "", "%s (available: %s)", best, has);
 }
 
 /* ---- NUMA ---- */
@@ -131,11 +131,11 @@ static void judge_placing(const struct shmt_vitals *v, struct shmtrain_checkup *
     const char *no_matter = v->n_nodes > 1 ? "" : ", which does not matter with one node";
     const char *remedy = v->n_nodes > 1 ? "docker run --cap-add SYS_NICE ..." : "";
     if (!v->call.may_place)
-        shmt_found(c, bad, "placing", remedy, "the system refuses to put memory on NUMA nodes (mbind)%s", no_matter);
+        shmt_found(c, bad, "placing", remedy, "the system refuses to place memory on NUMA nodes (mbind)%s", no_matter);
     if (!v->call.tells_nodes)
-        shmt_found(c, bad, "placing", remedy, "the system does not tell where memory lies (move_pages)%s", no_matter);
+        shmt_found(c, bad, "placing", remedy, "the system does not report where memory is (move_pages)%s", no_matter);
     if (v->call.may_place && v->call.tells_nodes)
-        shmt_found(c, SHMTRAIN_FINE, "placing", "", "memory can be put on NUMA nodes, and seen there");
+        shmt_found(c, SHMTRAIN_FINE, "placing", "", "memory can be placed on NUMA nodes and located there");
 }
 
 /* Parameters are spread over all nodes that workers are on: the one with least memory left is full first. */
@@ -162,13 +162,13 @@ static void judge_nodes(const struct shmt_vitals *v, struct shmtrain_checkup *c)
                    "a cpuset keeps %" PRIu32 " of the %" PRIu32 " nodes' memory from this process", closed, v->n_nodes);
     else if (least < most / 4)
         shmt_found(c, SHMTRAIN_SLOWS, "NUMA", "numastat -m; shmtrain topo DATA shows what a run would put where",
-                   "node %" PRIu32 " has %s free, another one %s: what does not fit lies far from its workers", fullest, low,
-                   high);
+                   "node %" PRIu32 " has %s free, another one %s: memory that does not fit is far from its workers", fullest,
+                   low, high);
     else
         shmt_found(c, SHMTRAIN_FINE, "NUMA", "", "%" PRIu32 " nodes, with %s to %s free", v->n_nodes, low, high);
     if (v->n_nodes > 1 && v->numa_balancing[0] > '0')
         shmt_found(c, SHMTRAIN_SLOWS, "NUMA balancing", "sudo sysctl kernel.numa_balancing=0",
-                   "the kernel moves pages by itself, and takes faults to find out which");
+                   "the kernel moves pages by itself and causes page faults to choose them");
 }
 
 void shmt_judge_machine(const struct shmt_vitals *v, struct shmtrain_checkup *c) {
@@ -194,7 +194,8 @@ int shmtrain_doctor(struct shmtrain_checkup **out, char *message, uint64_t bytes
     struct shmt_vitals *v = calloc(1, sizeof *v);
     struct shmtrain_checkup *c = calloc(1, sizeof *c);
     struct shmt_error e = {0};
-    int rc = v && c ? 0 : shmt_fail(&e, SHMTRAIN_E_MEMORY, "no memory for a look at the machine");
+    if (c) c->size = sizeof *c;
+    int rc = v && c ? 0 : shmt_fail(&e, SHMTRAIN_E_MEMORY, "not enough memory to examine the machine");
     if (rc == 0) rc = shmt_vitals_topo("", v, &e);
     if (rc == 0) {
         shmt_vitals_read("", v);

@@ -30,7 +30,8 @@ static void judge_huge(const struct shmt_vitals *v, struct shmtrain_checkup *c) 
         shmt_found(c, SHMTRAIN_FINE, "huge pages", "", "%" PRIu64 " of %" PRIu64 " reserved ones of 2 MiB are free",
                    v->huge_free, v->huge_all);
     else if (v->shared_huge_on)
-        shmt_found(c, SHMTRAIN_FINE, "huge pages", "", "none are reserved; transparent ones do (shmem_enabled is %s)", shared);
+        shmt_found(c, SHMTRAIN_FINE, "huge pages", "", "none are reserved; transparent ones are used (shmem_enabled is %s)",
+                   shared);
     else
         shmt_found(c, SHMTRAIN_SLOWS, "huge pages",
                    v->shared_huge[0] ? "echo advise | sudo tee /sys/kernel/mm/transparent_hugepage/shmem_enabled"
@@ -51,20 +52,20 @@ static void judge_shm(const struct shmt_vitals *v, struct shmtrain_checkup *c) {
     const uint64_t large = shmt_min_u64(GIB, v->budget.available_bytes / 8);
     if (!v->has_shm)
         shmt_found(c, SHMTRAIN_STOPS, "/dev/shm", "sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm",
-                   "there is none: runs with a name (--name) cannot begin; others can");
+                   "there is no /dev/shm: runs with a name (--name) cannot start; others can");
     else if (!v->may_write_shm)
         shmt_found(c, SHMTRAIN_STOPS, "/dev/shm", "sudo mount -o remount,rw,mode=1777 /dev/shm",
-                   "it cannot be written: runs with a name (--name) cannot begin; others can");
+                   "it cannot be written: runs with a name (--name) cannot start; others can");
     else if (v->shm_free < LEAST_SHM)
         shmt_found(c, SHMTRAIN_STOPS, "/dev/shm", "sudo mount -o remount,size=50% /dev/shm",
-                   "%s free of %s: hardly any run with a name (--name) has room; others need none", words(v->shm_free).text,
-                   words(v->shm_bytes).text);
+                   "%s free of %s: hardly any run with a name (--name) fits; other runs do not need it",
+                   words(v->shm_free).text, words(v->shm_bytes).text);
     else if (v->shm_free < large)
         shmt_found(c, SHMTRAIN_SLOWS, "/dev/shm", "sudo mount -o remount,size=50% /dev/shm; docker run --shm-size 8g ...",
-                   "%s free of %s: larger runs with a name (--name) are refused; others need none", words(v->shm_free).text,
-                   words(v->shm_bytes).text);
+                   "%s free of %s: larger runs with a name (--name) are refused; other runs do not need it",
+                   words(v->shm_free).text, words(v->shm_bytes).text);
     else if (v->shm_free == UINT64_MAX)
-        shmt_found(c, SHMTRAIN_FINE, "/dev/shm", "", "without a limit of its own");
+        shmt_found(c, SHMTRAIN_FINE, "/dev/shm", "", "no limit of its own");
     else
         shmt_found(c, SHMTRAIN_FINE, "/dev/shm", "", "%s free of %s (for runs with a name)", words(v->shm_free).text,
                    words(v->shm_bytes).text);
@@ -75,7 +76,7 @@ static void judge_shm(const struct shmt_vitals *v, struct shmtrain_checkup *c) {
                    "%" PRIu32 " dead or damaged named store%s hold%s %s of memory (shmtrain ls)", v->left.n_dead,
                    v->left.n_dead > 1 ? "s" : "", v->left.n_dead > 1 ? "" : "s", words(v->left.dead_bytes).text);
     } else if (v->left.n_over > 0) {
-        shmt_found(c, SHMTRAIN_FINE, "leftovers", "", "%" PRIu32 " named store%s of runs that are over hold%s %s (shmtrain ls)",
+        shmt_found(c, SHMTRAIN_FINE, "leftovers", "", "%" PRIu32 " named store%s of ended runs hold%s %s (shmtrain ls)",
                    v->left.n_over, v->left.n_over > 1 ? "s" : "", v->left.n_over > 1 ? "" : "s",
                    words(v->left.over_bytes).text);
     } else {
@@ -89,7 +90,7 @@ static void judge_free(const struct shmt_vitals *v, struct shmtrain_checkup *c) 
     const struct shmt_budget *b = &v->budget;
     const bool of_group = strncmp(b->limit, "memory of the machine", 21) != 0;
     if (b->available_bytes == UINT64_MAX) {
-        shmt_found(c, SHMTRAIN_FINE, "memory", "", "the system does not say how much there is");
+        shmt_found(c, SHMTRAIN_FINE, "memory", "", "the system does not report how much there is");
         return;
     }
     const enum shmtrain_verdict verdict = b->available_bytes < LEAST_MEMORY                 ? SHMTRAIN_STOPS
@@ -105,10 +106,11 @@ static void judge_free(const struct shmt_vitals *v, struct shmtrain_checkup *c) 
 
 static void judge_swap(const struct shmt_vitals *v, struct shmtrain_checkup *c) {
     if (v->swap_bytes == 0)
-        shmt_found(c, SHMTRAIN_FINE, "swap", "", "none, so parameters stay in memory");
+        shmt_found(c, SHMTRAIN_FINE, "swap", "", "none: parameters stay in memory");
     else if (v->swap_used > v->total_bytes / 20)
         shmt_found(c, SHMTRAIN_SLOWS, "swap", "sudo sysctl vm.swappiness=1; sudo swapoff -a && sudo swapon -a",
-                   "%s of %s in use: parameters may be swapped out, too", words(v->swap_used).text, words(v->swap_bytes).text);
+                   "%s of %s in use: parameters may be swapped out as well", words(v->swap_used).text,
+                   words(v->swap_bytes).text);
     else
         shmt_found(c, SHMTRAIN_FINE, "swap", "", "%s of %s in use", words(v->swap_used).text, words(v->swap_bytes).text);
 }
@@ -121,10 +123,10 @@ static void judge_overcommit(const struct shmt_vitals *v, struct shmtrain_checku
                    v->overcommit[0] ? v->overcommit : "unknown");
     else if (room < LEAST_MEMORY)
         shmt_found(c, SHMTRAIN_STOPS, "overcommit", "sudo sysctl vm.overcommit_memory=0",
-                   "vm.overcommit_memory is 2, and leaves %s: segments are refused", words(room).text);
+                   "vm.overcommit_memory is 2 and leaves %s: segments are refused", words(room).text);
     else if (room < v->budget.available_bytes / 2)
         shmt_found(c, SHMTRAIN_SLOWS, "overcommit", "sudo sysctl vm.overcommit_memory=0",
-                   "vm.overcommit_memory is 2, and leaves %s of what is free", words(room).text);
+                   "vm.overcommit_memory is 2 and leaves %s of the free memory", words(room).text);
     else
         shmt_found(c, SHMTRAIN_FINE, "overcommit", "", "vm.overcommit_memory is 2, and leaves %s", words(room).text);
 }
@@ -146,7 +148,8 @@ static void judge_processes(const struct shmt_vitals *v, struct shmtrain_checkup
     if (l->group_processes != SHMT_NO_LIMIT && l->group_processes - l->group_used < wanted)
         shmt_found(c, l->group_processes - l->group_used < 3 ? SHMTRAIN_STOPS : SHMTRAIN_SLOWS, "limits",
                    "docker update --pids-limit -1 CONTAINER; systemctl set-property UNIT TasksMax=",
-                   "a control group allows %" PRIu64 " processes and has %" PRIu64 ": too few for a worker per core",
+                   "a control group allows %" PRIu64 " processes and already has %" PRIu64
+                   ": too few left for a worker per core",
                    l->group_processes, l->group_used);
     if (!l->is_root && l->processes < wanted)
         shmt_found(c, l->processes < 3 ? SHMTRAIN_STOPS : SHMTRAIN_SLOWS, "limits", "ulimit -u unlimited",
@@ -163,9 +166,9 @@ static void judge_limits(const struct shmt_vitals *v, struct shmtrain_checkup *c
     judge_size_limit(c, l->address_bytes, 512 * MIB, "v", "a process may have addresses for");
     if (l->cpu_seconds != SHMT_NO_LIMIT)
         shmt_found(c, l->cpu_seconds < 60 ? SHMTRAIN_STOPS : SHMTRAIN_SLOWS, "limits", "ulimit -t unlimited",
-                   "each worker is killed when it has computed for %" PRIu64 " s (ulimit -t)", l->cpu_seconds);
+                   "each worker is killed after %" PRIu64 " s of computing (ulimit -t)", l->cpu_seconds);
     judge_processes(v, c);
-    if (c->n == before) shmt_found(c, SHMTRAIN_FINE, "limits", "", "none of this process that a run would meet");
+    if (c->n == before) shmt_found(c, SHMTRAIN_FINE, "limits", "", "no limit of this process would affect a run");
 }
 
 void shmt_judge_memory(const struct shmt_vitals *v, struct shmtrain_checkup *c) {

@@ -13,16 +13,16 @@ static void judge_calls(const struct shmt_vitals *v, struct shmtrain_checkup *c)
     if (!call->memfd)
         shmt_found(c, SHMTRAIN_STOPS, "kernel",
                    v->filtered ? "docker run --security-opt seccomp=unconfined ..." : "df -h /dev/shm; free",
-                   "no shared memory can be made: %s", call->memfd_refused);
+                   "cannot create shared memory: %s", call->memfd_refused);
     if (!call->ofd_locks)
         shmt_found(c, SHMTRAIN_STOPS, "kernel", "a Linux of 3.15 or later",
-                   "it has no locks of open files (F_OFD_SETLK): runs with a name (--name) cannot begin");
+                   "no locks of open files (F_OFD_SETLK): runs with a name (--name) cannot start");
     if (!call->pidfd)
         shmt_found(c, SHMTRAIN_SLOWS, "kernel", "a Linux of 5.3 or later, or a container without a seccomp filter",
-                   "no pidfd_open: the death of a worker is seen up to 50 ms late");
+                   "no pidfd_open: a worker's death is noticed up to 50 ms late");
     if (!call->populate)
         shmt_found(c, SHMTRAIN_SLOWS, "kernel", "a Linux of 5.14 or later",
-                   "no MADV_POPULATE_WRITE: the first pass over memory meets page faults");
+                   "no MADV_POPULATE_WRITE: the first pass over memory causes page faults");
     if (c->n == before)
         shmt_found(c, SHMTRAIN_FINE, "kernel", "", "%.60s: memfd with seals, pidfd, locks of open files, populate%s", v->kernel,
                    v->filtered ? " (seccomp filters)" : "");
@@ -34,7 +34,7 @@ static void judge_blas(const struct shmt_vitals *v, struct shmtrain_checkup *c) 
     if (!v->blas[0])
         shmt_found(c, SHMTRAIN_STOPS, "BLAS",
                    getenv("SHMTRAIN_BLAS") ? "unset SHMTRAIN_BLAS" : "sudo apt-get install libopenblas0",
-                   "softmax cannot run, all else can: %.180s", v->blas_refused);
+                   "softmax cannot run, everything else can: %.180s", v->blas_refused);
     else if (!v->blas_shared)
         shmt_found(c, SHMTRAIN_SLOWS, "BLAS", "sudo apt-get install libopenblas0-pthread",
                    "%s, the serial variant: --threads above 1 has no effect", v->blas);
@@ -42,7 +42,7 @@ static void judge_blas(const struct shmt_vitals *v, struct shmtrain_checkup *c) 
         shmt_found(c, SHMTRAIN_FINE, "BLAS", "", "%s", v->blas);
     if (v->blas[0] && !v->openmp)
         shmt_found(c, SHMTRAIN_SLOWS, "OpenMP", "sudo apt-get install libgomp1",
-                   "there is none: --threads has no effect on dense models");
+                   "not installed: --threads has no effect on dense models");
 }
 
 static const char *set_to(const char *variable) {
@@ -54,11 +54,11 @@ static const char *set_to(const char *variable) {
 static const struct variable {
     const char *name, *why;
 } VARIABLES[] = {
-    {"OPENBLAS_CORETYPE", "OpenBLAS's kernel is that, and not the one for this processor"},
-    {"OMP_THREAD_LIMIT", "loops of --threads have no more threads than that"},
-    {"OMP_PROC_BIND", "threads of several workers may meet on one core"},
-    {"GOMP_CPU_AFFINITY", "threads of several workers meet on one core"},
-    {"OMP_DYNAMIC", "loops of --threads may have fewer threads"},
+    {"OPENBLAS_CORETYPE", "OpenBLAS uses that kernel instead of the one for this processor"},
+    {"OMP_THREAD_LIMIT", "loops of --threads use no more threads than that"},
+    {"OMP_PROC_BIND", "threads of several workers may share a core"},
+    {"GOMP_CPU_AFFINITY", "threads of several workers share a core"},
+    {"OMP_DYNAMIC", "loops of --threads may use fewer threads"},
 };
 
 /* Workers set the numbers of threads for themselves (math/blas.h, math/parallel.h). */
@@ -74,7 +74,7 @@ static void judge_variables(struct shmtrain_checkup *c) {
     const char *wait = set_to("OMP_WAIT_POLICY");
     if (wait && strcasecmp(wait, "active") == 0)
         shmt_found(c, SHMTRAIN_SLOWS, "BLAS threads", "unset OMP_WAIT_POLICY",
-                   "OMP_WAIT_POLICY is active: threads that wait keep processors from others");
+                   "OMP_WAIT_POLICY is active: waiting threads keep processors busy");
     if (c->n > before) return;
     const char *blas = set_to("OPENBLAS_NUM_THREADS"), *omp = set_to("OMP_NUM_THREADS");
     if (blas || omp)

@@ -60,7 +60,7 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
     while (!shmt_team_step(team)) {
         struct pollfd pollfd[2] = {{.fd = shmt_team_fd(team), .events = POLLIN}, {.fd = store->stop_fd, .events = POLLIN}};
         /* Who has no tick tells nobody, so nothing would be due later than now. */
-        const int most_ms = driver->tick ? shmt_progress_due_ms(store, LOOK_MS) : LOOK_MS;
+        const int most_ms = driver->tick ? shmt_snapshots_due_ms(store, shmt_progress_due_ms(store, LOOK_MS)) : LOOK_MS;
         (void)poll(pollfd, 2, most_ms); /* interrupted: look at once */
         look(store, team, driver, &course);
     }

@@ -1,13 +1,16 @@
 /* What a model is worth on some data, and what it predicts: the last steps of scoring (scores.h), on the application's
  * thread. */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "api/arrays.h"
 #include "api/quality.h"
 #include "api/scores.h"
 #include "api/stream.h"
+#include "base/sized.h"
 #include "math/auc.h"
 
 /* ---- evaluation ---- */
@@ -23,7 +26,8 @@ static double weights_sum(const struct shmt_scores *s) {
 static int measure_auc(const struct shmt_scores *s, double *out) {
     void *scratch = malloc(shmt_auc_scratch_bytes(s->n));
     if (!scratch)
-        return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory to sort %llu scores", (unsigned long long)s->n);
+        return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "not enough memory to sort %llu scores",
+                         (unsigned long long)s->n);
     *out = shmt_auc(shmt_scores_at(s), s->label, s->like.label_high, s->n, scratch);
     free(scratch);
     return 0;
@@ -43,7 +47,8 @@ static int judge(const struct shmt_scores *s) {
     struct shmtrain_store *store = s->store;
     struct shmtrain_evaluation *out = &store->evaluation;
     shmt_quality_forget(store);
-    *out = (struct shmtrain_evaluation){.examples = s->n,
+    *out = (struct shmtrain_evaluation){.size = sizeof(struct shmtrain_evaluation),
+                                        .examples = s->n,
                                         .skipped = s->load.totals.n_skipped,
                                         .loss = shmt_scores_loss(s) / weights_sum(s),
                                         .accuracy = NAN,
@@ -100,14 +105,15 @@ static int hand_out(const struct shmt_scores *s, int probabilities, shmtrain_pre
 int shmt_scores_check_probabilities(struct shmtrain_store *store) {
     const struct shmtrain_model *model = store->trained.model ? shmt_store_model_named(store, store->trained.model) : NULL;
     if (!model || model->probabilities) return 0;
-    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "model %s has no probabilities: take its scores", model->name);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "model %s has no probabilities: use its scores", model->name);
 }
 
 /* All workers have read and one has met a bad line: what stands before it is predicted as a stream would be, and the line is
  * met again. Where it is no text, or its first line is bad, nothing stands before it. */
 static int predict_before(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
                           void *arg) {
-    const struct shmtrain_stream stream = {.fd = shmt_stream_open_text(data), .name = data};
+    const struct shmtrain_stream stream = {
+        .size = sizeof(struct shmtrain_stream), .fd = shmt_stream_open_text(data), .name = data};
     if (stream.fd < 0) return SHMTRAIN_E_DATA;
     shmt_error_clear(&store->error);
     const int rc = shmt_stream_predict(store, &stream, probabilities, each, arg);
@@ -119,7 +125,7 @@ static int predict_all(struct shmtrain_store *store, const char *data, int proba
     struct shmt_scores scores = {0};
     int rc = probabilities ? shmt_scores_check_probabilities(store) : 0;
     if (rc == 0) rc = shmt_scores_make(store, data, false, &scores);
-    const bool is_bad = rc == SHMTRAIN_E_DATA;
+    const bool is_bad = rc == SHMTRAIN_E_DATA && !shmt_arrays_find(store, data);
     if (rc == 0) rc = hand_out(&scores, probabilities, each, arg);
     shmt_scores_free(&scores);
     return is_bad ? predict_before(store, data, probabilities, each, arg) : rc;
@@ -127,11 +133,50 @@ static int predict_all(struct shmtrain_store *store, const char *data, int proba
 
 static int predict_file(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
                         void *arg) {
-    const struct shmtrain_stream stream = {.fd = shmt_stream_open_large(store, data), .name = data};
+    const struct shmtrain_stream stream = {
+        .size = sizeof(struct shmtrain_stream), .fd = shmt_stream_open_large(store, data), .name = data};
     if (stream.fd < 0) return predict_all(store, data, probabilities, each, arg);
     const int rc = shmt_stream_predict(store, &stream, probabilities, each, arg);
     close(stream.fd);
     return rc;
+}
+
+/* What predictions are written to. */
+struct into {
+    struct shmtrain_store *store;
+    struct shmtrain_predictions of;
+};
+
+static int put(void *arg, uint64_t example, float label, const float *output, uint32_t n) {
+    const struct into *into = arg;
+    if (example >= into->of.n_examples)
+        return shmt_fail(&into->store->error, SHMTRAIN_E_USAGE,
+                         "the data has more than %llu examples, the room that there is for predictions (n_examples)",
+                         (unsigned long long)into->of.n_examples);
+    if (into->of.label) into->of.label[example] = label;
+    if (into->of.output) memcpy(into->of.output + example * n, output, n * sizeof *output);
+    return 0;
+}
+
+int shmtrain_store_predict_into(struct shmtrain_store *store, const char *data, const struct shmtrain_predictions *into) {
+    struct into to = {.store = store};
+    int rc = shmt_call_idle(store);
+    if (rc == 0)
+        rc = shmt_sized_take(&to.of, sizeof to.of, into, SHMT_FIRST_SIZE(struct shmtrain_predictions, output), "predictions",
+                             &store->error);
+    return rc < 0 ? rc : shmtrain_store_predict(store, data, to.of.probabilities != 0, put, &to);
+}
+
+int shmtrain_store_outputs(struct shmtrain_store *store) {
+    struct shmtrain_data like;
+    struct shmtrain_settings settings;
+    const int rc = shmt_call_idle(store);
+    const struct shmt_trained *trained = &store->trained;
+    const struct shmtrain_model *model = trained->model ? shmt_store_model_named(store, trained->model) : NULL;
+    if (rc < 0) return rc;
+    if (!model) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is no model: train one, or load one");
+    shmt_trained_settings(trained, &like, &settings);
+    return (int)shmtrain_model_outputs(model, &settings);
 }
 
 int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,

@@ -12,7 +12,8 @@ static const void *array_at(const struct shmt_segment *segment, uint64_t off, ui
 
 static void locate(const struct shmt_manifest *m, const struct shmt_manifest_data *d, const struct shmt_segment *segment,
                    struct shmtrain_data *out) {
-    *out = (struct shmtrain_data){.n_examples = d->n_examples,
+    *out = (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                  .n_examples = d->n_examples,
                                   .n_nonzeros = d->n_nonzeros,
                                   .n_features = d->n_features,
                                   .n_labels = d->n_labels,
@@ -39,10 +40,10 @@ static int open_set(struct shmtrain_store *store, enum shmt_named_part part, con
     if (rc < 0) return rc;
     rc = shmt_segment_attach(fd, 0, SHMT_ATTACH_NAMED | SHMT_ATTACH_READ, segment, &why);
     close(fd); /* the segment has its own */
-    if (rc < 0) return shmt_fail(&store->error, rc, "the data of store %s are refused: %s", name, why.text);
+    if (rc < 0) return shmt_fail(&store->error, rc, "the data of store %s is refused: %s", name, why.text);
     if (segment->bytes - SHMT_SEGMENT_HEADER_BYTES != d->bytes)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data of store %s are refused: they are %llu bytes, not %llu",
-                         name, (unsigned long long)(segment->bytes - SHMT_SEGMENT_HEADER_BYTES), (unsigned long long)d->bytes);
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data of store %s is refused: it has %llu bytes, not %llu", name,
+                         (unsigned long long)(segment->bytes - SHMT_SEGMENT_HEADER_BYTES), (unsigned long long)d->bytes);
     locate(store->visit.manifest, d, segment, out);
     return shmt_manifest_check_data(name, out, &store->error);
 }
@@ -59,8 +60,8 @@ static int check_tables(struct shmtrain_store *store, const struct shmtrain_mode
         same = strcmp(shape[t].name, spec->table[t].name) == 0 && shape[t].rows == spec->table[t].rows &&
                shape[t].width == spec->table[t].width && shape[t].l2_rows == spec->l2_rows[t];
     if (same) return 0;
-    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s learns another \"%s\" than this program has", store->visit.name,
-                     model->name);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s trains a different \"%s\" than this program's",
+                     store->visit.name, model->name);
 }
 
 static int check_model(struct shmtrain_store *store, const struct shmtrain_data *data) {
@@ -68,11 +69,11 @@ static int check_model(struct shmtrain_store *store, const struct shmtrain_data 
     const struct shmtrain_model *model = store->job.model;
     if (!model)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "store %s learns \"%s\", a model that this program has not: offer it (shmtrain_store_offer)",
+                         "store %s trains \"%s\", a model that this program does not have: offer it (shmtrain_store_offer)",
                          store->visit.name, m->model);
     const bool classes = model->task != SHMTRAIN_CLASSES || m->n_classes <= SHMTRAIN_MAX_CLASSES;
     if (!classes || m->n_outputs != shmtrain_model_outputs(model, &store->job.settings) || (model->check && model->check(data)))
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is refused: \"%s\" cannot learn from its data",
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is refused: \"%s\" cannot be trained on its data",
                          store->visit.name, m->model);
     return check_tables(store, model, data);
 }
@@ -86,8 +87,8 @@ static int split(struct shmt_guest_data *data, struct shmtrain_store *store) {
     if (rc == 0) rc = shmt_split_labels(&data->split, &data->train, &why);
     if (rc == SHMTRAIN_E_MEMORY) return shmt_fail(&store->error, rc, "store %s: %s", store->visit.name, why.text);
     if (rc < 0 || data->split.n_train != m->n_examples)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is refused: it sets other examples aside",
-                         store->visit.name);
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s is refused: it sets different examples aside for validation", store->visit.name);
     return 0;
 }
 
@@ -109,8 +110,7 @@ int shmt_guest_data_open(struct shmt_guest_data *data, struct shmtrain_store *st
     const struct shmt_manifest *m = store->visit.manifest;
     if (!m->train.shared)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "store %s keeps its data private, so nobody can join it as a worker; it can be observed",
-                         store->visit.name);
+                         "store %s keeps its data private, so workers cannot join it; it can be observed", store->visit.name);
     int rc = open_set(store, SHMT_NAMED_DATA, &m->train, &data->segment[0], &data->train);
     if (rc == 0 && m->valid.shared) rc = open_set(store, SHMT_NAMED_VALID, &m->valid, &data->segment[1], &data->valid);
     if (rc == 0 && m->share > 0) rc = split(data, store);

@@ -25,24 +25,24 @@ struct origin {
 
 static int refuse(const struct origin *o, const char *what, const char *ours, const char *theirs) {
     return shmt_fail(&o->store->error, SHMTRAIN_E_USAGE,
-                     "--init-from %s: its %s %.80s, and here it is %.80s: name another file", o->shown, what, theirs, ours);
+                     "--init-from %s: its %s %.80s, but here it is %.80s: name another file", o->shown, what, theirs, ours);
 }
 
 /* ---- whether they fit ---- */
 
 static int check_classes(const struct origin *o) {
     const struct shmt_trained *a = o->ours, *b = &o->from->trained;
-    char text[2][48];
+    char text[2][64];
     if (a->n_classes == b->n_classes && memcmp(a->classes, b->classes, a->n_classes * sizeof *a->classes) == 0) return 0;
     for (int i = 0; i < 2; i++) {
         const struct shmt_trained *t = i == 0 ? a : b;
         if (t->n_classes == 0)
             snprintf(text[i], sizeof text[i], "none");
         else
-            snprintf(text[i], sizeof text[i], "%u from %g to %g", t->n_classes, (double)t->classes[0],
+            snprintf(text[i], sizeof text[i], "%u labels from %g to %g", t->n_classes, (double)t->classes[0],
                      (double)t->classes[t->n_classes - 1]);
     }
-    return refuse(o, "list of classes is", text[0], text[1]);
+    return refuse(o, "label set is", text[0], text[1]);
 }
 
 static int check_model(const struct origin *o) {
@@ -83,7 +83,7 @@ static uint32_t find_feature(const struct shmt_trained *t, uint64_t id) {
 static int match_features(struct origin *o) {
     const struct shmt_trained *b = &o->from->trained;
     o->column = malloc((b->n_features + 1) * sizeof *o->column);
-    if (!o->column) return shmt_fail(&o->store->error, SHMTRAIN_E_MEMORY, "no memory to begin with %s", o->shown);
+    if (!o->column) return shmt_fail(&o->store->error, SHMTRAIN_E_MEMORY, "not enough memory to start from %s", o->shown);
     for (uint64_t j = 0; j < b->n_features; j++) {
         o->column[j] = b->features.kind == SHMT_IDS_HASHED ? (uint32_t)j : find_feature(o->ours, id_of(b, j));
         o->n_shared += o->column[j] != UINT32_MAX;
@@ -91,12 +91,12 @@ static int match_features(struct origin *o) {
     const uint64_t left_out = b->n_features - o->n_shared;
     if (o->n_shared == 0 && b->n_features > 0 && o->ours->n_features > 0)
         return shmt_fail(&o->store->error, SHMTRAIN_E_USAGE,
-                         "--init-from %s: none of its %llu features is one of the data's: name another file", o->shown,
+                         "--init-from %s: none of its %llu features occurs in the data: name another file", o->shown,
                          (unsigned long long)b->n_features);
     char more[64] = "";
-    if (left_out > 0) snprintf(more, sizeof more, ", and %llu more, which are left out", (unsigned long long)left_out);
+    if (left_out > 0) snprintf(more, sizeof more, ", and %llu others, which are left out", (unsigned long long)left_out);
     if (left_out > 0 || o->n_shared < o->ours->n_features)
-        shmt_log(&o->store->log, "begins with %s, which has %llu of the data's %llu features%s", o->shown,
+        shmt_log(&o->store->log, "starts from %s, which has %llu of the data's %llu features%s", o->shown,
                  (unsigned long long)o->n_shared, (unsigned long long)o->ours->n_features, more);
     return 0;
 }
@@ -107,7 +107,7 @@ static int match_features(struct origin *o) {
 static float *open_table(struct shmtrain_store *store, uint32_t t) {
     struct shmt_declared *d = &store->table[t];
     if (!d->value) d->value = calloc(shmt_table_floats(&d->table), sizeof *d->value);
-    if (!d->value) shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
+    if (!d->value) shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for table \"%s\"", d->table.name);
     return d->value;
 }
 
@@ -179,8 +179,9 @@ static int move_all(struct origin *o) {
 
 static int open_origin(struct origin *o) {
     int rc = shmtrain_store_create(&o->from);
-    if (rc < 0) return shmt_fail(&o->store->error, rc, "no memory to begin with %s", o->shown);
-    for (uint32_t i = 0; i < o->store->n_offered && rc == 0; i++) rc = shmtrain_store_offer(o->from, o->store->offered[i]);
+    if (rc < 0) return shmt_fail(&o->store->error, rc, "not enough memory to start from %s", o->shown);
+    o->from->log = o->store->log;
+    for (uint32_t i = 0; i < o->store->n_offered && rc == 0; i++) rc = shmtrain_store_offer(o->from, &o->store->offered[i]);
     if (rc == 0) rc = shmtrain_store_load(o->from, o->path);
     return rc < 0 ? shmt_fail(&o->store->error, rc, "--init-from: %s", shmtrain_store_message(o->from)) : 0;
 }

@@ -9,6 +9,7 @@
 
 #include "api/store_priv.h"
 #include "base/plain.h"
+#include "base/sized.h"
 #include "base/show.h"
 #include "segment/budget.h"
 #include "train/checkpoint.h"
@@ -71,7 +72,7 @@ static int look_at_elements(struct shmtrain_store *store, const struct shmt_mode
     int rc = shmt_budget_check(&budget, at_once * each, "the model", NULL, "free some", &store->error);
     if (rc < 0) return rc;
     double *elements = malloc(at_once * each + 1); /* as aligned as any type of them */
-    if (!elements) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to look at a model");
+    if (!elements) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to inspect a model");
     for (uint64_t from = 0; from < n && rc == 0; from += at_once) {
         const uint64_t some = n - from < at_once ? n - from : at_once;
         rc = whole ? shmt_model_read_tensor(in, i, elements, &store->error)
@@ -205,16 +206,18 @@ static int look_at_file(struct shmtrain_store *store, const char *path, const st
 
 _Static_assert(SHMTRAIN_FILE_TENSORS >= SHMT_MODEL_MOST_TENSORS, "room for all that a file has");
 
-int shmtrain_store_inspect(struct shmtrain_store *store, const char *path, struct shmtrain_file_info *out) {
+int shmtrain_store_inspect_sized(struct shmtrain_store *store, const char *path, struct shmtrain_file_info *out,
+                                 uint64_t out_bytes) {
     struct shmt_model_in *in = NULL;
     int rc = shmt_call_idle(store);
     if (rc < 0) return rc;
     struct shmtrain_file_info *info = calloc(1, sizeof *info);
-    if (!info) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to look at a model");
+    if (!info) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to inspect a model");
     SHMT_PLAIN_NUMBERS;
     rc = shmt_model_open(path, &in, &store->error);
     if (rc == 0) rc = look_at_file(store, path, in, info);
-    if (rc == 0) *out = *info;
+    if (rc == 0) shmt_model_tell_seal(in, &store->log);
+    if (rc == 0) shmt_sized_give(out, out_bytes, info, sizeof *info);
     shmt_model_close(in);
     free(info);
     return rc;

@@ -40,15 +40,16 @@ static int check_run(struct shmtrain_store *store, shmtrain_worker *worker) {
     const int state = shmt_visit_state(store, &store->error);
     if (state < 0) return state;
     if (state == 0)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the run of store %s is over: it can be observed, not joined", name);
-    if (has_model && worker)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s learns \"%s\": join it without a worker function", name,
-                         store->visit.manifest->model);
-    if (!has_model && !worker)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "store %s is worked for by an application's own functions: only that application's programs can join "
-                         "it; it can be observed",
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the run of store %s has ended: it can be observed, but not joined",
                          name);
+    if (has_model && worker)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s trains the model \"%s\": join it without a worker function",
+                         name, store->visit.manifest->model);
+    if (!has_model && !worker)
+        return shmt_fail(
+            &store->error, SHMTRAIN_E_USAGE,
+            "store %s is trained by an application's own functions: only that application can join it; others can observe it",
+            name);
     return 0;
 }
 
@@ -73,8 +74,9 @@ static int fail_full(struct stay *stay, uint32_t seats_per_worker) {
         return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no places for guests: its run needs --guests N",
                          name);
     if (n == 0)
-        return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no free place: all guests are there", name);
-    return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has free places for %u workers, not for %u: take -w %u",
+        return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no free place: guests have taken all of them",
+                         name);
+    return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has free places for %u workers, not for %u: use -w %u",
                      name, n, stay->crew.n_workers, n);
 }
 
@@ -138,7 +140,8 @@ static int make_crew(struct stay *stay) {
     crew->kind = strcmp(c->spawn, "threads") == 0 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES;
     if (crew->n_workers > most) return fail_full(stay, each);
     store->visit.seat = calloc(crew->n_seats, sizeof *store->visit.seat);
-    if (!store->visit.seat) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for %u workers", crew->n_workers);
+    if (!store->visit.seat)
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for %u workers", crew->n_workers);
     /* The same plan as the run's, so that a seat is on the node on which its memory lies. */
     const uint32_t n_seats = store->spec.n_seats, lanes = shmt_seats_of_worker(&store->spec);
     const uint32_t side_by_side = model && !model->dense ? lanes : threads;
@@ -152,7 +155,7 @@ static int find_libraries(struct stay *stay) {
     const char *theirs = store->visit.manifest->blas;
     const int rc = store->job.model ? shmt_probe_libraries(store, store->job.model, &stay->crew) : 0;
     if (rc == 0 && store->job.model && strcmp(store->blas, theirs) != 0)
-        shmt_log(&store->log, "the run of store %s has %s and this program has %s: sums may differ in their last bits",
+        shmt_log(&store->log, "the run of store %s has %s, but this program has %s: sums may differ in their last bits",
                  store->visit.name, theirs, store->blas);
     return rc;
 }
@@ -161,16 +164,16 @@ static int find_libraries(struct stay *stay) {
 static int check_cpu(struct stay *stay) {
     struct shmtrain_store *store = stay->store;
     if (shmt_cpu_has(store->spec.cpu)) return 0;
-    return shmt_fail(
-        &store->error, SHMTRAIN_E_USAGE,
-        "the run of store %s has loops for %s, which this program was built without: join with the program that made "
-        "it, or make it with --cpu portable",
-        store->visit.name, shmt_cpu_name((enum shmt_cpu)store->spec.cpu));
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "the run of store %s uses loops for %s, which this program does not have: join with the program that "
+                     "created it, or create it with --cpu portable",
+                     store->visit.name, shmt_cpu_name((enum shmt_cpu)store->spec.cpu));
 }
 
 static int make_abort_word(struct stay *stay) {
     void *page = mmap(NULL, sizeof *stay->abort, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return shmt_fail_errno(&stay->store->error, "no memory to join store %s", stay->store->visit.name);
+    if (page == MAP_FAILED)
+        return shmt_fail_errno(&stay->store->error, "not enough memory to join store %s", stay->store->visit.name);
     stay->abort = page;
     return 0;
 }

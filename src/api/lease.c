@@ -25,26 +25,27 @@ static int fail_taken(struct shmtrain_store *store, const char *name) {
     char whose[48] = "";
     int fd;
     if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, &why) < 0)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s: take another name", why.text);
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s: use another name", why.text);
     const bool known = shmt_manifest_read(fd, name, &manifest, NULL, &ignored) == 0;
-    const bool used = shmt_named_in_use(fd),
-               has_places = known && manifest.n_guests > 0 && shmt_mark_is_held(fd, SHMT_MARK_RUN);
+    const bool used = shmt_named_in_use(fd), has_places = known && manifest.n_guests > 0 && shmt_named_runs(fd);
     close(fd);
     if (!used)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "store %s is there already, of a run that has ended: shmtrain rm %s removes it, or take another name",
-                         name, name);
-    if (known) snprintf(whose, sizeof whose, ", made by process %d", manifest.pid);
+        return shmt_fail(
+            &store->error, SHMTRAIN_E_USAGE,
+            "store %s already exists, from a run that has ended: remove it with shmtrain rm %s, or use another name", name,
+            name);
+    if (known) snprintf(whose, sizeof whose, ", created by process %d", manifest.pid);
     if (has_places)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "store %s is there already, in use%s: take another name (shmtrain ls), or join it (shmtrain join %s)",
-                         name, whose, name);
+        return shmt_fail(
+            &store->error, SHMTRAIN_E_USAGE,
+            "store %s already exists and is in use%s: use another name (shmtrain ls), or join it (shmtrain join %s)", name,
+            whose, name);
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "store %s is there already, in use%s: take another name (shmtrain ls shows those that are taken)", name,
-                     whose);
+                     "store %s already exists and is in use%s: use another name (shmtrain ls lists those in use)", name, whose);
 }
 
 void shmt_lease_close(struct shmtrain_store *store) {
+    if (store->lease.open && store->lease.maker == getpid()) shmt_named_let_go(store->lease.fd);
     if (store->lease.open) close(store->lease.fd);
     store->lease = (struct shmt_lease){0};
 }
@@ -66,13 +67,19 @@ int shmt_lease_begin(struct shmtrain_store *store) {
     if (rc < 0) return rc;
     if (!(store->ops->caps & SHMT_CAP_JOIN))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "store %s cannot have a name with backend %s, which nobody can join: take shm", name,
+                         "store %s cannot have a name with backend %s, which workers cannot join: use shm", name,
                          store->ops->name);
     rc = shmt_named_create(name, SHMT_NAMED_STORE, &lease->fd, &store->error);
+    if (rc == 0 && shmt_named_remove_remnant(name)) {
+        shmt_log(&store->log, "removed what was left of an earlier store %s, which was cut short", name);
+        rc = shmt_named_create(name, SHMT_NAMED_STORE, &lease->fd, &store->error);
+    }
     if (rc < 0) return rc;
     if (rc == 0) return fail_taken(store, name);
     snprintf(lease->name, sizeof lease->name, "%s", name);
     lease->open = lease->held = true;
+    lease->maker = getpid();
+    shmt_named_sign(lease->fd);
     rc = shmt_mark_hold(lease->fd, SHMT_MARK_RUN, &store->error);
     if (rc < 0) return rc;
     /* Whoever had the name before is gone; data that it left behind is nobody's. */
@@ -98,8 +105,7 @@ int shmt_lease_decide(struct shmtrain_store *store, uint64_t train_bytes, uint64
     shmt_bytes_text(data_bytes, text[0], sizeof text[0]);
     shmt_bytes_text(left - need.total_bytes, text[1], sizeof text[1]);
     shmt_log(&store->log,
-             "the data (%s) does not fit into /dev/shm (%s free): it stays private, so nobody can join as a worker; observers "
-             "can",
+             "the data (%s) does not fit into /dev/shm (%s free): it stays private, so workers cannot join; observers can",
              text[0], text[1]);
     store->spec.n_seats -= store->spec.n_guests;
     store->spec.n_guests = 0;
@@ -114,7 +120,7 @@ int shmt_lease_data_file(struct shmtrain_store *store, enum shmt_named_part part
     if (!lease->shares) return 0;
     const int rc = shmt_named_create(lease->name, part, out, &store->error);
     if (rc != 0) return rc < 0 ? rc : 0;
-    return shmt_fail(&store->error, SHMTRAIN_E_SYSTEM, "somebody else is making data of store %s", lease->name);
+    return shmt_fail(&store->error, SHMTRAIN_E_SYSTEM, "another process is creating the data of store %s", lease->name);
 }
 
 /* ---- what it says of itself ---- */
@@ -123,7 +129,7 @@ int shmt_lease_home(struct shmtrain_store *store, struct shmt_home *out) {
     const struct shmt_lease *lease = &store->lease;
     if (!lease->held) return 0;
     out->fd = fcntl(lease->fd, F_DUPFD_CLOEXEC, 0);
-    if (out->fd < 0) return shmt_fail_errno(&store->error, "the descriptor of store %s cannot be duplicated", lease->name);
+    if (out->fd < 0) return shmt_fail_errno(&store->error, "cannot duplicate the descriptor of store %s", lease->name);
     out->has_fd = 1;
     return 0;
 }
@@ -177,9 +183,9 @@ static void describe_model(const struct shmtrain_store *store, struct shmt_manif
     const struct shmt_lease *lease = &store->lease;
     out->group = 1;
     out->n_outputs = 1;
+    out->n_valid = job->board.n_valid;
     if (!job->model) return;
     snprintf(out->model, sizeof out->model, "%s", job->model->name);
-    out->n_valid = job->board.n_valid;
     out->n_outputs = job->board.n_outputs;
     out->bias = job->settings.bias;
     out->group = job->settings.group;
@@ -219,10 +225,9 @@ static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     if (load_relaxed(abort_word) == 0) store_release(abort_word, rank + 1);
     store->ops->rouse(store->job.store);
     if (pid != UINT32_MAX) snprintf(whose, sizeof whose, "process %u, ", pid);
-    shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED,
-              "worker %u (%sjoined by name) died or gave up while training: %s of it is missing",
+    shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED, "worker %u (%sjoined by name) died or gave up while training: %s is missing",
               rank / shmt_seats_of_worker(&store->spec), whose,
-              shmt_policy_has_replicas(&store->spec.policy) ? "the part of a merge" : "a gradient");
+              shmt_policy_has_replicas(&store->spec.policy) ? "its part of a merge" : "its gradient");
 }
 
 /* The mark of the seat is ours: nobody who lives has it, and nobody takes it. `named`: the worker that a line was about. */
@@ -238,10 +243,18 @@ static void mourn(struct shmtrain_store *store, uint32_t rank, uint32_t *named) 
     const uint32_t worker = rank / shmt_seats_of_worker(&store->spec);
     if (worker == *named) return; /* the same one's next thread */
     *named = worker;
-    shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others go on without it", worker, pid);
+    shmt_log(&store->log, "worker %u (process %u, joined by name) died or gave up: the others continue without it", worker,
+             pid);
 }
 
-/* Guests hold their mark from before they take the seat until after they have left. */
+/* Whoever holds its mark: a child that its program has forked may, and a program that is stopped itself does not drop it. */
+static bool has_ended(const struct shmtrain_store *store, uint32_t rank) {
+    struct shmt_life worker;
+    return store->ops->occupant(store->job.store, rank, &worker) && shmt_life_look(&worker) == SHMT_LIFE_IS_OVER;
+}
+
+/* Guests hold their mark from before they take the seat until after they have left. Nobody else sits down there while somebody
+ * holds it. */
 int shmt_lease_tick(struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     struct shmt_lease *lease = &store->lease;
@@ -250,9 +263,9 @@ int shmt_lease_tick(struct shmtrain_store *store) {
     for (uint32_t rank = spec->n_seats - spec->n_guests; rank < spec->n_seats && lease->lost.status == 0; rank++) {
         struct shmt_error ignored = {0}; /* where the system does not lock, nobody can tell: as if the guest were alive */
         if (store->ops->occupied(store->job.store, rank) == 0) continue;
-        if (shmt_mark_hold(lease->fd, SHMT_MARK_GUEST(rank), &ignored) != 1) continue;
-        mourn(store, rank, &named);
-        shmt_mark_drop(lease->fd, SHMT_MARK_GUEST(rank));
+        const bool held = shmt_mark_hold(lease->fd, SHMT_MARK_GUEST(rank), &ignored) == 1;
+        if (held || has_ended(store, rank)) mourn(store, rank, &named);
+        if (held) shmt_mark_drop(lease->fd, SHMT_MARK_GUEST(rank));
     }
     return lease->lost.status;
 }

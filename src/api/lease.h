@@ -10,6 +10,7 @@
 
 #include <shmtrain/store.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "api/trained.h"
 #include "ps/backend_ops.h"
@@ -22,6 +23,7 @@ struct shmt_lease {
     bool made;   /* the file is the segment of the backend */
     bool shares; /* data is loaded into files of their own, for guests */
     int fd;
+    pid_t maker; /* who has `fd` of its own: not a child that the application forks */
     char name[SHMT_NAME_BYTES];
     const struct shmt_segment *train, *valid; /* shares: where the data is; NULL: there is none of its own */
     double share;                             /* of the training data that is set aside for validation; 0: none is */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/arrays.h"
 #include "api/cache.h"
 #include "api/load_ids.h"
 #include "api/load_place.h"
@@ -39,14 +40,16 @@ static bool keep_table(struct shmt_load *load) {
 int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, const char *table,
                    uint32_t n_readers, bool dense) {
     struct shmt_table_wish wish;
+    int rc = shmt_arrays_check_name(store, name);
+    if (rc < 0) return rc;
     *load = (struct shmt_load){.name = name, .dense = dense, .n_readers = n_readers};
     shmt_table_wish(store, name, how, table, &wish);
-    const int rc = shmt_source_open_as(&wish.source, &load->source, &store->error);
+    rc = shmt_source_open_as(&wish.source, &load->source, &store->error);
     if (rc < 0) return rc;
     const char *title = shmt_source_title(load->source);
     if (title) snprintf(load->title, sizeof load->title, "%s", title);
     if (title) load->name = load->title;
-    if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", name);
+    if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
     load->has_ids = shmt_source_has_ids(load->source);
     load->n_parts = shmt_source_parts(load->source, n_readers);
     load->part = calloc(load->n_parts, sizeof *load->part);
@@ -54,7 +57,7 @@ int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const c
     load->reading = calloc(n_readers, sizeof *load->reading);
     load->stage = calloc(n_readers, sizeof *load->stage);
     if (load->part && load->took_ns && load->reading && load->stage) return 0;
-    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", name);
+    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
 }
 
 /* ---- passes ---- */
@@ -171,8 +174,7 @@ static int run_reading(struct shmtrain_store *store, struct pass *pass) {
     if (load->staged || !shmt_source_flows(load->source)) return run_pass(store, pass);
     if (load->was_read && shmt_source_is_once(load->source))
         return shmt_fail(&store->error, SHMTRAIN_E_MEMORY,
-                         "there is no memory to keep what comes from %s until all has come, and it cannot be read again: save "
-                         "it to a file first",
+                         "not enough memory to keep the text of %s, which cannot be read twice: save it to a file first",
                          load->name);
     load->was_read = true;
     int rc = shmt_flow_open(load->source, &pass->abort, &pass->flow, &store->error);
@@ -255,7 +257,7 @@ int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const 
     if (rc < 0) return rc;
     load->staged = is_staged(load);
     if (!load->staged) free_stages(load);
-    if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", load->name);
+    if (!keep_table(load)) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to read %s", load->name);
     note_remark(load, store); /* it may be why a line is refused */
     rc = shmt_parts_total(load->source, load->part, load->n_parts, &load->totals, &store->error);
     if (rc == 0) note_others(load, store);
@@ -278,7 +280,7 @@ static int run_gather(struct shmt_load *load, struct shmtrain_store *store) {
 /* The ids that occur, in ascending order, into load->ids. */
 static int list_ids(struct shmt_load *load, struct shmtrain_store *store) {
     struct shmt_ids *set = calloc(load->n_readers, sizeof *set);
-    if (!set) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", load->name);
+    if (!set) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to read %s", load->name);
     int rc = run_gather(load, store);
     for (uint32_t r = 0; r < load->n_readers; r++) {
         set[r] = load->stage[r].ids;
@@ -293,7 +295,7 @@ static int list_ids(struct shmt_load *load, struct shmtrain_store *store) {
 
 static void note_list(const struct shmt_load *load, const struct shmtrain_store *store) {
     if (load->table) return; /* nobody has written these ids */
-    shmt_log(&store->log, "%s has ids up to %llu: the %u that occur are numbered", load->name,
+    shmt_log(&store->log, "%s has ids up to %llu: only the %u that occur get parameters", load->name,
              (unsigned long long)load->totals.max_id, load->ids.n);
 }
 
@@ -334,7 +336,7 @@ int shmt_load_own_columns(struct shmt_load *load, struct shmtrain_store *store, 
     *out = (struct shmt_columns){.base = base, .n_features = (uint32_t)range};
     if (hash_bits > 0) {
         if (!load->has_ids)
-            return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s has no ids to hash: take --hash-bits away", load->name);
+            return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s has no ids to hash: remove --hash-bits", load->name);
         *out = (struct shmt_columns){.n_features = UINT32_C(1) << hash_bits, .hash_bits = hash_bits};
     } else if (listed) {
         shmt_ids_free(&load->ids);
@@ -356,8 +358,7 @@ int shmt_load_columns(const struct shmt_load *load, const struct shmt_columns *m
     if (load->has_ids) return 0;
     out->base = 0;
     if (shmt_columns_are_range(model)) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE,
-                     "%s has elements without ids, and the model's features are known by their ids: take data with ids",
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s has elements without ids, but the model's features have ids: use data with ids",
                      load->name);
 }
 
@@ -379,7 +380,8 @@ void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) 
     load->label_off = shmt_layout_add_pages(&layout, t->n_examples, sizeof(float));
     if (load->weighted) load->weight_off = shmt_layout_add_pages(&layout, t->n_examples, sizeof(float));
     load->bytes = layout.failed ? UINT64_MAX : layout.bytes;
-    load->data = (struct shmtrain_data){.n_examples = t->n_examples,
+    load->data = (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                        .n_examples = t->n_examples,
                                         .n_nonzeros = t->n_nonzeros,
                                         .n_features = columns->n_features,
                                         .n_labels = t->labels.n,
@@ -442,8 +444,13 @@ static int make_segment(struct shmt_load *load, struct shmtrain_store *store, co
 
 int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew,
                    const struct shmt_readers *readers) {
-    if (load->in_place) return shmt_cache_take(load, &store->error);
-    int rc = make_segment(load, store, crew, readers);
+    int rc;
+    if (load->in_place) {
+        rc = shmt_given_of(load->source) ? shmt_arrays_take(load, &store->error) : shmt_cache_take(load, &store->error);
+        if (rc == 0) load->has_weights = shmt_arrays_weigh(load);
+        return rc;
+    }
+    rc = make_segment(load, store, crew, readers);
     if (rc == SHMTRAIN_E_MEMORY && !store->lease.shares &&
         shmt_load_unstage(load)) /* without what was kept there may be room */
         rc = make_segment(load, store, crew, readers);
@@ -453,6 +460,9 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
     rc = run_reading(store, &pass);
     free_stages(load);
     if (rc < 0) return rc;
+    if (load->weighted)
+        load->weight = shmt_segment_at(&load->segment, load->weight_off, load->totals.n_examples * sizeof(float));
+    load->has_weights = shmt_arrays_weigh(load);
     shmt_source_close(load->source);
     load->source = NULL;
     load->data.start = into.start;
@@ -460,8 +470,6 @@ int shmt_load_fill(struct shmt_load *load, struct shmtrain_store *store, const s
     load->data.value = into.value;
     load->data.dense = into.dense;
     load->data.label = into.label;
-    if (load->weighted)
-        load->weight = shmt_segment_at(&load->segment, load->weight_off, load->totals.n_examples * sizeof(float));
     load->data.weight = load->weight;
     load->data.best_loss = shmt_parts_best_loss(load->part, load->n_parts);
     return 0;

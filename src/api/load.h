@@ -20,9 +20,11 @@ struct shmt_load {
     char *table;                     /* of a table as text: how it is read (table.h); NULL: it is none */
     struct shmt_source *source;      /* until fill closes it */
     bool unpacked, was_read, told_others, told_remark;
-    bool kept;                    /* its source is the cache that is kept beside `name` (cache.h) */
-    bool in_place;                /* its arrays are those of a cache's file (cache.h), and there is no segment */
-    bool weighted;                /* asked for before plan: room for weights, which the caller fills in behind fill */
+    bool kept;        /* its source is the cache that is kept beside `name` (cache.h) */
+    bool in_place;    /* its arrays are those of a cache's file (cache.h), or of the application (arrays.h), and there is
+                                     no segment */
+    bool weighted;    /* asked for before plan: room for weights, which the caller fills in behind fill */
+    bool has_weights; /* those of the source are in it, after fill */
     uint32_t n_parts, n_readers;  /* parts are dealt to readers, who are threads */
     struct shmt_part *part;       /* (n_parts) */
     uint64_t *took_ns;            /* (n_readers) how long each has read, in all passes */

@@ -32,7 +32,7 @@ int shmt_load_stretches(const struct shmt_load *load, const struct shmt_readers 
     const int by_node = is_by_node(readers);
     const uint32_t strata = by_node ? shmt_strata_count(readers->spec) : 1;
     struct shmt_stretch *stretch = calloc(strata, sizeof *stretch);
-    if (!stretch) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to plan where %u parts of the data lie", strata);
+    if (!stretch) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to place %u parts of the data", strata);
     uint32_t n = 0;
     for (uint32_t i = 0; by_node && i < strata; i++) {
         struct shmt_stratum s;
@@ -136,7 +136,7 @@ int shmt_load_ranges(const struct shmt_load *load, const struct shmt_readers *re
         }
     }
     free(stretch);
-    if (!range) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to plan where %u parts of the data lie", n_stretches);
+    if (!range) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to place %u parts of the data", n_stretches);
     *out = range;
     *n_out = n;
     return 0;

@@ -91,7 +91,7 @@ int shmt_machine_make(const struct shmt_config *config, const struct shmt_topo *
                              .hugepages = config->hugepages,
                              .log = log};
     m.place = calloc((size_t)n_all * n_threads, sizeof *m.place);
-    if (!m.place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the places of %u workers", n_all);
+    if (!m.place) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the places of %u workers", n_all);
     const int rc = shmt_topo_plan_groups(topo, n_all, n_threads, m.place, e);
     if (rc < 0) {
         shmt_machine_free(&m);

@@ -188,3 +188,10 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
     tables_of(m, out);
     course_of(m, out);
 }
+
+void shmt_manifest_board(const struct shmt_manifest *m, struct shmt_board_plan *out) {
+    if (m->model[0])
+        shmt_board_plan((uint32_t)m->epochs, m->n_valid, m->n_outputs, out);
+    else
+        shmt_board_plan_of_function((uint32_t)m->epochs, m->n_valid, out);
+}

@@ -13,6 +13,7 @@
 #include "base/line.h"
 #include "api/trained.h"
 #include "ps/spec.h"
+#include "train/board.h"
 
 #define SHMT_MANIFEST_VERSION 8
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
@@ -105,6 +106,9 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
 
 /* The last thing to be written: magic, version, size and the sum over all. */
 void shmt_manifest_seal(struct shmt_manifest *manifest);
+
+/* The board of such a run. Of a manifest whose numbers were checked. */
+void shmt_manifest_board(const struct shmt_manifest *manifest, struct shmt_board_plan *out);
 
 /* The spec, complete. Of a manifest that was checked. */
 void shmt_manifest_spec(const struct shmt_manifest *manifest, struct shmt_spec *out);

@@ -175,7 +175,7 @@ static bool has_model(const struct shmt_manifest *m) {
     if (!is_switch(m->with_accuracy) || !is_switch(m->with_auc)) return false;
     if (m->n_outputs < 1 || m->n_outputs > SHMTRAIN_MAX_CLASSES + 1 || m->n_valid > UINT32_MAX) return false;
     if (!has_data(&m->train) || !has_data(&m->valid) || !has_classes(m)) return false;
-    if (own) return m->n_valid == 0 && !m->train.shared && !m->valid.shared;
+    if (own) return !m->train.shared && !m->valid.shared;
     if (m->train.n_labels != m->n_classes) return false;
     if (!m->train.shared) return !m->valid.shared;
     /* Models read both sets alike, and the parameters have the columns of the first. */
@@ -187,14 +187,14 @@ static bool has_model(const struct shmt_manifest *m) {
 }
 
 static int check_numbers(const struct shmt_manifest *m, const char *name, struct shmt_error *e) {
-    const char *what = !texts_end(m)    ? "its texts have no end"
-                       : !has_seats(m)  ? "its seats are none"
-                       : !has_work(m)   ? "its work cannot be dealt"
+    const char *what = !texts_end(m)    ? "its texts are not terminated"
+                       : !has_seats(m)  ? "its seats are invalid"
+                       : !has_work(m)   ? "its work cannot be shared out"
                        : !has_merges(m) ? "its replicas cannot be merged"
-                       : !has_rate(m)   ? "its learning rate is none"
-                       : !has_places(m) ? "its places are none"
-                       : !has_tables(m) ? "its tables are none"
-                       : !has_model(m)  ? "its model or its data are none"
+                       : !has_rate(m)   ? "its learning rate is invalid"
+                       : !has_places(m) ? "its places are invalid"
+                       : !has_tables(m) ? "its tables are invalid"
+                       : !has_model(m)  ? "its model or its data is invalid"
                                         : NULL;
     if (!what) return 0;
     return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: %s: shmtrain rm %s removes it", name, what, name);
@@ -212,32 +212,30 @@ static int check_spec(int fd, const struct shmt_manifest *m, const char *name, c
     uint64_t bytes = 0;
     if (SHMT_BACKEND_SHM.plan(spec, &need, &why) < 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: %s", name, why.text);
-    shmt_board_plan(spec->epochs, m->n_valid, m->n_outputs, &board);
-    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "store %s cannot be looked at", name);
+    shmt_manifest_board(m, &board);
+    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "cannot read the status of store %s", name);
     if (board.bytes != spec->board_bytes || !shmt_round_up_u64(need.total_bytes, (uint64_t)sysconf(_SC_PAGESIZE), &bytes) ||
         bytes != (uint64_t)file.st_size)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "store %s is refused: it is %jd bytes long, and what it says of itself needs %llu: shmtrain rm %s removes it", name,
-            (intmax_t)file.st_size, (unsigned long long)bytes, name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "store %s is refused: it is %jd bytes long, but its description needs %llu: shmtrain rm %s removes it",
+                         name, (intmax_t)file.st_size, (unsigned long long)bytes, name);
     return 0;
 }
 
 static int check(int fd, struct shmt_manifest *m, const char *name, struct shmt_spec *spec, struct shmt_error *e) {
     if (m->magic != SHMT_MANIFEST_MAGIC)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "store %s is refused: no store of shmtrain stands in its file: shmtrain rm %s removes it", name, name);
+                         "store %s is refused: its file is not a store of shmtrain: shmtrain rm %s removes it", name, name);
     if (m->version != SHMT_MANIFEST_VERSION || m->bytes != sizeof *m)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "store %s is refused: it is of version %u with %u bytes, not %d with %zu: use the same shmtrain in all "
-            "programs",
-            name, m->version, m->bytes, SHMT_MANIFEST_VERSION, sizeof *m);
-    if (m->check != shmt_manifest_sum(m))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "store %s is refused: what it says of itself is damaged: shmtrain rm %s removes it", name, name);
+                         "store %s is refused: it has version %u with %u bytes, not %d with %zu: use the same shmtrain in all "
+                         "programs",
+                         name, m->version, m->bytes, SHMT_MANIFEST_VERSION, sizeof *m);
+    if (m->check != shmt_manifest_sum(m))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: its description is damaged: shmtrain rm %s removes it",
+                         name, name);
     if (m->uid != geteuid())
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: it says that user %u has made it", name, m->uid);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: it says that user %u created it", name, m->uid);
     show_texts_plainly(m);
     const int rc = check_numbers(m, name, e);
     if (rc < 0) return rc;
@@ -251,7 +249,7 @@ static int read_all(int fd, void *out, size_t bytes, uint64_t off, size_t *n_out
     while (n < bytes) {
         const ssize_t got = pread(fd, (unsigned char *)out + n, bytes - n, (off_t)(off + n));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return shmt_fail_errno(e, "store %s cannot be read", name);
+        if (got < 0) return shmt_fail_errno(e, "cannot read store %s", name);
         if (got == 0) break;
         n += (size_t)got;
     }
@@ -261,7 +259,7 @@ static int read_all(int fd, void *out, size_t bytes, uint64_t off, size_t *n_out
 
 /* Who makes a store writes the manifest last, into a file that is empty first and full of zeros then. */
 static bool is_unwritten(const struct shmt_manifest *m, uint32_t state, size_t n, uint64_t file_bytes) {
-    if (file_bytes == 0) return true;
+    if (shmt_named_is_empty(file_bytes)) return true;
     return n == sizeof *m && state == SHMT_STATE_MAKING && (m->magic == 0 || m->magic == SHMT_MANIFEST_MAGIC);
 }
 
@@ -271,7 +269,7 @@ static int read_written(int fd, const char *name, struct shmt_manifest *out, str
     struct stat file;
     uint32_t state = SHMT_STATE_MAKING;
     size_t n = 0;
-    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "store %s cannot be looked at", name);
+    if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "cannot read the status of store %s", name);
     /* The state first: what it says to be there was written before. The kernel copies one after the other. */
     int rc = read_all(fd, &state, sizeof state, head + offsetof(struct shmt_head, state), &n, name, e);
     if (rc == 0) rc = read_all(fd, out, sizeof *out, head + offsetof(struct shmt_head, manifest), &n, name, e);
@@ -292,13 +290,13 @@ static int wait_until_written(int fd, const char *name, struct shmt_manifest *ou
     const struct timespec moment = {.tv_nsec = 5000000};
     int rc;
     for (int look = 0; (rc = read_written(fd, name, out, e)) == 0 && look < 4; look++) {
-        if (shmt_mark_is_held(fd, SHMT_MARK_RUN))
+        if (shmt_named_runs(fd))
             return shmt_fail(e, SHMTRAIN_E_AGAIN, "store %s is not ready: its run is still being prepared", name);
         (void)nanosleep(&moment, NULL);
     }
     if (rc != 0) return rc;
-    if (is_removed(fd)) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no store %s any more: its run did not begin", name);
-    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has died before it began: shmtrain rm %s removes it", name, name);
+    if (is_removed(fd)) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no store %s any more: its run did not start", name);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s died before it started: shmtrain rm %s removes it", name, name);
 }
 
 int shmt_manifest_read(int fd, const char *name, struct shmt_manifest *out, struct shmt_spec *spec_out, struct shmt_error *e) {
@@ -319,10 +317,10 @@ static bool rows_are_right(const struct shmtrain_data *d) {
 }
 
 int shmt_manifest_check_data(const char *name, const struct shmtrain_data *data, struct shmt_error *e) {
-    const char *what = !shmt_all_finite(data->label, data->n_examples)                    ? "a label is no finite number"
-                       : data->weight && !shmt_all_finite(data->weight, data->n_examples) ? "a weight is no finite number"
-                       : data->start && !rows_are_right(data)                             ? "an example goes beyond its end"
+    const char *what = !shmt_all_finite(data->label, data->n_examples)                    ? "a label is not a finite number"
+                       : data->weight && !shmt_all_finite(data->weight, data->n_examples) ? "a weight is not a finite number"
+                       : data->start && !rows_are_right(data)                             ? "an example extends beyond its end"
                                                                                           : NULL;
     if (!what) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "the data of store %s are damaged: %s", name, what);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "the data of store %s is damaged: %s", name, what);
 }

@@ -72,7 +72,7 @@ static int read_ids(struct arrival *a) {
     int rc = shmt_budget_check(&budget, 3 * n * sizeof(uint64_t), "the ids of the model", NULL, "free some", &a->store->error);
     if (rc < 0) return rc;
     uint64_t *id = malloc((n + 1) * sizeof *id);
-    if (!id) return shmt_fail(&a->store->error, SHMTRAIN_E_MEMORY, "no memory for the ids of %s", a->path);
+    if (!id) return shmt_fail(&a->store->error, SHMTRAIN_E_MEMORY, "not enough memory for the ids of %s", a->path);
     rc = shmt_model_read_ids(a->file, id, &a->store->error);
     if (rc == 0 && (rc = shmt_ids_take(id, n, &t->ids, &why)) < 0)
         rc = rc == SHMTRAIN_E_DATA ? refuse(a, SHMT_MODEL_IDS, why.text) : shmt_fail(&a->store->error, rc, "%s", why.text);
@@ -129,7 +129,7 @@ static int check_classes(const struct arrival *a) {
     const uint32_t n = t->n_classes;
     if (n == 0) return 0;
     if (a->model->task == SHMTRAIN_BINARY && !isnan(a->model->threshold) && n > 2)
-        return refuse(a, "shmtrain.classes", "its model tells two labels apart, and here are more");
+        return refuse(a, "shmtrain.classes", "its model is for two labels, but here are more");
     if (t->label_low != t->classes[0]) return refuse(a, "shmtrain.label_low", "it is not the first of shmtrain.classes");
     if (t->label_high != t->classes[n - 1]) return refuse(a, "shmtrain.label_high", "it is not the last of shmtrain.classes");
     return 0;
@@ -141,12 +141,12 @@ static int find_model(struct arrival *a) {
     if (!name) return 0;
     a->model = shmt_store_model_named(a->store, name);
     if (!a->model)
-        return shmt_fail(&a->store->error, SHMTRAIN_E_USAGE,
-                         "%s: its model, \"%s\", is none of shmtrain's own: only the program that brings it along can use it "
-                         "(by shmtrain_store_offer)",
-                         a->path, shmt_model_show(name, shown));
+        return shmt_fail(
+            &a->store->error, SHMTRAIN_E_USAGE,
+            "%s: its model, \"%s\", is not built in: only the program that has it can use it (see shmtrain_store_offer)",
+            a->path, shmt_model_show(name, shown));
     if (task && strcmp(task, shmt_task_name(a->model->task)) != 0)
-        return refuse(a, "shmtrain.task", "it is not what the model of this name does");
+        return refuse(a, "shmtrain.task", "the model of this name does something else");
     return 0;
 }
 
@@ -162,14 +162,14 @@ static int note_ids(struct arrival *a) {
         if (strcmp(kind, shmt_ids_kind_name(k)) == 0) f->kind = k;
     if (f->kind > SHMT_IDS_HASHED) return refuse(a, KEY, "expected none, listed or hashed");
     if (f->kind == SHMT_IDS_RANGE || f->kind == SHMT_IDS_NONE) return 0;
-    if (f->first != 0) return refuse(a, "shmtrain.first_feature", "expected 0, for the ids are no range");
+    if (f->first != 0) return refuse(a, "shmtrain.first_feature", "expected 0, because the ids are not a range");
     if (f->kind == SHMT_IDS_LISTED) return read_ids(a);
     const int rc = note_count(a, "shmtrain.hash_bits", SHMT_HASH_BITS_MAX, &bits);
     if (rc < 0) return rc;
     f->hash_bits = (uint32_t)bits;
     return bits > 0 && a->trained.n_features == UINT64_C(1) << bits
                ? 0
-               : refuse(a, "shmtrain.hash_bits", "it does not fit shmtrain.features");
+               : refuse(a, "shmtrain.hash_bits", "it does not match shmtrain.features");
 }
 
 /* Of models that were trained on a table: how it was read. */
@@ -179,7 +179,7 @@ static int note_table(struct arrival *a) {
     struct shmt_error why = {0};
     if (!text) return 0;
     char *copy = strdup(text);
-    if (!copy) return shmt_fail(&a->store->error, SHMTRAIN_E_MEMORY, "no memory to load %s", a->path);
+    if (!copy) return shmt_fail(&a->store->error, SHMTRAIN_E_MEMORY, "not enough memory to load %s", a->path);
     return shmt_trained_take_table(&a->trained, copy, &why) < 0 ? refuse(a, KEY, why.text) : 0;
 }
 
@@ -215,17 +215,17 @@ static int declare(struct arrival *a, uint32_t i) {
     const struct shmt_tensor *tensor = shmt_model_tensor(a->file, i);
     char shown[48];
     if (a->n_tables == SHMT_MAX_TABLES)
-        return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: more than %d tensors: no model of shmtrain", a->path,
+        return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: more than %d tensors: not a model of shmtrain", a->path,
                          SHMT_MAX_TABLES);
     struct shmt_declared *d = &a->table[a->n_tables];
     if (strlen(tensor->name) >= sizeof d->table.name || tensor->width > UINT32_MAX)
-        return refuse(a, shmt_model_show(tensor->name, shown), "no table of shmtrain can be like that");
+        return refuse(a, shmt_model_show(tensor->name, shown), "no table of shmtrain can have this name or shape");
     *d = (struct shmt_declared){.l2_rows = tensor->rows};
     memcpy(d->table.name, tensor->name, strlen(tensor->name));
     d->table.rows = tensor->rows;
     d->table.width = (uint32_t)tensor->width;
     if (shmt_table_check(&d->table, NULL) < 0)
-        return refuse(a, shmt_model_show(tensor->name, shown), "no table of shmtrain can be like that");
+        return refuse(a, shmt_model_show(tensor->name, shown), "no table of shmtrain can have this name or shape");
     a->tensor[a->n_tables++] = i;
     return 0;
 }
@@ -252,7 +252,7 @@ static int take_tables(struct arrival *a) {
     struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
     const uint32_t n_tensors = shmt_model_n_tensors(a->file);
     int rc = 0;
-    if (n_tensors == 0) return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: there is no tensor in it", a->path);
+    if (n_tensors == 0) return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: it has no tensors", a->path);
     if (!a->model) {
         for (uint32_t i = 0; i < n_tensors && rc == 0; i++) rc = declare(a, i);
         return rc;
@@ -262,7 +262,7 @@ static int take_tables(struct arrival *a) {
     shmt_trained_settings(&a->trained, &data, &settings);
     const uint32_t n = a->model->tables(&data, &settings, shape);
     if (n != n_tensors)
-        return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: %u tensors, but model %s has %u", a->path, n_tensors,
+        return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: it has %u tensors, but model %s has %u", a->path, n_tensors,
                          a->model->name, n);
     for (uint32_t t = 0; t < n && rc == 0; t++) rc = declare_shape(a, &shape[t]);
     return rc;
@@ -279,10 +279,10 @@ static int read_values(struct arrival *a) {
         struct shmt_declared *d = &a->table[t];
         const uint64_t n = shmt_table_floats(&d->table);
         d->value = malloc(n * sizeof *d->value);
-        if (!d->value) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
+        if (!d->value) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for table \"%s\"", d->table.name);
         rc = shmt_model_read_tensor(a->file, a->tensor[t], d->value, e);
         if (rc == 0 && a->model && !shmt_all_finite(d->value, n))
-            rc = refuse(a, d->table.name, "not all of its parameters are finite numbers");
+            rc = refuse(a, d->table.name, "some of its parameters are not finite numbers");
     }
     return rc;
 }
@@ -307,13 +307,14 @@ int shmtrain_store_load(struct shmtrain_store *store, const char *path) {
     int rc = shmt_call_idle(store);
     if (rc < 0) return rc;
     struct arrival *a = calloc(1, sizeof *a);
-    if (!a) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to load %s", path);
+    if (!a) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to load %s", path);
     a->store = store;
     a->path = path;
     rc = shmt_model_open(path, &a->file, &store->error);
     if (rc == 0) rc = take_notes(a);
     if (rc == 0) rc = take_tables(a);
     if (rc == 0) rc = read_values(a);
+    if (rc == 0) shmt_model_tell_seal(a->file, &store->log);
     if (rc == 0) move_in(a);
     for (uint32_t t = 0; t < a->n_tables; t++) free(a->table[t].value);
     shmt_trained_clear(&a->trained);

@@ -50,7 +50,7 @@ static void look_inside(int fd, struct shmtrain_named *out) {
     out->died = out->intact;
     for (int look = 0; look < 2 && out->died; look++) {
         const uint32_t state = state_of(fd);
-        out->died = state != SHMT_STATE_OVER && state != SHMT_STATE_FAILED && !shmt_mark_is_held(fd, SHMT_MARK_RUN);
+        out->died = state != SHMT_STATE_OVER && state != SHMT_STATE_FAILED && !shmt_named_runs(fd);
     }
 }
 
@@ -59,7 +59,11 @@ static void look_at(const char *name, struct shmt_manifest *m, struct shmtrain_n
     int fd;
     *out = (struct shmtrain_named){0};
     snprintf(out->name, sizeof out->name, "%s", name);
-    if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) < 0) return;
+    if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) < 0) {
+        out->bytes = bytes_of_parts(name, -1); /* data whose store is gone */
+        out->died = out->bytes > 0;
+        return;
+    }
     out->bytes = bytes_of_parts(name, fd);
     const int rc = shmt_manifest_read(fd, name, m, NULL, NULL);
     out->in_use = shmt_named_in_use(fd);

@@ -66,7 +66,7 @@ static int refuse(const char *path, const char *as, const char *name, struct shm
         snprintf(name_shown, sizeof name_shown, "one of %u files", n_names);
     else
         shmt_show_name(name, name_shown);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is read as %s (%s), and would be replaced: name another file", path_shown, as,
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is read as %s (%s) and would be replaced: name another file", path_shown, as,
                      name_shown);
 }
 
@@ -75,13 +75,13 @@ static int check_kept(struct shmtrain_store *store, const char *data, const char
     char shown[SHMT_NAME_SHOWN], *kept = NULL;
     if (!data || data[0] == '\0') return 0;
     if (asprintf(&kept, "%s" SHMT_CACHE_ENDING, data) < 0)
-        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for a name");
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for a name");
     const bool same = shmt_output_is_same(path, kept);
     free(kept);
     if (!same) return 0;
     shmt_show_name(path, shown);
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "%s is where --cache keeps the data, and would be replaced: name another file", shown);
+                     "%s is where --cache keeps the data and would be replaced: name another file", shown);
 }
 
 int shmt_output_check_kept(struct shmtrain_store *store, const char *data, const char *path) {
@@ -109,7 +109,7 @@ static int check_written(struct shmtrain_store *store, const char *path) {
     shmt_show_name(path, shown);
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         if (written[i].path[0] && shmt_output_is_same(path, written[i].path))
-            return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s is written as %s, too: name another file", shown,
+            return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "%s is also written as %s: name another file", shown,
                              written[i].as);
     return 0;
 }

@@ -42,7 +42,8 @@ void shmt_store_forget_tables(struct shmtrain_store *store) {
 /* ---- between two runs ---- */
 
 static int refuse_table(struct shmtrain_store *store, const struct shmt_declared *d) {
-    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to keep table \"%s\" for the next run", d->table.name);
+    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to keep table \"%s\" for the next run",
+                     d->table.name);
 }
 
 static int take_table(struct shmtrain_store *store, struct shmt_store *live, int t, uint32_t planes) {
@@ -174,12 +175,12 @@ int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint
     if (rc < 0) return rc;
     struct shmt_store *live = load_relaxed(&store->live);
     if (store->visit.open)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is somebody else's: its parameters can be read, not set",
-                         store->visit.name);
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s belongs to another program: its parameters can be read, but not set", store->visit.name);
     if (live) return shmt_places_write(store, live, t, row, n, in, &store->error);
     const uint64_t width = d->table.width;
     if (!d->value) d->value = calloc(d->table.rows * width, sizeof *d->value);
-    if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\"", d->table.name);
+    if (!d->value) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for table \"%s\"", d->table.name);
     memcpy(d->value + row * width, in, n * width * sizeof *in);
     if (store->kept.rule.kind == SHMT_RULE_FTRL) forget_state(d); /* it says what the weights are, and they are others now */
     return 0;

@@ -79,7 +79,7 @@ int shmt_places_make(const struct shmtrain_data *data, uint64_t rows, uint32_t *
     }
     if (!next) {
         free(place);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to order %llu rows of parameters", (unsigned long long)rows);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to order %llu rows of parameters", (unsigned long long)rows);
     }
     places_of_counts(place, data->n_features, most, next);
     for (uint64_t row = data->n_features; row < rows; row++) place[row] = (uint32_t)row;
@@ -105,7 +105,7 @@ static bool find(const _Atomic uint32_t *place, uint64_t row, uint64_t rows, uin
 }
 
 static int refuse(const char *name, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: not every feature has a row of its own in it", name);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: its features do not all have rows of their own", name);
 }
 
 static int refuse_own(const struct shmtrain_store *store, struct shmt_error *e) {
@@ -131,7 +131,8 @@ int shmt_places_check(const char *name, const struct shmt_backend_ops *ops, stru
     const uint64_t rows = spec->table[0].rows;
     uint64_t *map = calloc(rows / 64 + 1, sizeof *map);
     if (!map)
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to check the %llu rows of store %s", (unsigned long long)rows, name);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to check the %llu rows of store %s", (unsigned long long)rows,
+                         name);
     const bool are = are_all_different(place, rows, map);
     free(map);
     return are ? 0 : refuse(name, e);
@@ -198,7 +199,7 @@ static int begin_state(const struct shmtrain_store *store, struct shmt_store *li
     const struct shmt_table_spec *table = &store->spec.table[t];
     const uint64_t at_once = shmt_max_u64(1, (1 << 16) / table->width);
     float *rows = malloc(at_once * table->width * sizeof *rows);
-    if (!rows) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to begin table \"%s\"", table->name);
+    if (!rows) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to begin table \"%s\"", table->name);
     for (uint64_t row = 0; row < table->rows; row += at_once) {
         const uint64_t n = shmt_min_u64(at_once, table->rows - row);
         (void)store->ops->read(live, t, row, n, rows);

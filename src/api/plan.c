@@ -35,7 +35,7 @@ void shmt_plan_free(struct shmt_plan_kept *kept) {
 }
 
 static int no_memory(struct shmtrain_store *store) {
-    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for a plan of the machine");
+    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for a plan of the machine");
 }
 
 /* ---- workers and nodes ---- */
@@ -75,6 +75,7 @@ static int plan_machine(struct shmtrain_store *store, struct shmt_plan_kept *kep
     plan->bind = shmt_machine_bind_name(m->bind);
     plan->hugepages = m->hugepages;
     plan->page_bytes = m->placement.page_bytes;
+    plan->size = sizeof *plan;
     plan->n_workers = crew->n_workers;
     plan->n_threads = crew->n_threads;
     return 0;
@@ -256,6 +257,7 @@ static void borrow(const struct shmtrain_store *store, struct shmtrain_store *ou
     out->stop_fd = store->stop_fd;
     out->plans_only = true;
     pthread_mutex_init(&out->lock, NULL);
+    out->arrays = store->arrays;
     out->n_offered = store->n_offered;
     memcpy(out->offered, store->offered, sizeof out->offered);
 }

@@ -31,7 +31,8 @@ static void lower_threads(const struct shmtrain_store *store, const struct shmt_
                           struct shmt_crew *crew) {
     const bool in_one_process = crew->n_threads > 1 || (crew->kind == SHMT_TEAM_THREADS && crew->n_workers > 1);
     if (in_one_process && !found->shared)
-        shmt_log(&store->log, "this OpenBLAS lets one thread of a process multiply at a time: install libopenblas0-pthread");
+        shmt_log(&store->log,
+                 "this OpenBLAS lets only one thread of a process multiply at a time: install libopenblas0-pthread");
     if (crew->n_threads == 1 || (found->shared && found->openmp)) return;
     if (!found->openmp)
         shmt_log(&store->log, "each worker has 1 of %u threads, because there is no OpenMP: install libgomp1", crew->n_threads);
@@ -41,7 +42,7 @@ static void lower_threads(const struct shmtrain_store *store, const struct shmt_
 int shmt_probe_libraries(struct shmtrain_store *store, const struct shmtrain_model *model, struct shmt_crew *crew) {
     if (!shmt_model_uses_blas(model)) return 0;
     struct shmt_found_libraries *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (found == MAP_FAILED) return shmt_fail_errno(&store->error, "no memory to look for OpenBLAS");
+    if (found == MAP_FAILED) return shmt_fail_errno(&store->error, "not enough memory to look for OpenBLAS");
     found->wants_threads = crew->n_threads > 1;
     const int rc = look_by_worker(store, crew, found);
     if (rc == 0) {

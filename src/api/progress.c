@@ -192,6 +192,7 @@ static void look_at_epoch(const struct shmtrain_store *store, struct shmt_watch 
     }
     const uint64_t here = examples_all > examples ? shmt_min_u64(examples_all - examples, spec->n_examples) : 0;
     struct shmtrain_progress *now = &w->now;
+    now->size = sizeof *now;
     now->epochs = spec->epochs;
     now->epoch = load_relaxed(&board->first_step_ns) ? (uint32_t)shmt_min_u64(done + 1, spec->epochs) : 0; /* for display */
     now->all_examples = spec->n_examples;
@@ -288,7 +289,7 @@ int shmtrain_store_look(struct shmtrain_store *store, const struct shmtrain_prog
         state = store->busy; /* a listener asks */
     }
     const struct shmtrain_progress *now = look(store, SHMT_WATCH_CALLER, state == 0);
-    if (!now) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to look at %u workers", store->spec.n_workers);
+    if (!now) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to show %u workers", store->spec.n_workers);
     *out = now;
     return state;
 }

@@ -71,7 +71,7 @@ static int tell_apart(const struct shmt_scores *s, struct shmtrain_evaluation *o
     struct shmtrain_calibration_bin *bin;
     const size_t counts = (size_t)n * n * sizeof *s->store->confusion, scores = n * sizeof *score;
     unsigned char *block = calloc(1, counts + scores + SHMTRAIN_CALIBRATION_BINS * sizeof *bin);
-    if (!block) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for the confusion of %u classes", n);
+    if (!block) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "not enough memory for the confusion of %u classes", n);
     s->store->confusion = (uint64_t *)(void *)block;
     score = (struct shmtrain_class_score *)(void *)(block + counts);
     bin = (struct shmtrain_calibration_bin *)(void *)(block + counts + scores);
@@ -122,7 +122,7 @@ static double judge_one(const struct shmt_scores *s, uint64_t i, const float *pr
 static int calibrate(const struct shmt_scores *s, struct shmtrain_calibration_bin *bin, struct shmtrain_evaluation *out) {
     double brier = 0, error = 0;
     float *probability = malloc(s->n_outputs * sizeof *probability);
-    if (!probability) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for probabilities");
+    if (!probability) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "not enough memory for probabilities");
     for (uint64_t i = 0; i < s->n; i++) {
         double p;
         bool is_true;

@@ -14,7 +14,8 @@
 #include "math/finite.h"
 #include "ps/replicas.h"
 
-const struct shmtrain_report SHMT_NO_REPORT = {.mode = "",
+const struct shmtrain_report SHMT_NO_REPORT = {.size = sizeof(struct shmtrain_report),
+                                               .mode = "",
                                                .write = "",
                                                .backend = "",
                                                .model = "",
@@ -61,7 +62,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->slow = store->job.slow ? store->slow_text : "";
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";
-    r->with_accuracy = store->job.model && store->job.model->task != SHMTRAIN_REGRESSION;
+    r->with_accuracy = store->job.model ? store->job.model->task != SHMTRAIN_REGRESSION : store->job.classifies;
     r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
     r->columns = spec->row_places ? "by frequency" : "given";
     r->optimizer = shmt_rule_name(spec->rule.kind);
@@ -139,16 +140,23 @@ static void add_counters(struct shmtrain_store *store) {
         r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;
 }
 
-/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, *finite_out = false where
- * one is not finite. */
-static int hash_parameters(struct shmtrain_store *store, bool *finite_out) {
+/* The first row that is not all finite: "row 7 of table "weight" is infinite". `row` (n, width) begins with row `first`. */
+static void name_bad_row(const struct shmt_table_spec *table, const float *row, uint64_t first, char *out, size_t bytes) {
+    while (shmt_all_finite(row, table->width)) row += table->width, first++;
+    snprintf(out, bytes, "row %llu of table \"%s\" is %s", (unsigned long long)first, table->name,
+             shmt_not_finite_name(row, table->width));
+}
+
+/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, what is no finite number,
+ * in words into `bad` (`bytes` large), "" where all are. */
+static int hash_parameters(struct shmtrain_store *store, char *bad, size_t bytes) {
     enum { AT_ONCE = 1 << 16 };
     XXH64_state_t *state = XXH64_createState();
     float *rows = malloc(AT_ONCE * sizeof *rows);
     if (!state || !rows) {
         XXH64_freeState(state);
         free(rows);
-        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to hash the parameters");
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to hash the parameters");
     }
     XXH64_reset(state, 0);
     store->report.parameter_bytes = 0;
@@ -161,7 +169,7 @@ static int hash_parameters(struct shmtrain_store *store, bool *finite_out) {
             const uint64_t n = shmt_min_u64(step, table->rows - row);
             (void)shmt_places_read(store, store->job.store, (int)t, row, n, rows, &store->error);
             XXH64_update(state, rows, n * table->width * sizeof *rows);
-            *finite_out = *finite_out && shmt_all_finite(rows, n * table->width);
+            if (!bad[0] && !shmt_all_finite(rows, n * table->width)) name_bad_row(table, rows, row, bad, bytes);
         }
         store->report.parameter_bytes += shmt_table_floats(table) * sizeof(float);
     }
@@ -200,11 +208,11 @@ int shmt_report_finish(struct shmtrain_store *store) {
     r->examples_per_second = r->train_seconds > 0 ? (double)r->examples / r->train_seconds : 0;
     r->stopped = r->n_epochs < store->spec.epochs || r->epoch[r->n_epochs - 1].partial;
     r->stopped_by = shmt_end_name(r->stopped ? what_ended(store) : SHMT_END_NOT);
-    bool finite = true;
-    const int rc = hash_parameters(store, &finite);
+    char bad[128] = "";
+    const int rc = hash_parameters(store, bad, sizeof bad);
     r->seconds = seconds_since(store->began_ns);
-    if (rc < 0 || finite || !store->job.model) return rc; /* own worker functions know what their numbers mean */
+    if (rc < 0 || !bad[0]) return rc;
     /* The losses may all have been finite: an infinite weight is on the right side of its examples, with a loss of 0. */
     return shmt_fail(&store->error, SHMTRAIN_E_NUMBERS,
-                     "the parameters are no finite numbers any more: take a smaller rate than %g (--rate)", r->rate);
+                     "the parameters are no longer finite numbers: %s: use a smaller rate than %g (--rate)", bad, r->rate);
 }

@@ -28,9 +28,10 @@ static void compare(struct meeting *m, const char *option, const char *ours, con
     char shown[SHMT_NAME_SHOWN];
     if (m->rc < 0 || strcmp(ours, theirs) == 0) return;
     shmt_show_name(m->store->checkpoints.from_path, shown);
-    m->rc = shmt_fail(&m->store->error, SHMTRAIN_E_USAGE,
-                      "--resume: %s is %.60s here, and %.60s in the run of %s: %s, or begin anew in another folder", option,
-                      ours[0] ? ours : "\"\"", theirs[0] ? theirs : "\"\"", shown, m->remedy ? m->remedy : "give that");
+    m->rc =
+        shmt_fail(&m->store->error, SHMTRAIN_E_USAGE,
+                  "--resume: %s is %.60s here, but %.60s in the run of %s: %s, or start a new run in another folder", option,
+                  ours[0] ? ours : "\"\"", theirs[0] ? theirs : "\"\"", shown, m->remedy ? m->remedy : "use that value");
 }
 
 static void compare_counts(struct meeting *m, const char *option, uint64_t ours, uint64_t theirs) {
@@ -82,6 +83,18 @@ static void meet_rate(struct meeting *m) {
     if (ours->epochs == theirs->epochs || !isnan(c->decay_every)) compare_reals(m, "--decay-every", ours->every, theirs->every);
 }
 
+/* In rounds a batch is cut by the number of workers: the part of each, of which pieces are, stays what it was, whatever their
+ * number is now. A checkpoint keeps the batch of the run that began, which was of batch / item parts. */
+static void meet_rounds(struct meeting *m) {
+    struct shmt_spec *ours = &m->store->spec;
+    const struct shmt_spec *theirs = &m->with->spec;
+    const uint64_t parts = shmt_max_u64(1, theirs->batch / theirs->item), own = ours->n_seats - ours->n_guests;
+    compare_counts(m, "--batch", shmt_ceil_div(m->store->config.batch, parts) * parts, theirs->batch);
+    if (own > UINT32_MAX / theirs->item) compare_counts(m, "--workers", ours->n_workers, theirs->n_workers);
+    ours->item = theirs->item;
+    ours->batch = (uint32_t)(own * theirs->item);
+}
+
 static void meet_mode(struct meeting *m) {
     struct shmtrain_store *store = m->store;
     struct shmt_spec *ours = &store->spec;
@@ -90,14 +103,17 @@ static void meet_mode(struct meeting *m) {
     shmt_mode_name(&ours->policy, store->mode_taken, mode, sizeof mode);
     compare(m, "--mode", mode, m->with->mode);
     compare(m, "--write", shmt_write_name(ours->policy.write), shmt_write_name(theirs->policy.write));
+    if (m->rc < 0) return; /* another mode has other numbers */
+    if (shmt_policy_has_rounds(&ours->policy)) {
+        meet_rounds(m);
+        return;
+    }
     if (!shmt_policy_is_live(&ours->policy)) compare_counts(m, "--batch", ours->batch, theirs->batch);
     if (shmt_policy_is_batched(&ours->policy)) {
         compare_counts(m, "--chunks", ours->n_chunks, theirs->n_chunks);
         return;
     }
-    if (shmt_policy_has_rounds(&ours->policy) && ours->item != theirs->item) /* a batch is cut by their number */
-        compare_counts(m, "--workers", ours->n_workers, theirs->n_workers);
-    if (store->config.item == 0 && !shmt_policy_has_rounds(&ours->policy)) ours->item = theirs->item;
+    if (store->config.item == 0) ours->item = theirs->item;
     compare_counts(m, "--item", ours->item, theirs->item);
     if (shmt_policy_is_live(&ours->policy)) compare_counts(m, "--group", store->job.settings.group, m->with->group);
 }
@@ -109,7 +125,7 @@ static void meet_run(struct meeting *m, const struct shmtrain_model *model) {
     compare_counts(m, "--seed", ours->order.seed, theirs->order.seed);
     compare_counts(m, "--shuffle", ours->order.shuffle, theirs->order.shuffle);
     compare_counts(m, "--bias", store->job.settings.bias, m->with->bias);
-    m->remedy = model ? "take its data, and its --valid" : NULL;
+    m->remedy = model ? "use its data and its --valid" : NULL;
     compare_counts(m, "the number of examples", ours->n_examples, theirs->n_examples);
     m->remedy = NULL;
 }
@@ -132,26 +148,25 @@ static void say_where(const struct shmtrain_store *store, const struct shmt_chec
     const struct shmt_spec *spec = &store->spec;
     shmt_show_name(store->checkpoints.from_path, shown);
     if (store->checkpoints.done)
-        shmt_log(&store->log, "%s: nothing is left to be done of its run: take more --%s to go on", shown,
+        shmt_log(&store->log, "%s: its run is complete: use more --%s to continue", shown,
                  with->at.epoch >= spec->epochs ? "epochs" : "steps");
     else if (with->at.step > 0)
-        shmt_log(&store->log, "goes on from %s: epoch %u of %u, of which %llu of %llu steps are done", shown,
-                 with->at.epoch + 1, spec->epochs, (unsigned long long)with->at.step,
-                 (unsigned long long)shmt_spec_steps(spec));
+        shmt_log(&store->log, "resuming from %s: epoch %u of %u, %llu of %llu steps done", shown, with->at.epoch + 1,
+                 spec->epochs, (unsigned long long)with->at.step, (unsigned long long)shmt_spec_steps(spec));
     else
-        shmt_log(&store->log, "goes on from %s: epoch %u of %u", shown, with->at.epoch + 1, spec->epochs);
+        shmt_log(&store->log, "resuming from %s: epoch %u of %u", shown, with->at.epoch + 1, spec->epochs);
     const bool other = spec->rate.kind == SHMT_RATE_COSINE || spec->rate.every != with->spec.rate.every;
     if (spec->epochs != with->spec.epochs && spec->rate.kind != SHMT_RATE_CONSTANT && other)
-        shmt_log(&store->log, "--epochs is %u, and was %u: from here on the rate falls as in a run of that many", spec->epochs,
-                 with->spec.epochs);
-    if (store->config.init_from[0]) shmt_log(&store->log, "--init-from has no effect on a run that goes on");
+        shmt_log(&store->log, "--epochs is %u, but was %u: from here on the rate falls as in a run of the new length",
+                 spec->epochs, with->spec.epochs);
+    if (store->config.init_from[0]) shmt_log(&store->log, "--init-from has no effect on a run that is resumed");
 }
 
 static int check_epochs(struct shmtrain_store *store, const struct shmt_checkpoint *with) {
     char shown[SHMT_NAME_SHOWN];
     if (with->at.epoch + (with->at.step > 0) <= store->spec.epochs) return 0;
     shmt_show_name(store->checkpoints.from_path, shown);
-    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--resume: --epochs is %u here, and %s is of epoch %u: take more",
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--resume: --epochs is %u here, but %s is of epoch %u: use more",
                      store->spec.epochs, shown, with->at.epoch + (with->at.step > 0));
 }
 
@@ -193,8 +208,8 @@ static int refuse_data(struct meeting *m) {
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(m->store->checkpoints.from_path, shown);
     return shmt_fail(&m->store->error, SHMTRAIN_E_USAGE,
-                     "--resume: labels, weights or lengths of rows are others than in the run of %s: take its data, --weights "
-                     "and --class-weight, or begin anew in another folder",
+                     "--resume: labels, weights or lengths of rows differ from those in the run of %s: use its data, --weights "
+                     "and --class-weight, or start a new run in another folder",
                      shown);
 }
 
@@ -205,13 +220,13 @@ int shmt_checkpoints_meet(struct shmtrain_store *store, const struct shmt_data_p
     const struct shmt_checkpoint *with = shmt_checkpoint_of(c->from);
     struct meeting m = {.store = store, .with = with, .remedy = "take its data"};
     compare_counts(&m, "the data's number of examples", print->examples, with->data.examples);
-    m.remedy = "take its data, and its --hash-bits";
+    m.remedy = "use its data and its --hash-bits";
     compare_counts(&m, "the data's number of features", print->features, with->data.features);
     compare_counts(&m, "the data's number of nonzeros", print->nonzeros, with->data.nonzeros);
     if (m.rc == 0 && print->xxh64 != with->data.xxh64) m.rc = refuse_data(&m);
     const uint64_t n = ids ? ids->n : 0;
     if (m.rc == 0 && (n != with->n_ids || (n > 0 && memcmp(ids->id, with->id, n * sizeof *with->id) != 0)))
-        compare(&m, "the list of the data's features", "another one", "its own");
+        compare(&m, "the list of the data's features", "a different one", "the original one");
     return m.rc;
 }
 
@@ -220,7 +235,7 @@ int shmt_checkpoints_meet(struct shmtrain_store *store, const struct shmt_data_p
 static int refuse_table(struct shmtrain_store *store, const struct shmt_table_spec *table) {
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(store->checkpoints.from_path, shown);
-    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--resume: table \"%s\" (%llu, %u) is none of those of %s", table->name,
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--resume: table \"%s\" (%llu, %u) is not in %s", table->name,
                      (unsigned long long)table->rows, table->width, shown);
 }
 
@@ -234,7 +249,7 @@ static int restore_table(struct shmtrain_store *store, uint32_t t, uint32_t plan
     d->value = malloc(floats * sizeof *d->value);
     if (planes > 0) d->state = malloc(planes * floats * sizeof *d->state);
     if (!d->value || (planes > 0 && !d->state))
-        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for table \"%s\" of a checkpoint", d->table.name);
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for table \"%s\" of a checkpoint", d->table.name);
     int rc = shmt_checkpoint_read(from, t, -1, d->value, &store->error);
     for (uint32_t p = 0; p < planes && rc == 0; p++)
         rc = shmt_checkpoint_read(from, t, (int)p, d->state + p * floats, &store->error);
@@ -291,9 +306,10 @@ static void show_records(struct shmtrain_store *store, struct shmt_board *board,
 static void say_order(const struct shmtrain_store *store, const struct shmt_checkpoint *with) {
     const struct shmt_spec *spec = &store->spec;
     if (with->at.step == 0 || spec->n_seats == with->spec.n_seats || !shmt_strata_follow_seats(spec)) return;
-    shmt_log(&store->log,
-             "other workers are on the NUMA nodes than before: in epoch %u some examples come twice, and as many not at all",
-             with->at.epoch + 1);
+    shmt_log(
+        &store->log,
+        "workers are on other NUMA nodes than before: in epoch %u some examples come twice, and the same number is left out",
+        with->at.epoch + 1);
 }
 
 int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store *made) {
@@ -306,7 +322,7 @@ int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store
         at->step == 0 ? shmt_goal_reached(&store->job.goal, store->epochs, store->report.n_epochs) : SHMT_END_NOT;
     if (reached != SHMT_END_NOT && !c->done) {
         store_relaxed(&board->ended_by, reached);
-        shmt_log(&store->log, "--%s has ended that run: nothing is left to be done", shmt_end_name(reached));
+        shmt_log(&store->log, "--%s has already ended that run: nothing is left to do", shmt_end_name(reached));
         c->done = true;
     }
     if (c->done) return 0;

@@ -51,7 +51,8 @@ int shmt_rows_share(struct shmt_rows *rows, const struct shmt_rows_of *of, struc
     rows->l2_share = calloc(n_rows, sizeof *rows->l2_share);
     if (!count || !rows->l2_share) {
         free(count);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the L2 shares of %llu features", (unsigned long long)n_rows);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the L2 shares of %llu features",
+                         (unsigned long long)n_rows);
     }
     count_columns(of, count);
     for (uint64_t row = 0; row < ruled; row++) rows->l2_share[row] = count[row] ? (float)n / (float)count[row] : 0;
@@ -95,7 +96,8 @@ int shmt_rows_curve(struct shmt_rows *rows, const struct shmt_rows_of *of, struc
     if (!of->spec->curvatures) return 0;
     float *const h = rows->curvature = calloc(cover.n, sizeof *h);
     if (!h)
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the curvatures of %llu features", (unsigned long long)cover.n);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the curvatures of %llu features",
+                         (unsigned long long)cover.n);
     for (uint64_t k = 0; k < of->spec->n_examples; k += stride) {
         const uint64_t i = example_at(of, k);
         const float weight = data->weight ? data->weight[i] : 1;

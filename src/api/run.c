@@ -9,6 +9,7 @@
 #include "api/manifest.h"
 #include "api/rows.h"
 #include "api/store_priv.h"
+#include "api/validation.h"
 #include "api/workers.h"
 #include "base/clock.h"
 #include "segment/budget.h"
@@ -29,7 +30,7 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
     const bool reserved = spec->placement.page_bytes == SHMT_HUGE_BYTES && !spec->placement.transparent;
     uint64_t bytes = reserved ? 0 : need.total_bytes;
     if (!shmt_add_u64(bytes, data_bytes, &bytes)) bytes = UINT64_MAX;
-    return shmt_budget_check(&budget, bytes, "training", parts, "free some, or take fewer features, workers or examples",
+    return shmt_budget_check(&budget, bytes, "training", parts, "free some, or use fewer features, workers or examples",
                              &store->error);
 }
 
@@ -38,7 +39,7 @@ static void note_idle_workers(const struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     const uint32_t n_seats = spec->n_seats - spec->n_guests;
     if (!shmt_policy_is_batched(&spec->policy) || n_seats <= spec->n_chunks) return;
-    shmt_log(&store->log, "a batch of %u has work for %u of %u workers: for the others take more --chunks or a larger --batch",
+    shmt_log(&store->log, "a batch of %u has work for only %u of %u workers: use more --chunks or a larger --batch",
              spec->batch, spec->n_chunks, n_seats);
 }
 
@@ -46,9 +47,13 @@ static void note_idle_workers(const struct shmtrain_store *store) {
 static void note_rounds(const struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     if (store->quorum_of_all)
-        shmt_log(&store->log, "a quorum of all %u worker%s is none: an update waits for all gradients, as in sync",
+        shmt_log(&store->log, "a quorum of all %u worker%s has no effect: an update waits for all gradients, as in sync",
                  spec->n_workers, spec->n_workers == 1 ? "" : "s");
-    if (shmt_policy_has_rounds(&spec->policy) && spec->batch != store->config.batch)
+    const bool rounded = shmt_policy_has_rounds(&spec->policy) && spec->batch != store->config.batch;
+    if (rounded && store->checkpoints.from)
+        shmt_log(&store->log, "a worker's part of a batch stays %u examples: a batch of %u workers is of %u", spec->item,
+                 spec->n_workers, spec->batch);
+    else if (rounded)
         shmt_log(&store->log, "a batch of %llu for %u workers is rounded up to %u", (unsigned long long)store->config.batch,
                  spec->n_workers, spec->batch);
 }
@@ -95,6 +100,7 @@ static void end_if_late(struct shmtrain_store *store) {
     const double limit = store->config.time_limit;
     if (store->timed_out || !((double)(shmt_now_ns() - store->began_ns) * 1e-9 >= limit)) return; /* NaN: there is none */
     store->timed_out = true;
+    store->timed_out_ns = shmt_now_ns();
     stop(store);
 }
 
@@ -105,6 +111,7 @@ static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
     end_if_late(store);
     shmt_report_progress(store);
     shmt_steps_tick(store);
+    shmt_snapshots_tick(store); /* before checkpoints: one that is being written can be copied, too */
     shmt_checkpoints_tick(store);
     shmt_progress_tick(store);
     return rc;
@@ -146,7 +153,7 @@ int shmt_run_begin(struct shmtrain_store *store) {
     free(store->epochs);
     store->epochs = calloc(store->config.epochs, sizeof *store->epochs);
     if (!store->epochs)
-        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for the figures of %llu epochs",
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for the figures of %llu epochs",
                          (unsigned long long)store->config.epochs);
     shmt_costs_forget(store);
     store->report = SHMT_NO_REPORT;
@@ -167,13 +174,13 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, NULL, store->n_examples, &store->spec);
     if (rc == 0) {
         shmt_rate_settle(&store->config, false, &store->spec.rate); /* how noisy its gradients are, the application knows */
-        store->job = (struct shmt_job){.worker = worker, .worker_arg = arg};
+        shmt_validation_begin(store, worker, arg);
         rc = shmt_checkpoints_settle(store, NULL);
     }
     if (rc == 0 && !store->checkpoints.from) rc = shmt_init_from(store, NULL);
     if (rc == 0) rc = shmt_checkpoints_restore(store);
     if (rc == 0) {
-        shmt_board_plan(store->spec.epochs, 0, 1, &store->job.board);
+        shmt_board_plan_of_function(store->spec.epochs, store->validation.n_examples, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;
         rc = shmt_machine_settle(&crew.machine, store->ops, &store->spec, &store->error);
         if (rc == 0) rc = shmt_check_memory(store, store->ops, &store->spec, 0);

@@ -59,7 +59,8 @@ static int read_tables(struct shmtrain_store *store, struct shmt_tensor *tensor,
     for (uint32_t t = 0; t < store->n_tables; t++) {
         const struct shmt_table_spec *table = &store->table[t].table;
         value[t] = malloc(shmt_table_floats(table) * sizeof(float));
-        if (!value[t]) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to save table \"%s\"", table->name);
+        if (!value[t])
+            return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to save table \"%s\"", table->name);
         const int rc = shmtrain_store_read(store, (int)t, 0, table->rows, value[t]);
         if (rc < 0) return rc;
         tensor[t] = (struct shmt_tensor){.name = table->name, .rows = table->rows, .width = table->width, .data = value[t]};
@@ -103,8 +104,8 @@ static const char *solver_of(const char *model, uint32_t n_classes) {
 static int check_model(struct shmtrain_store *store, enum format format, const char *model) {
     if (format == SAFETENSORS || (model && solver_of(model, 2))) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "format %s is for the models logistic, svm, linear and softmax, and not for %s: take safetensors",
-                     FORMATS[format], model ? model : "parameters of one's own");
+                     "format %s is for the models logistic, svm, linear and softmax, not for %s: use safetensors",
+                     FORMATS[format], model ? model : "an application's own parameters");
 }
 
 int shmtrain_store_check_format(struct shmtrain_store *store, const char *format) {
@@ -161,7 +162,7 @@ int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *lik
 static int write_csv(struct shmtrain_store *store, const char *path, struct shmt_linear *model) {
     const struct shmt_csv_plan *plan = &store->trained.plan;
     const char **name = calloc((size_t)plan->n_features + 1, sizeof *name);
-    if (!name) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to save a model");
+    if (!name) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to save a model");
     for (uint32_t i = 0; i < plan->n_columns; i++)
         if (plan->column[i].kind == SHMT_CSV_NUMBER && plan->name[i] && plan->name[i][0] != '\0')
             name[plan->column[i].feature - 1] = plan->name[i];
@@ -193,7 +194,7 @@ int shmtrain_store_save_as(struct shmtrain_store *store, const char *path, const
     int rc = shmt_call_idle(store);
     if (rc == 0) rc = find_format(store, format, &found);
     if (rc < 0) return rc;
-    if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save before a run");
+    if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save: no run has trained yet");
     rc = check_model(store, found, store->trained.model);
     if (rc == 0) rc = shmt_trained_check_ids(&store->trained, &store->error);
     if (rc == 0) rc = read_tables(store, tensor, value);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/arrays.h"
 #include "api/cache.h"
 #include "api/load_place.h"
 #include "api/table.h"
@@ -23,12 +24,12 @@ static int find_model(struct shmt_scores *s) {
     s->model = name ? shmt_store_model_named(store, name) : NULL;
     if (!name && store->trained.foreign[0])
         return shmt_fail(&store->error, SHMTRAIN_E_DATA,
-                         "%s: it does not say which model its tensors are (shmtrain.model in __metadata__): take a file that "
+                         "%s: it does not name the model of its tensors (shmtrain.model in __metadata__): use a file that "
                          "shmtrain has saved",
                          store->trained.foreign);
     if (!s->model)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         name ? "the model \"%s\" is not there any more" : "there is no model: train one, or load one%s",
+                         name ? "the model \"%s\" no longer exists" : "there is no model: train one, or load one%s",
                          name ? name : "");
     const int known = shmt_trained_check_ids(&store->trained, &store->error);
     if (known < 0) return known;
@@ -52,7 +53,7 @@ void shmt_scores_note_columns(const struct shmt_scores *s, const char *name, uin
     const uint64_t first = m->features.first, last = first + m->n_features - 1;
     if (m->features.kind == SHMT_IDS_HASHED || m->features.kind == SHMT_IDS_LISTED) return;
     if (min_id > max_id || (min_id >= first && max_id <= last)) return;
-    shmt_log(&s->store->log, "%s has features %llu to %llu, the model %llu to %llu: the others are left out", name,
+    shmt_log(&s->store->log, "%s has features %llu to %llu, the model has %llu to %llu: the others are left out", name,
              (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first, (unsigned long long)last);
 }
 
@@ -81,16 +82,15 @@ static void note_columns(const struct shmt_scores *s, uint32_t base) {
         return;
     }
     if (!s->load.has_ids && !counted && base > 0)
-        shmt_log(log, "%s has elements without ids: they are counted as features %llu to %llu, the model has %llu to %llu%s",
+        shmt_log(log, "%s has elements without ids: they count as features %llu to %llu, the model has %llu to %llu%s",
                  s->load.name, (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first,
                  (unsigned long long)last, left_out);
     else if (s->load.has_ids && counted && min_id > 0)
-        shmt_log(
-            log,
-            "%s has features %llu to %llu, the model elements %llu to %llu%s: if the data's ids begin at 1, each is one too "
-            "large",
-            s->load.name, (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first,
-            (unsigned long long)last, left_out[0] ? " (others are left out)" : "");
+        shmt_log(log,
+                 "%s has features %llu to %llu, the model has elements %llu to %llu%s: if the data's ids start at 1, each is "
+                 "one too large",
+                 s->load.name, (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first,
+                 (unsigned long long)last, left_out[0] ? " (others are left out)" : "");
     else
         shmt_scores_note_columns(s, s->load.name, min_id, max_id);
 }
@@ -108,6 +108,7 @@ static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     if (rc < 0) return rc;
     if (!store->trained.table) shmt_table_log(store, &s->load);
     if (labelled && s->load.table) shmt_table_log_words(store);
+    s->load.weighted = shmt_source_weights(s->load.source) != NULL;
     shmt_load_plan(&s->load, &columns);
     note_columns(s, model.base);
     s->n = s->load.totals.n_examples;
@@ -150,9 +151,10 @@ static int check_labels(struct shmt_scores *s, bool must_fit) {
     for (uint32_t i = 0; i < labels->n; i++) {
         if (has_class(with, labels->label[i])) continue;
         shmt_source_place(s->load.source, labels->at[i], place, sizeof place);
-        return shmt_fail(&s->store->error, SHMTRAIN_E_DATA, "%s: label %g is none of the model's, which are %s%g %s %g", place,
-                         (double)labels->label[i], with->n_classes > 2 ? "from " : "", (double)with->classes[0],
-                         with->n_classes > 2 ? "to" : "and", (double)with->classes[with->n_classes - 1]);
+        return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
+                         "%s: label %g is not one of the model's labels, which are %s%g %s %g", place, (double)labels->label[i],
+                         with->n_classes > 2 ? "from " : "", (double)with->classes[0], with->n_classes > 2 ? "to" : "and",
+                         (double)with->classes[with->n_classes - 1]);
     }
     return 0;
 }
@@ -187,10 +189,11 @@ static int check_memory(struct shmt_scores *s) {
     uint64_t bytes;
     const int rc = s->job.ops->plan(&s->spec, &need, &s->store->error);
     if (rc < 0) return rc;
-    if (!shmt_add_u64(need.total_bytes, s->load.bytes, &bytes) || !shmt_add_u64(bytes, s->n * sizeof(float), &bytes))
+    const uint64_t data_bytes = s->load.in_place ? 2 * s->n * sizeof(float) : s->load.bytes;
+    if (!shmt_add_u64(need.total_bytes, data_bytes, &bytes) || !shmt_add_u64(bytes, s->n * sizeof(float), &bytes))
         bytes = UINT64_MAX;
     shmt_budget_read("", &budget);
-    return shmt_budget_check(&budget, bytes, "scoring the data", NULL, "free some, or take a part of the data",
+    return shmt_budget_check(&budget, bytes, "scoring the data", NULL, "free some, or use a part of the data",
                              &s->store->error);
 }
 
@@ -199,7 +202,7 @@ static int copy_table(struct shmt_scores *s, int t) {
     const struct shmt_table_spec *table = &s->spec.table[t];
     const uint64_t at_once = shmt_max_u64(1, shmt_min_u64(table->rows, (1 << 16) / table->width));
     float *rows = malloc(at_once * table->width * sizeof *rows);
-    if (!rows) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory to copy table \"%s\"", table->name);
+    if (!rows) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "not enough memory to copy table \"%s\"", table->name);
     int rc = 0;
     for (uint64_t row = 0; row < table->rows && rc == 0; row += at_once) {
         const uint64_t n = shmt_min_u64(at_once, table->rows - row);
@@ -218,17 +221,32 @@ static int make_backend(struct shmt_scores *s) {
     return rc;
 }
 
+static float *make_labels(const struct shmt_scores *s) {
+    float *label = calloc(s->n, sizeof *label);
+    if (!label) shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "not enough memory for %llu labels", (unsigned long long)s->n);
+    return label;
+}
+
+/* Labels that may be written: those of the application's arrays, which perhaps are not there, may not. */
+static float *labels_to_replace(struct shmt_scores *s) {
+    if (!s->load.in_place) return shmt_segment_at(&s->load.segment, s->load.label_off, s->n * sizeof(float));
+    s->stand_in = make_labels(s);
+    s->load.data.label = s->stand_in;
+    return s->stand_in;
+}
+
 /* Labels that need not fit are kept aside, and any class put in their place: models look labels up in their classes. */
 static int fill_data(struct shmt_scores *s, bool must_fit) {
     const struct shmt_readers all = {.placement = &s->spec.placement};
     int rc = shmt_load_fill(&s->load, s->store, &s->crew, &all);
     if (rc < 0) return rc;
-    s->label = malloc(s->n * sizeof *s->label);
-    if (!s->label) return shmt_fail(&s->store->error, SHMTRAIN_E_MEMORY, "no memory for %llu labels", (unsigned long long)s->n);
-    memcpy(s->label, s->load.data.label, s->n * sizeof *s->label);
-    if (must_fit || s->job.settings.n_classes == 0) return 0;
-    float *label = shmt_segment_at(&s->load.segment, s->load.label_off, s->n * sizeof *label);
-    for (uint64_t i = 0; i < s->n; i++) label[i] = s->job.settings.classes[0];
+    s->label = make_labels(s);
+    if (!s->label) return SHMTRAIN_E_MEMORY;
+    if (s->load.data.label) memcpy(s->label, s->load.data.label, s->n * sizeof *s->label);
+    if (must_fit) return 0;
+    float *label = labels_to_replace(s);
+    if (!label) return SHMTRAIN_E_MEMORY;
+    for (uint64_t i = 0; i < s->n && s->job.settings.n_classes > 0; i++) label[i] = s->job.settings.classes[0];
     return 0;
 }
 
@@ -265,7 +283,7 @@ static int score(struct shmt_scores *s) {
 
 int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out) {
     *out = (struct shmt_scores){.store = store};
-    int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file") : 0;
+    int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file: the data has no name") : 0;
     if (rc == 0) rc = find_model(out);
     if (rc == 0) rc = shmt_table_check_options(store);
     if (rc == 0) rc = make_crew(out);
@@ -273,6 +291,7 @@ int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_f
     if (rc == 0) rc = check_labels(out, must_fit);
     if (rc < 0) return rc;
     make_spec(out);
+    shmt_arrays_decide(&out->load, store, &out->spec, false);
     rc = check_memory(out);
     if (rc == 0) rc = make_backend(out);
     if (rc == 0) rc = fill_data(out, must_fit);
@@ -294,6 +313,7 @@ int shmt_scores_alone(struct shmtrain_store *store, struct shmt_scores *out) {
 void shmt_scores_free(struct shmt_scores *s) {
     if (s->made) s->job.ops->destroy(s->made);
     free(s->label);
+    free(s->stand_in);
     shmt_load_close(&s->load);
     shmt_crew_free(&s->crew);
     *s = (struct shmt_scores){0};

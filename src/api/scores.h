@@ -16,6 +16,7 @@ struct shmt_scores {
     struct shmt_job job;
     struct shmt_store *made; /* what the workers read the parameters from, a copy */
     float *label;            /* (n) of the examples, as in the data; in the data itself they may have been replaced */
+    float *stand_in;         /* (n) what takes their place, where they are not ours; NULL: nothing */
     uint64_t n;              /* examples */
     uint32_t n_outputs;
 };

@@ -102,7 +102,7 @@ int shmt_slow_check(const struct shmt_slow_plan *plan, const char *text, uint32_
     for (uint32_t i = 0; i < plan->n; i++) {
         const int n = (int)strcspn(entry, ",");
         if (plan->entry[i].worker != SHMT_SLOW_CHANCE && plan->entry[i].worker >= n_workers)
-            return n_workers == 1 ? shmt_fail(e, SHMTRAIN_E_USAGE, "--slow %.*s: there is one worker, 0", n, entry)
+            return n_workers == 1 ? shmt_fail(e, SHMTRAIN_E_USAGE, "--slow %.*s: there is only worker 0", n, entry)
                                   : shmt_fail(e, SHMTRAIN_E_USAGE, "--slow %.*s: there are %u workers, 0 to %u", n, entry,
                                               n_workers, n_workers - 1);
         entry += n + 1;

@@ -38,9 +38,9 @@ static const char *mode_of_config(struct shmtrain_store *store, const struct shm
     if (strcmp(c->mode, "auto") != 0) return c->mode;
     const char *mode = mode_of_axes(c);
     if (mode) return mode;
-    store->mode_reason = !model         ? "the usual one for worker functions"
-                         : model->dense ? "gradients are dense, and cost more than waiting for others"
-                                        : "gradients are sparse, and cost less than waiting for others";
+    store->mode_reason = !model         ? "the default for worker functions"
+                         : model->dense ? "gradients are dense and cost more than waiting for others"
+                                        : "gradients are sparse and cost less than waiting for others";
     return model && model->dense ? "sync" : "async";
 }
 
@@ -82,8 +82,7 @@ static int axes_of_config(struct shmtrain_store *store, struct shmt_policy *p) {
 /* Where all workers are on one node, its copy would be the only one: there is nothing to merge, and nobody to wait for. */
 static void settle_one_node(struct shmtrain_store *store, uint32_t n_nodes, struct shmt_policy *p) {
     if (p->replicas != SHMT_REPLICAS_NODE || n_nodes > 1) return;
-    shmt_log(&store->log,
-             "all workers are on one NUMA node: its copy of the parameters is the only one, and nothing is merged");
+    shmt_log(&store->log, "all workers are on one NUMA node: there is only one copy of the parameters, and nothing is merged");
     p->replicas = SHMT_REPLICAS_ONE;
     p->merge_every = 0;
     p->staleness = SHMT_STALENESS_INF; /* it was of merges */
@@ -140,6 +139,23 @@ static int choose_copies(struct shmtrain_store *store, const struct shmtrain_mod
     return 0;
 }
 
+/* A checkpoint goes on with any number of workers. So where fewer of them go on than an update waited for, it waits for all. */
+static void fit_quorum(const struct shmtrain_store *store, uint32_t n_workers, struct shmt_policy *p) {
+    const struct shmt_checkpoint *from = store->checkpoints.from ? shmt_checkpoint_of(store->checkpoints.from) : NULL;
+    const bool has_number = p->quorum != SHMT_QUORUM_ALL && p->quorum != SHMT_QUORUM_MOST;
+    if (!from || from->spec.policy.quorum == SHMT_QUORUM_ALL || !has_number || p->quorum <= n_workers) return;
+    shmt_log(&store->log, "an update waited for %u workers, and waits for %u, as there are no more", p->quorum, n_workers);
+    p->quorum = n_workers;
+}
+
+/* A quorum of all is none, and its batches are dealt as in `sync`. But the checkpoints of that are none to go on from with more
+ * workers: so it stays a quorum where there are some, and is dealt in rounds. */
+static void keep_quorum(struct shmtrain_store *store, uint32_t n_workers, bool asked_for, struct shmt_policy *p) {
+    const bool is_all = asked_for && p->quorum == SHMT_QUORUM_ALL, keeps = is_all && store->config.checkpoint[0] != '\0';
+    if (keeps) p->quorum = n_workers;
+    store->quorum_of_all = is_all && !keeps;
+}
+
 static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
                             struct shmt_policy *out, uint32_t *hot_out) {
     store->mode_taken = mode_of_config(store, model);
@@ -147,14 +163,16 @@ static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_
     if (rc == 0) rc = axes_of_config(store, out);
     if (rc == 0) rc = choose_copies(store, model, crew, out, hot_out);
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
+    fit_quorum(store, crew->n_workers, out);
     if (rc == 0) rc = shmt_policy_settle(out, crew->n_workers, &store->error);
     if (rc == 0) settle_one_node(store, crew->machine.placement.n_nodes, out);
     if (rc == 0) rc = shmt_deaths_settle(store, crew, out, &store->deaths);
-    store->quorum_of_all = rc == 0 && quorum && out->quorum == SHMT_QUORUM_ALL;
+    keep_quorum(store, crew->n_workers, rc == 0 && quorum, out);
     return rc;
 }
 
 #define ITEM   1024 /* examples of a work item, unless the options say so */
+#define OWN    64   /* of own worker functions, whose dense pushes are one update for each item */
 #define SUMMED 128  /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
 
 /* Between two damped merges of the hottest lines: examples of all workers, and parts of an epoch. Of small data it is as large
@@ -192,7 +210,7 @@ static uint64_t usual_item(const struct shmtrain_store *store, const struct shmt
                            const struct shmt_crew *crew) {
     const bool sums = shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
     if (shmt_policy_is_damped(policy)) return damped_item(store, policy, model, hot, n_examples, crew);
-    return sums && model && !model->dense ? SUMMED / policy->merge_every : ITEM;
+    return !model ? OWN : sums && !model->dense ? SUMMED / policy->merge_every : ITEM;
 }
 
 /* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker
@@ -284,7 +302,7 @@ static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) 
     spec->rate = rate_of_config(c, kind, is_noisy(spec));
     if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "ftrl works out each parameter's rate from its gradients: take --schedule constant without warm-up");
+                         "ftrl computes each parameter's rate from its gradients: use --schedule constant without warm-up");
     const int refused = shmt_rule_check(&spec->rule, spec->policy.write, &store->error);
     return refused ? refused : shmt_merge_check(&spec->rule, &spec->policy, &store->error);
 }
@@ -292,17 +310,18 @@ static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) 
 static int slow_of_config(struct shmtrain_store *store, uint32_t n_workers) {
     free(store->slow_text);
     store->slow_text = strdup(store->config.slow);
-    if (!store->slow_text) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory for option slow");
+    if (!store->slow_text) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for option slow");
     int rc = shmt_slow_parse("--slow", store->slow_text, &store->slow, &store->error); /* checked when it was set */
     if (rc == 0) rc = shmt_slow_check(&store->slow, store->slow_text, n_workers, &store->error);
     store->slow.seed = store->config.seed;
     return rc;
 }
 
-/* For checkpoints, where the options ask for them. */
+/* For checkpoints, where the options ask for them, and for the application's snapshots. */
 static struct shmt_pauses pauses_of_config(const struct shmtrain_store *store) {
     struct shmt_every every = {.steps = 0};
-    if (store->config.checkpoint[0] == '\0' || !(store->ops->caps & SHMT_CAP_PAUSE)) return (struct shmt_pauses){.allowed = 0};
+    const bool writes = store->config.checkpoint[0] != '\0', may_pause = (store->ops->caps & SHMT_CAP_PAUSE) != 0;
+    if (!writes || !may_pause) return (struct shmt_pauses){.allowed = may_pause && store->snapshots.wanted};
     (void)shmt_every_parse("--checkpoint-every", store->config.checkpoint_every, &every, NULL); /* checked when it was set */
     return (struct shmt_pauses){.steps = every.steps, .epochs = every.epochs, .allowed = 1};
 }

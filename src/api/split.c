@@ -25,13 +25,13 @@ int shmt_split_make(struct shmt_split *split, uint64_t seed, uint64_t n_examples
     uint64_t n_valid = 0;
     for (uint64_t i = 0; i < n_examples; i++) n_valid += (uint64_t)is_valid(seed, i, share);
     if (n_valid == 0 || n_valid == n_examples)
-        return shmt_fail(e, SHMTRAIN_E_DATA, "valid %g of %llu examples leaves one side empty: take another share", share,
+        return shmt_fail(e, SHMTRAIN_E_DATA, "valid %g of %llu examples leaves one side empty: use another share", share,
                          (unsigned long long)n_examples);
     *split = (struct shmt_split){.n_train = n_examples - n_valid, .n_valid = n_valid};
     split->train_example = malloc(split->n_train * sizeof *split->train_example);
     split->valid_example = malloc(n_valid * sizeof *split->valid_example);
     if (!split->train_example || !split->valid_example)
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to set examples aside");
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to set examples aside");
     uint64_t train = 0, valid = 0;
     for (uint64_t i = 0; i < n_examples; i++) {
         if (is_valid(seed, i, share))
@@ -44,7 +44,7 @@ int shmt_split_make(struct shmt_split *split, uint64_t seed, uint64_t n_examples
 
 int shmt_split_labels(struct shmt_split *split, const struct shmtrain_data *data, struct shmt_error *e) {
     split->valid_label = malloc(split->n_valid * sizeof *split->valid_label);
-    if (!split->valid_label) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for validation labels");
+    if (!split->valid_label) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for validation labels");
     for (uint64_t i = 0; i < split->n_valid; i++) split->valid_label[i] = data->label[split->valid_example[i]];
     return 0;
 }

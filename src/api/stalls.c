@@ -1,7 +1,7 @@
 /* Workers that stand still: see stalls.h. */
 #include "api/stalls.h"
 
-#include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,12 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "ps/meter.h"
-#include "runtime/state.h"
 
 #define LEAST_LOOK_NS 90000000 /* who drives looks up ten times a second */
 #define MOST_LOOK_NS  1000000000
-#define LOOKS         8 /* within the time that is allowed */
+#define LOOKS         8                    /* within the time that is allowed */
+#define LATE_NS       UINT64_C(2000000000) /* for a run to end by itself when its time limit is over, or its worker is stopped */
+#define UNSEEN_NS     UINT64_C(10000000000) /* the same where somebody cannot be seen, and nobody is at work */
 
 uint64_t shmt_stall_timeout_ns(const struct shmt_config *config) {
     uint64_t ns = 0;
@@ -32,16 +33,16 @@ void shmt_stalls_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     struct shmt_stalls *s = &store->stalls;
     forget(s);
     s->timeout_ns = shmt_stall_timeout_ns(&store->config);
-    if (s->timeout_ns == 0) return;
-    if (crew->kind == SHMT_TEAM_THREADS && strcmp(store->config.on_stall, "kill") == 0)
-        shmt_log(&store->log, "workers are threads here, which cannot be killed: --on-stall kill has no effect");
+    if (s->timeout_ns == 0 && !(store->config.time_limit > 0)) return; /* NaN: there is none */
+    if (s->timeout_ns > 0 && crew->kind == SHMT_TEAM_THREADS && strcmp(store->config.on_stall, "kill") == 0)
+        shmt_log(&store->log, "workers are threads here and cannot be killed: --on-stall kill has no effect");
     s->seats = shmt_seats_of_worker(spec);
     s->n_workers = spec->n_workers + spec->n_guests / s->seats;
     s->worker = calloc(s->n_workers, sizeof *s->worker);
     s->seat = calloc((size_t)s->n_workers * s->seats, sizeof *s->seat);
     if (s->worker && s->seat) return;
     forget(s);
-    shmt_log(&store->log, "no memory to look for workers that stand still: none will be reported");
+    shmt_log(&store->log, "not enough memory to watch for stalled workers: none will be reported");
 }
 
 bool shmt_stalls_is(const struct shmtrain_store *store, uint32_t worker) {
@@ -75,11 +76,16 @@ static bool waits(const struct shmt_counters *c) {
     return grows(&c->wait_clock_ns) || grows(&c->wait_epoch_ns) || grows(&c->evaluate_ns) || grows(&c->pause_ns);
 }
 
-/* The worker's process: our own, or the guest's that has joined. 0: a thread, or nobody is there. */
-static pid_t process_of(const struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker) {
-    if (worker < store->spec.n_workers) return shmt_team_pid(team, worker);
-    const uint32_t pid = store->ops->occupied(store->job.store, worker * store->stalls.seats);
-    return pid > INT32_MAX ? 0 : (pid_t)pid;
+static bool is_guest(const struct shmtrain_store *store, uint32_t worker) { return worker >= store->spec.n_workers; }
+
+/* The process of a guest's worker, into *life; all zeros: nobody works there. True: somebody does. */
+static bool look_for_guest(const struct shmtrain_store *store, uint32_t worker, struct shmt_life *life) {
+    *life = (struct shmt_life){0};
+    return store->ops->occupant(store->job.store, worker * store->stalls.seats, life) == 1;
+}
+
+static bool is_same(const struct shmt_life *a, const struct shmt_life *b) {
+    return a->process == b->process && a->space == b->space;
 }
 
 /* Looks at the counters of a worker's threads. True: none of them says anything new. *still_ns_out: since when one that is at
@@ -123,10 +129,9 @@ static uint32_t count_waiting(const struct shmtrain_store *store, uint32_t but) 
 static void say_who(const struct shmtrain_store *store, uint32_t worker, char *out, size_t bytes) {
     const pid_t pid = store->stalls.worker[worker].pid;
     if (pid == 0)
-        snprintf(out, bytes, "worker %u", worker);
+        snprintf(out, bytes, "worker %u%s", worker, is_guest(store, worker) ? " (joined by name)" : "");
     else
-        snprintf(out, bytes, "worker %u (process %d%s)", worker, (int)pid,
-                 worker < store->spec.n_workers ? "" : ", joined by name");
+        snprintf(out, bytes, "worker %u (process %d%s)", worker, (int)pid, is_guest(store, worker) ? ", joined by name" : "");
 }
 
 /* What a thread of it has in hand, the first that has anything; else where it is. */
@@ -145,7 +150,7 @@ static void say_where(const struct shmtrain_store *store, uint32_t worker, char 
                  (unsigned long long)item, epoch + 1);
         return;
     }
-    snprintf(out, bytes, works ? "at work in epoch %u" : "between two pieces of work, in epoch %u", epoch + 1);
+    snprintf(out, bytes, works ? "working in epoch %u" : "between two items of epoch %u", epoch + 1);
 }
 
 static const char *words_of(char state) {
@@ -155,11 +160,11 @@ static const char *words_of(char state) {
         case 't':
             return "stopped by a debugger (state t)";
         case 'R':
-            return "it computes (state R)";
+            return "it is computing (state R)";
         case 'D':
-            return "it waits for a device (state D)";
+            return "it is waiting for a device (state D)";
         case 'S':
-            return "it sleeps (state S)";
+            return "it is sleeping (state S)";
         default:
             return "";
     }
@@ -168,15 +173,15 @@ static const char *words_of(char state) {
 static void say_remedy(const struct shmtrain_store *store, uint32_t worker, char *out, size_t bytes) {
     const struct shmt_stall_worker *w = &store->stalls.worker[worker];
     if (w->state == 'T')
-        snprintf(out, bytes, "kill -CONT %d lets it go on", (int)w->pid);
+        snprintf(out, bytes, "kill -CONT %d lets it continue", (int)w->pid);
     else if (w->state == 't')
-        snprintf(out, bytes, "the debugger can let it go on");
+        snprintf(out, bytes, "the debugger can let it continue");
     else
-        snprintf(out, bytes, "if its work takes so long, take a longer --stall-timeout%s",
+        snprintf(out, bytes, "if its work takes this long, use a longer --stall-timeout%s",
                  shmt_policy_is_batched(&store->spec.policy) ? "" : ", or smaller items (--item)");
 }
 
-/* "worker 2 (process 4711) stands still for 30 s, in item 12 of epoch 3: stopped by a signal (state T); 3 others wait". */
+/* "worker 2 (process 4711) has made no progress for 30 s, in item 12 of epoch 3: stopped by a signal (state T); 3 others wait". */
 static void say_stall(const struct shmtrain_store *store, uint32_t worker, uint64_t now_ns, char *out, size_t bytes) {
     const struct shmt_stall_worker *w = &store->stalls.worker[worker];
     char who[64], where[64], since[24];
@@ -184,39 +189,51 @@ static void say_stall(const struct shmtrain_store *store, uint32_t worker, uint6
     const char *words = words_of(w->state);
     say_who(store, worker, who, sizeof who);
     say_where(store, worker, where, sizeof where);
-    char others[32] = "nobody waits";
+    char others[32] = "no other worker waits";
     if (waiting > 0) snprintf(others, sizeof others, "%u other%s", waiting, waiting == 1 ? " waits" : "s wait");
-    snprintf(out, bytes, "%s stands still for %s, %s%s%s; %s", who, shmt_duration_text(now_ns - w->told_ns, since), where,
-             words[0] ? ": " : "", words, others);
+    snprintf(out, bytes, "%s has made no progress for %s, %s%s%s; %s", who, shmt_duration_text(now_ns - w->told_ns, since),
+             where, words[0] ? ": " : "", words, others);
 }
 
 /* ---- what is to be done ---- */
 
-static void give_up(struct shmtrain_store *store, uint32_t worker, const char *what) {
+static void give_up(struct shmtrain_store *store, uint32_t worker, const char *what, const char *why) {
     _Atomic uint32_t *word = store->ops->abort_word(store->job.store);
     /* Somebody else may have set it already. Release: as in the supervisor. */
     if (load_relaxed(word) == 0) store_release(word, worker + 1);
     store->ops->rouse(store->job.store);
-    shmt_fail(&store->stalls.lost, SHMTRAIN_E_DIED, "%s: the run ends (--on-stall abort)", what);
+    shmt_fail(&store->stalls.lost, SHMTRAIN_E_DIED, "%s: %s", what, why);
 }
 
-/* Guests are other programs' processes: killing is for who started them. The number is our worker's until the supervisor has
- * collected it, and nobody else's so soon after. */
-static bool may_kill(const struct shmtrain_store *store, uint32_t worker) {
-    return strcmp(store->config.on_stall, "kill") == 0 && worker < store->spec.n_workers &&
-           store->stalls.worker[worker].pid > 0;
-}
-
-static void meet_stall(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns) {
+/* A guest's death, too, is dealt with as ever: its program ends, and the run goes on without it or fails (lease.c). What cannot be
+ * killed from here may go on at any moment, with a lock in its hand, so nobody can go on without it. */
+static void kill_stalled(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, const char *what) {
     const struct shmt_stall_worker *w = &store->stalls.worker[worker];
+    char why[128];
+    if (!is_guest(store, worker)) {
+        shmt_team_kill_worker(team, worker, w->pid);
+    } else if (shmt_life_kill(&w->life) != 0 && (errno != ESRCH || w->pid == 0)) {
+        snprintf(why, sizeof why, "it cannot be killed (%s), so the run ends (--on-stall kill)",
+                 w->pid == 0 ? "its process cannot be seen from here" : strerror(errno));
+        give_up(store, worker, what, why);
+        return;
+    }
+    shmt_log(&store->log, "%s: it is killed (--on-stall kill)", what);
+}
+
+/* Threads cannot be. */
+static bool may_kill(const struct shmtrain_store *store, uint32_t worker) {
+    return strcmp(store->config.on_stall, "kill") == 0 && (is_guest(store, worker) || store->stalls.worker[worker].pid > 0);
+}
+
+static void meet_stall(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
     char what[320], remedy[128];
     store->report.stalls++;
     say_stall(store, worker, now_ns, what, sizeof what);
     if (strcmp(store->config.on_stall, "abort") == 0) {
-        give_up(store, worker, what);
+        give_up(store, worker, what, "the run ends (--on-stall abort)");
     } else if (may_kill(store, worker)) {
-        shmt_log(&store->log, "%s: it is killed (--on-stall kill)", what);
-        (void)kill(w->pid, SIGKILL);
+        kill_stalled(store, team, worker, what);
     } else {
         say_remedy(store, worker, remedy, sizeof remedy);
         shmt_log(&store->log, "%s: %s", what, remedy);
@@ -227,7 +244,7 @@ static void tell_end(struct shmtrain_store *store, uint32_t worker, uint64_t now
     struct shmt_stall_worker *w = &store->stalls.worker[worker];
     char who[64], since[24];
     say_who(store, worker, who, sizeof who);
-    shmt_log(&store->log, "%s goes on, after %s", who, shmt_duration_text(now_ns - w->told_ns, since));
+    shmt_log(&store->log, "%s continues after %s", who, shmt_duration_text(now_ns - w->told_ns, since));
     w->told_ns = 0;
 }
 
@@ -243,19 +260,25 @@ static bool is_one_stopped(const struct shmt_stalls *s) {
     return any;
 }
 
+/* Whose rest is looked at. False: nobody is there, or it is another one than at the last look, who begins anew. */
+static bool find_process(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
+    struct shmt_stalls *s = &store->stalls;
+    struct shmt_stall_worker *w = &s->worker[worker], now = {0};
+    const bool there = !is_guest(store, worker) || look_for_guest(store, worker, &now.life);
+    now.pid = is_guest(store, worker) ? shmt_life_pid(&now.life) : shmt_team_pid(team, worker);
+    if (now.pid == w->pid && is_same(&now.life, &w->life)) return there;
+    *w = now; /* what was told is about one that is gone */
+    count_from(s, worker, now_ns);
+    return false;
+}
+
 static void look_at(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
     struct shmt_stalls *s = &store->stalls;
     struct shmt_stall_worker *w = &s->worker[worker];
-    const pid_t pid = process_of(store, team, worker);
     uint64_t still_ns;
     const bool resting = rests(store, worker, now_ns, &still_ns);
-    if (pid != w->pid) { /* another life, or nobody: what was told is about one that is gone */
-        *w = (struct shmt_stall_worker){.pid = pid};
-        count_from(s, worker, now_ns);
-        return;
-    }
-    if (worker >= store->spec.n_workers && pid == 0) return;
-    w->state = resting && pid > 0 ? shmt_process_state(pid) : '\0';
+    if (!find_process(store, team, worker, now_ns)) return;
+    w->state = resting && w->pid > 0 ? shmt_process_state(w->pid) : '\0';
     const bool stopped = shmt_state_is_stopped(w->state);
     w->stopped_ns = stopped ? w->stopped_ns ? w->stopped_ns : now_ns : 0;
     if (!stopped && w->told_ns == 0 && is_one_stopped(s)) {
@@ -263,12 +286,42 @@ static void look_at(struct shmtrain_store *store, const struct shmt_team *team, 
         return;
     }
     const uint64_t since_ns = stopped ? w->stopped_ns : still_ns;
-    const bool stalls = since_ns != 0 && now_ns - since_ns >= s->timeout_ns;
+    const bool stalls = s->timeout_ns > 0 && since_ns != 0 && now_ns - since_ns >= s->timeout_ns;
     if (stalls && w->told_ns == 0) {
         w->told_ns = since_ns;
-        meet_stall(store, worker, now_ns);
+        meet_stall(store, team, worker, now_ns);
     } else if (w->told_ns != 0 && since_ns == 0) {
         tell_end(store, worker, now_ns);
+    }
+}
+
+/* ---- when the time limit is over ---- */
+
+/* A guest that cannot be seen, while all say for long that they wait: it is that one which is stopped. */
+static bool is_unseen_and_missing(const struct shmtrain_store *store, uint32_t worker, uint64_t now_ns) {
+    const struct shmt_stalls *s = &store->stalls;
+    struct shmt_life life;
+    if (!is_guest(store, worker) || s->worker[worker].pid > 0 || !look_for_guest(store, worker, &life)) return false;
+    for (uint32_t k = 0; k < s->n_workers * s->seats; k++) {
+        const struct shmt_counters *c = counters_of(store, k);
+        if (c && (is_at_work(c) || now_ns - s->seat[k].since_ns < UNSEEN_NS)) return false;
+    }
+    return true;
+}
+
+/* Who has been told to end, and stands still, will not. */
+static void end_late_run(struct shmtrain_store *store, uint64_t now_ns) {
+    struct shmt_stalls *s = &store->stalls;
+    if (now_ns - store->timed_out_ns < LATE_NS) return;
+    for (uint32_t i = 0; i < s->n_workers && s->lost.status == 0; i++) {
+        struct shmt_stall_worker *w = &s->worker[i];
+        const bool stopped = w->stopped_ns != 0 && now_ns - w->stopped_ns >= LATE_NS;
+        char what[320];
+        if (!stopped && w->told_ns == 0 && !is_unseen_and_missing(store, i, now_ns)) continue;
+        if (w->told_ns == 0) store->report.stalls++;
+        if (w->told_ns == 0) w->told_ns = stopped ? w->stopped_ns : now_ns - UNSEEN_NS;
+        say_stall(store, i, now_ns, what, sizeof what);
+        give_up(store, i, what, "the time limit has passed, so the run ends (--time-limit)");
     }
 }
 
@@ -283,15 +336,17 @@ static void begin_anew(struct shmt_stalls *s, uint64_t now_ns) {
 
 int shmt_stalls_tick(struct shmtrain_store *store, const struct shmt_team *team) {
     struct shmt_stalls *s = &store->stalls;
-    if (s->timeout_ns == 0 || s->lost.status != 0) return s->lost.status;
-    const uint64_t now_ns = shmt_now_ns();
-    const uint64_t every_ns = shmt_max_u64(LEAST_LOOK_NS, shmt_min_u64(s->timeout_ns / LOOKS, MOST_LOOK_NS));
+    if (s->n_workers == 0 || s->lost.status != 0) return s->lost.status;
+    if (s->timeout_ns == 0 && !store->timed_out) return 0;
+    const uint64_t now_ns = shmt_now_ns(), patience_ns = s->timeout_ns ? s->timeout_ns : LATE_NS;
+    const uint64_t every_ns = shmt_max_u64(LEAST_LOOK_NS, shmt_min_u64(patience_ns / LOOKS, MOST_LOOK_NS));
     if (s->looked_ns != 0 && now_ns - s->looked_ns < every_ns) return 0;
     if (s->looked_ns != 0 && now_ns - s->looked_ns > 2 * every_ns + MOST_LOOK_NS) begin_anew(s, now_ns);
     s->looked_ns = now_ns;
     /* relaxed: a flag; a run that ends already is nobody's concern */
     if (load_relaxed(store->ops->abort_word(store->job.store)) != 0) return 0;
     for (uint32_t i = 0; i < s->n_workers && s->lost.status == 0; i++) look_at(store, team, i, now_ns);
+    if (store->timed_out && s->lost.status == 0) end_late_run(store, now_ns);
     return s->lost.status;
 }
 

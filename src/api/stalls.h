@@ -1,10 +1,13 @@
-/* Workers that stand still: --stall-timeout and --on-stall. Called by run.c, on the thread that drives the run; the workers do
+/* Workers that stand still: --stall-timeout, --on-stall, and what they do to --time-limit. Called by run.c, on the thread that drives the run; the workers do
  * nothing for it.
  *
  * A worker stands still when its process is stopped (by a signal, a debugger), or when one of its threads is at work and its
  * counters say nothing new, for as long as the option says. Who waits for others does not: it is they who hold it up. What
- * /proc says of a process is read only while its counters rest. A guest is known by the process that has joined: whether that
- * one is stopped, and by its counters, as all are. Threads have counters only. */
+ * /proc says of a process is read only while its counters rest. A guest's worker has said which process it is (base/process.h).
+ * Threads, and guests of another PID namespace, have counters only.
+ *
+ * A run whose time limit is over ends at the next consistent point, to which nobody comes while one stands still: then it is given
+ * up. */
 #ifndef SHMT_API_STALLS_H
 #define SHMT_API_STALLS_H
 
@@ -13,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/process.h"
 
 struct shmtrain_store;
 struct shmt_config;
@@ -26,10 +30,11 @@ struct shmt_stall_seat {
 };
 
 struct shmt_stall_worker {
-    pid_t pid;           /* whom the rest is about; 0: a thread, or nobody */
-    char state;          /* as in /proc, at the last look at which its counters rested; '\0': not known */
-    uint64_t stopped_ns; /* when it was first seen stopped; 0: it is not */
-    uint64_t told_ns;    /* it stands still, and was told of; since when. 0: it does not */
+    pid_t pid;             /* whom the rest is about; 0: a thread, one that cannot be seen from here, or nobody */
+    struct shmt_life life; /* a guest's: of its worker */
+    char state;            /* as in /proc, at the last look at which its counters rested; '\0': not known */
+    uint64_t stopped_ns;   /* when it was first seen stopped; 0: it is not */
+    uint64_t told_ns;      /* it stands still, and was told of; since when. 0: it does not */
 };
 
 struct shmt_stalls {
@@ -38,7 +43,7 @@ struct shmt_stalls {
     uint32_t n_workers, seats;        /* with places for guests; of each */
     struct shmt_stall_worker *worker; /* (n_workers) */
     struct shmt_stall_seat *seat;     /* (n_workers * seats) */
-    struct shmt_error lost;           /* --on-stall abort: why the run ends */
+    struct shmt_error lost;           /* why the run ends, where it does for one that stands still */
 };
 
 /* --stall-timeout, which was checked when it was set; 0: none. */

@@ -58,10 +58,12 @@ static uint64_t steps_of(const struct shmtrain_store *store, uint64_t examples) 
     return (whole + here / spec->n_examples) * shmt_spec_steps(spec) + shmt_min_u64(rest, shmt_spec_steps(spec));
 }
 
+uint64_t shmt_steps_told(const struct shmtrain_store *store) { return steps_of(store, store->report.examples); }
+
 void shmt_steps_tick(struct shmtrain_store *store) {
     const uint64_t every = store->config.log_every, now_ns = shmt_now_ns(), first_ns = first_ns_of(store);
     struct shmt_steps *before = &store->steps;
-    struct shmtrain_steps now = {.epochs = store->spec.epochs};
+    struct shmtrain_steps now = {.size = sizeof(struct shmtrain_steps), .epochs = store->spec.epochs};
     double loss;
     if (every == 0 || first_ns == 0) return;
     add_up(store, &now.examples, &loss);

@@ -22,6 +22,9 @@ void shmt_steps_begin(struct shmtrain_store *store);
  * before. */
 void shmt_steps_tick(struct shmtrain_store *store);
 
+/* Steps of the run that the epochs of the report consist of. */
+uint64_t shmt_steps_told(const struct shmtrain_store *store);
+
 /* After how many work items of its own a seat rings, when a line is due every `every` steps of all; 0: never. */
 uint64_t shmt_steps_ring_every(const struct shmt_spec *spec, uint64_t every);
 

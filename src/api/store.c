@@ -6,8 +6,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/arrays.h"
 #include "api/plan.h"
 #include "api/store_priv.h"
+#include "api/validation.h"
+#include "base/sized.h"
 #include "models/models.h"
 #include "train/model_file.h"
 
@@ -23,6 +26,7 @@ int shmtrain_store_create(struct shmtrain_store **out) {
         return rc;
     }
     pthread_mutex_init(&store->lock, NULL);
+    shmt_snapshots_init(&store->snapshots);
     *out = store;
     return 0;
 }
@@ -33,9 +37,12 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     shmt_lease_close(store);
     shmt_config_fini(&store->config);
     shmt_plan_free(store->plan);
+    shmt_arrays_forget(store);
+    shmt_validation_forget(store);
     shmt_trained_clear(&store->trained);
     close(store->stop_fd);
     pthread_mutex_destroy(&store->lock);
+    shmt_snapshots_fini(&store->snapshots);
     free(store->epochs);
     free(store->dataset_name);
     free(store->slow_text);
@@ -48,7 +55,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
 }
 
 const char *shmtrain_store_message(const struct shmtrain_store *store) {
-    if (!store) return "no memory for a store, or no file descriptor is left (ulimit -n)";
+    if (!store) return "not enough memory for a store, or no file descriptor left (ulimit -n)";
     return store->busy ? store->aside.text : store->error.text;
 }
 
@@ -63,7 +70,7 @@ struct shmt_error *shmt_call_error(struct shmtrain_store *store) {
 int shmt_call_idle(struct shmtrain_store *store) {
     struct shmt_error *e = shmt_call_error(store);
     if (!store->busy) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "a run is going on: this call has to wait until it has ended");
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "a run is in progress: wait for its end before this call");
 }
 
 int shmt_call_enter(struct shmtrain_store *store) {
@@ -91,13 +98,20 @@ int shmtrain_store_set_from_environment(struct shmtrain_store *store) {
     return shmt_config_set_from_environment(&store->config, &store->error);
 }
 
-void shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_listener *listener) {
+int shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_listener *listener) {
+    struct shmtrain_listener whole = {0};
+    const int rc = listener
+                       ? shmt_sized_take(&whole, sizeof whole, listener, SHMT_FIRST_SIZE(struct shmtrain_listener, checkpoint),
+                                         "listener", store->busy || store->background ? &store->aside : &store->error)
+                       : 0;
+    if (rc < 0) return rc;
     if (store->background) {
-        shmt_background_listen(store->background, listener);
-        return;
+        shmt_background_listen(store->background, &whole);
+        return 0;
     }
-    store->listener = listener ? *listener : (struct shmtrain_listener){0};
+    store->listener = whole;
     store->log = (struct shmt_log){.line = store->listener.note, .arg = store->listener.arg};
+    return 0;
 }
 
 /* In a worker: its process has the store as of the fork, with the same descriptor. The word comes first: the next meeting sees
@@ -109,10 +123,13 @@ static void stop_from_hook(void *arg) {
 }
 
 int shmtrain_store_hooks(struct shmtrain_store *store, const struct shmtrain_hooks *hooks) {
-    const int rc = shmt_call_idle(store);
+    struct shmt_hooks taken = {.ask_stop = stop_from_hook, .stop_arg = store};
+    int rc = shmt_call_idle(store);
+    if (rc == 0 && hooks)
+        rc = shmt_sized_take(&taken.of, sizeof taken.of, hooks, SHMT_FIRST_SIZE(struct shmtrain_hooks, after_epoch), "hooks",
+                             &store->error);
     if (rc < 0) return rc;
-    store->hooks =
-        hooks ? (struct shmt_hooks){.of = *hooks, .ask_stop = stop_from_hook, .stop_arg = store} : (struct shmt_hooks){0};
+    store->hooks = hooks ? taken : (struct shmt_hooks){0};
     return 0;
 }
 
@@ -129,9 +146,9 @@ int shmt_store_add_table(struct shmtrain_store *store, const char *name, uint64_
     if (store->has_run) return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": declare tables before the first run", name);
     if (store->n_tables == SHMT_MAX_TABLES)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": at most %d tables", name, SHMT_MAX_TABLES);
-    if (find_table(store, name)) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is a table \"%.31s\" already", name);
+    if (find_table(store, name)) return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\" exists already", name);
     if (strcmp(name, "__metadata__") == 0 || strcmp(name, SHMT_MODEL_IDS) == 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a table cannot be called \"%s\": the name means something else in model files",
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "a table cannot be named \"%s\": the name has another meaning in model files",
                          name);
     if (width > UINT32_MAX)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%.31s\": width %llu is too large", name, (unsigned long long)width);
@@ -158,7 +175,7 @@ int shmtrain_store_table(struct shmtrain_store *store, const char *name, uint64_
 int shmtrain_store_examples(struct shmtrain_store *store, uint64_t n) {
     const int rc = shmt_call_idle(store);
     if (rc < 0) return rc;
-    if (n == 0 || n > UINT32_MAX) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "an epoch deals 1 to 4294967295 examples");
+    if (n == 0 || n > UINT32_MAX) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "an epoch has 1 to 4294967295 examples");
     store->n_examples = n;
     return 0;
 }
@@ -167,21 +184,24 @@ const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store
     size_t n_built_in = 0;
     while (shmt_model_at(n_built_in)) n_built_in++;
     if (i < n_built_in) return shmt_model_at(i);
-    return i - n_built_in < store->n_offered ? store->offered[i - n_built_in] : NULL;
+    return i - n_built_in < store->n_offered ? &store->offered[i - n_built_in] : NULL;
 }
 
 int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_model *model) {
     struct shmt_error *e = &store->error;
     const struct shmtrain_model *other;
-    const int rc = shmt_call_idle(store);
+    struct shmtrain_model whole;
+    int rc = shmt_call_idle(store);
+    if (rc == 0)
+        rc = shmt_sized_take(&whole, sizeof whole, model, SHMT_FIRST_SIZE(struct shmtrain_model, probabilities), "model", e);
     if (rc < 0) return rc;
-    if (!model->name || !model->name[0] || !model->tables || !model->step || !model->score)
+    if (!whole.name || !whole.name[0] || !whole.tables || !whole.step || !whole.score)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a model needs a name, tables, step and score");
     for (size_t i = 0; (other = shmtrain_store_model_at(store, i)); i++)
-        if (strcmp(other->name, model->name) == 0)
-            return shmt_fail(e, SHMTRAIN_E_USAGE, "there is a model \"%s\" already", model->name);
+        if (strcmp(other->name, whole.name) == 0)
+            return shmt_fail(e, SHMTRAIN_E_USAGE, "model \"%s\" exists already", whole.name);
     if (store->n_offered == SHMT_MAX_OFFERED) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most %d own models", SHMT_MAX_OFFERED);
-    store->offered[store->n_offered++] = model;
+    store->offered[store->n_offered++] = whole;
     return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <shmtrain/store.h>
+#include <shmtrain/validation.h>
 
 #include "api/background.h"
 #include "api/checkpoints.h"
@@ -15,6 +16,7 @@
 #include "api/metrics.h"
 #include "api/options.h"
 #include "api/progress.h"
+#include "api/snapshots.h"
 #include "api/stalls.h"
 #include "api/steps.h"
 #include "api/trace.h"
@@ -31,6 +33,7 @@
 #define SHMT_MAX_OFFERED 16
 
 struct shmt_plan_kept;
+struct shmt_arrays_kept;
 
 /* A table as the application declared it, and its parameters while no backend holds them. */
 struct shmt_declared {
@@ -64,13 +67,15 @@ struct shmtrain_store {
     struct shmtrain_listener listener;
     struct shmt_hooks hooks; /* of its runs' workers; `ask_stop` NULL: there are none */
     struct shmt_log log;
-    const struct shmtrain_model *offered[SHMT_MAX_OFFERED];
+    struct shmtrain_model offered[SHMT_MAX_OFFERED];
     uint32_t n_offered;
     struct shmt_declared table[SHMT_MAX_TABLES];
     uint32_t n_tables;
     struct shmt_kept kept;
-    uint64_t n_examples; /* of own worker functions */
-    int save_as;         /* the format that models are to be saved in (save.c); 0: one that holds all */
+    uint64_t n_examples;                   /* of own worker functions */
+    struct shmt_arrays_kept *arrays;       /* that the application has given (arrays.h) */
+    struct shmtrain_validation validation; /* of own worker functions; n_examples 0: none. Its name is ours */
+    int save_as;                           /* the format that models are to be saved in (save.c); 0: one that holds all */
 
     /* the run, or the last one */
     const struct shmt_backend_ops *ops;
@@ -88,15 +93,16 @@ struct shmtrain_store {
     struct shmt_lease lease;         /* its name */
     struct shmt_visit visit;         /* or somebody else's store, that this one looks at or works for */
     struct shmt_checkpoints checkpoints;
+    struct shmt_snapshots snapshots; /* for the application */
     struct shmt_job job;
     struct shmt_slow_plan slow;      /* what job.slow points to */
     char *slow_text;                 /* the same, as the option had it: it may be set again before the report is read */
     struct shmt_trace_passes passes; /* of loading, for a trace */
     struct shmtrain_report report;
-    struct shmtrain_epoch *epochs; /* (spec.epochs) what report.epoch points to */
-    struct shmt_costs costs;       /* likewise, of its workers and delays */
-    struct shmt_metrics metrics;   /* the file that they go to */
-    uint64_t began_ns;
+    struct shmtrain_epoch *epochs;       /* (spec.epochs) what report.epoch points to */
+    struct shmt_costs costs;             /* likewise, of its workers and delays */
+    struct shmt_metrics metrics;         /* the file that they go to */
+    uint64_t began_ns, timed_out_ns;     /* monotonic */
     char mode[64];                       /* the policy's name */
     const char *mode_taken;              /* the mode that it began with, as the options or we named it */
     const char *mode_reason;             /* why it was chosen; "": somebody named it */

@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/arrays.h"
 #include "api/scores.h"
 #include "api/stream_lines.h"
 #include "api/table.h"
 #include "base/checked.h"
+#include "base/sized.h"
 #include "data/columns.h"
 #include "data/csv.h"
 #include "data/csv_line.h"
@@ -86,7 +88,7 @@ static int score_batch(struct stream *s) {
     data.dense = s->dense;
     data.label = s->label;
     for (uint32_t k = 0; k < s->n && s->dense; k++) spread(s, k);
-    const struct shmtrain_batch batch = {.data = &data, .n = s->n};
+    const struct shmtrain_batch batch = {.size = sizeof(struct shmtrain_batch), .data = &data, .n = s->n};
     const int rc = with->model->score(&s->session, &batch, &with->job.settings, s->output, &loss);
     if (rc == 0) return hand_out(s);
     *error_of(s) = s->session.error;
@@ -115,7 +117,7 @@ static int make_room(struct stream *s, uint64_t bytes) {
         s->room = shmt_max_u64(need, 2 * s->room);
         well = well && grow((void **)&s->id, s->room * sizeof *s->id) && grow((void **)&s->value, s->room * sizeof *s->value);
     }
-    return well ? 0 : shmt_fail(error_of(s), SHMTRAIN_E_MEMORY, "no memory for a line of %s", s->from->name);
+    return well ? 0 : shmt_fail(error_of(s), SHMTRAIN_E_MEMORY, "not enough memory for a line of %s", s->from->name);
 }
 
 /* The first line of a table says how the others are read. 1: it is no row. */
@@ -193,7 +195,7 @@ static int prepare(struct stream *s) {
     s->output = malloc((uint64_t)SHMTRAIN_MODEL_GROUP * with->n_outputs * sizeof *s->output);
     if (with->model->dense) s->dense = malloc(SHMTRAIN_MODEL_GROUP * (features > 0 ? features : 1) * sizeof *s->dense);
     if (!s->output || (with->model->dense && !s->dense))
-        return shmt_fail(error_of(s), SHMTRAIN_E_MEMORY, "no memory for a batch of %llu features",
+        return shmt_fail(error_of(s), SHMTRAIN_E_MEMORY, "not enough memory for a batch of %llu features",
                          (unsigned long long)features);
     s->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!s->c_locale) return shmt_fail_errno(error_of(s), "cannot make the C locale");
@@ -224,13 +226,13 @@ static int predict(struct shmtrain_store *store, struct stream *s) {
 int shmt_stream_check_lines(struct shmtrain_store *store) {
     if (!store->config.skip_bad_lines) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "predict answers each line, and --skip-bad-lines would leave some out: correct them, or take them out");
+                     "predict answers every line, but --skip-bad-lines leaves some out: correct or remove the bad lines");
 }
 
 int shmt_stream_predict(struct shmtrain_store *store, const struct shmtrain_stream *stream, int probabilities,
                         shmtrain_predicted *each, void *arg) {
     struct stream *s = calloc(1, sizeof *s);
-    if (!s) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", stream->name);
+    if (!s) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to read %s", stream->name);
     s->from = stream;
     s->each = each;
     s->arg = arg;
@@ -244,10 +246,12 @@ int shmt_stream_predict(struct shmtrain_store *store, const struct shmtrain_stre
 
 int shmtrain_store_predict_stream(struct shmtrain_store *store, const struct shmtrain_stream *stream, int probabilities,
                                   shmtrain_predicted *each, void *arg) {
+    struct shmtrain_stream whole;
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = shmt_stream_check_lines(store);
-    if (rc == 0) rc = shmt_stream_predict(store, stream, probabilities, each, arg);
+    rc = shmt_sized_take(&whole, sizeof whole, stream, SHMT_FIRST_SIZE(struct shmtrain_stream, pause), "stream", &store->error);
+    if (rc == 0) rc = shmt_stream_check_lines(store);
+    if (rc == 0) rc = shmt_stream_predict(store, &whole, probabilities, each, arg);
     shmt_call_leave(store);
     return rc;
 }
@@ -290,7 +294,7 @@ static bool fits(const struct shmtrain_store *store, const char *data) {
 }
 
 int shmt_stream_open_large(const struct shmtrain_store *store, const char *data) {
-    return fits(store, data) ? -1 : shmt_stream_open_text(data);
+    return shmt_arrays_find(store, data) || fits(store, data) ? -1 : shmt_stream_open_text(data);
 }
 
 int shmt_stream_open_text(const char *data) {

@@ -20,7 +20,7 @@
 int shmt_stream_lines_open(struct shmt_stream_lines *lines, struct shmtrain_store *store, int fd, const char *name) {
     *lines = (struct shmt_stream_lines){.store = store, .fd = fd, .name = name, .room = FIRST_ROOM};
     lines->buffer = malloc(lines->room + BEHIND);
-    return lines->buffer ? 0 : shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to read %s", name);
+    return lines->buffer ? 0 : shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
 }
 
 void shmt_stream_lines_close(struct shmt_stream_lines *lines) {
@@ -76,7 +76,7 @@ static int make_room(struct shmt_stream_lines *lines) {
         return shmt_fail(&lines->store->error, SHMTRAIN_E_DATA, "%s:%llu: this line is longer than %llu MiB; is it text?",
                          lines->name, (unsigned long long)lines->number + 1, (unsigned long long)(MOST_LINE >> 20));
     char *larger = realloc(lines->buffer, 2 * lines->room + BEHIND);
-    if (!larger) return shmt_fail(&lines->store->error, SHMTRAIN_E_MEMORY, "no memory for a line of %s", lines->name);
+    if (!larger) return shmt_fail(&lines->store->error, SHMTRAIN_E_MEMORY, "not enough memory for a line of %s", lines->name);
     lines->buffer = larger;
     lines->room *= 2;
     return 0;
@@ -112,7 +112,7 @@ static int64_t next_packed(void *arg, void *into, uint64_t bytes, struct shmt_er
 /* Nothing has been handed out yet, for no packed text begins with a line: what has come is the head. */
 static int begin_unpacking(struct shmt_stream_lines *lines) {
     lines->head = malloc(lines->filled);
-    if (!lines->head) return shmt_fail(&lines->store->error, SHMTRAIN_E_MEMORY, "no memory to unpack %s", lines->name);
+    if (!lines->head) return shmt_fail(&lines->store->error, SHMTRAIN_E_MEMORY, "not enough memory to unpack %s", lines->name);
     memcpy(lines->head, lines->buffer, lines->filled);
     lines->n_head = lines->filled;
     lines->filled = lines->searched = 0;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/arrays.h"
 #include "base/show.h"
 #include "data/cache.h"
 #include "data/csv_plan.h"
@@ -27,6 +28,7 @@ void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned ho
                                                .how = how,
                                                .skip_bad_lines = c->skip_bad_lines != 0,
                                                .format = c->input_format,
+                                               .given = shmt_arrays_find(store, name),
                                                .stop = {is_stopped, store}},
                                     .csv = {.label = is_of_model ? NULL : c->label,
                                             .delimiter = c->delimiter,
@@ -60,7 +62,7 @@ static int check_categories(struct shmtrain_store *store) {
     char shown[SHMT_WORD_SHOWN];
     if (!find_other_category(store, &store->trained.plan, shown)) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "--categorical %s: the model knows its columns, and has no such categories; leave the option out", shown);
+                     "--categorical %s: the model has no categories in this column; leave the option out", shown);
 }
 
 int shmt_table_check_options(struct shmtrain_store *store) { return store->trained.table ? check_categories(store) : 0; }
@@ -103,8 +105,7 @@ static int check_as_of_model(struct shmtrain_store *store, const char *name, con
     shmt_csv_plan_fini(&other);
     if (!differs) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_DATA,
-                     "%s is the cache of a table with other %s than the one that the model is of: take the table itself", name,
-                     differs);
+                     "%s is the cache of a table with other %s than the model's table: use the table itself", name, differs);
 }
 
 static int check_as_said(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan) {
@@ -113,8 +114,8 @@ static int check_as_said(struct shmtrain_store *store, const char *name, const s
     if (find_other_category(store, plan, shown))
         return shmt_fail(
             &store->error, SHMTRAIN_E_USAGE,
-            "--categorical %s: %s is the cache of a table that was read without: convert the table with the option", shown,
-            name);
+            "--categorical %s: %s is the cache of a table that was read without this option: convert the table again with it",
+            shown, name);
     if (label[0] == '\0' || shmt_csv_plan_find(plan, label, strlen(label)) == plan->label) return 0;
     if (plan->label != SHMT_CSV_NONE) shmt_csv_column_show(plan, plan->label, column);
     shmt_show_word(label, strlen(label), shown);
@@ -193,7 +194,7 @@ static void add_words(struct text *text, const struct shmt_csv_plan *plan) {
         shmt_show_word(plan->word[i], strlen(plan->word[i]), word);
         add(text, "%s %s", i > 0 ? "," : "", word);
     }
-    add(text, plan->n_words > SHOWN ? ", ... count from 0" : " count from 0");
+    add(text, plan->n_words > SHOWN ? ", ... are numbered from 0" : " are numbered from 0");
 }
 
 void shmt_table_log_words(const struct shmtrain_store *store) {
@@ -210,7 +211,7 @@ void shmt_table_log(const struct shmtrain_store *store, const struct shmt_load *
     shmt_show_name(load->name, shown);
     if (plan.label != SHMT_CSV_NONE) shmt_csv_column_show(&plan, plan.label, label);
     add(&text, "%s: the label is %s", shown, plan.label != SHMT_CSV_NONE ? label : "nowhere");
-    if (store->config.label[0] == '\0' && !is_cache(load)) add(&text, " (--label names another)");
+    if (store->config.label[0] == '\0' && !is_cache(load)) add(&text, " (use --label to choose another)");
     add_kind(&text, &plan, SHMT_CSV_NUMBER, has_one_number(&plan) ? "column of numbers" : "columns of numbers");
     add_kind(&text, &plan, SHMT_CSV_CATEGORY, "of categories");
     add_kind(&text, &plan, SHMT_CSV_IGNORED, "left out");

@@ -46,7 +46,7 @@ int shmt_trace_check(struct shmtrain_store *store, const char *data) {
     const char *path = store->config.trace;
     if (path[0] == '\0') return 0;
     if (store->config.metrics[0] && shmt_output_is_same(path, store->config.metrics))
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--trace and --metrics would write to the same file: name two");
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--trace and --metrics would write to the same file: name two files");
     int rc = shmt_output_check_kept(store, data, path);
     if (rc == 0) rc = shmt_output_check(store, data, path);
     return rc < 0 ? rc : shmt_replace_check(path, "the trace", &store->error);
@@ -250,7 +250,7 @@ static int put_file(struct writing *w, int fd) {
 static int write_file(struct writing *w, struct shmt_error *e) {
     struct shmt_replacement file;
     w->event = malloc(((size_t)w->store->spec.trace_events + 1) * sizeof *w->event);
-    if (!w->event) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to write the trace");
+    if (!w->event) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write the trace");
     int rc = shmt_replace_open(&file, w->store->config.trace, "the trace", e);
     if (rc == 0) rc = shmt_replace_close(&file, put_file(w, file.fd), e);
     free(w->event);
@@ -264,8 +264,8 @@ void shmt_trace_write(struct shmtrain_store *store) {
     struct writing w = {
         .store = store, .threads = shmt_seats_of_worker(spec), .zero_ns = store->began_ns, .end_ns = shmt_now_ns()};
     if (write_file(&w, &e) < 0)
-        shmt_report_unwritten(store, "there is no trace: %s", e.text);
+        shmt_report_unwritten(store, "no trace was written: %s", e.text);
     else if (w.lost > 0)
-        shmt_log(&store->log, "the trace has the last %u events of each thread: %llu older ones are not in it",
+        shmt_log(&store->log, "the trace has the last %u events of each thread: %llu older ones are missing",
                  spec->trace_events, (unsigned long long)w.lost);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/arrays.h"
 #include "api/cache.h"
 #include "api/init_from.h"
 #include "api/places.h"
@@ -16,6 +17,7 @@
 #include "api/weights.h"
 #include "base/clock.h"
 #include "base/plain.h"
+#include "data/cache.h"
 #include "ps/replicas.h"
 #include "segment/budget.h"
 #include "train/auto_rate.h"
@@ -30,7 +32,7 @@ static int find_model(struct shmt_training *s) {
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", s->model->name);
     }
-    return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "there is no model \"%.60s\": take one of %s", name, names);
+    return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "unknown model \"%.60s\": use one of %s", name, names);
 }
 
 static int find_libraries(struct shmt_training *s) { return shmt_probe_libraries(s->store, s->model, &s->crew); }
@@ -108,12 +110,12 @@ static int settle_rate(struct shmt_training *s) {
     const int misfit = shmt_auto_rate_misfit(&wish);
     if (misfit < 0)
         shmt_log(&s->store->log,
-                 "the features are small (mean |x|^2 is %.2g, beside a bias of 1) and will be learned slowly: scale them up",
+                 "the features are small (mean |x|^2 is %.2g, the bias is 1), so the model learns them slowly: scale them up",
                  s->train.data.mean_square);
     if (misfit > 0)
         shmt_log(&s->store->log,
-                 "the features are large (mean |x|^2 is %.2g, beside a bias of 1), and the bias will be learned slowly: scale "
-                 "them down, to lengths near 1",
+                 "the features are large (mean |x|^2 is %.2g, the bias is 1), so the model learns the bias slowly: scale them "
+                 "down to lengths near 1",
                  s->train.data.mean_square);
     return 0;
 }
@@ -138,13 +140,16 @@ static int meet_data(struct shmt_training *s) {
 /* Parameters that do not begin at 0. The tables were made for this run, so nothing is in them yet. */
 static int begin_parameters(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
-    const struct shmtrain_batch all = {
-        .data = &s->train.data, .example = s->split.train_example, .n = (uint32_t)store->spec.n_examples};
+    const struct shmtrain_batch all = {.size = sizeof(struct shmtrain_batch),
+                                       .data = &s->train.data,
+                                       .example = s->split.train_example,
+                                       .n = (uint32_t)store->spec.n_examples};
     for (uint32_t t = 0; t < store->n_tables && s->model->begin; t++) {
         struct shmt_declared *d = &store->table[t];
         d->value = calloc(shmt_table_floats(&d->table), sizeof *d->value);
         if (!d->value)
-            return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "no memory to begin table \"%s\" with", d->table.name);
+            return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for the first values of table \"%s\"",
+                             d->table.name);
         s->model->begin(&all, &store->job.settings, t, d->value);
     }
     return 0;
@@ -256,6 +261,8 @@ static int choose_memory(struct shmt_training *s) {
     if (rc < 0) return rc;
     shmt_cache_decide(&s->train, s->store, s->model, true);
     if (s->has_valid) shmt_cache_decide(&s->valid, s->store, s->model, false);
+    shmt_arrays_decide(&s->train, s->store, &s->store->spec, true);
+    if (s->has_valid) shmt_arrays_decide(&s->valid, s->store, &s->store->spec, true);
     if (!s->train.in_place) s->train.pages = shmt_machine_pages(machine, s->train.bytes, "data");
     if (s->has_valid && !s->valid.in_place) s->valid.pages = shmt_machine_pages(machine, s->valid.bytes, "validation data");
     s->train.shared = SHMT_NAMED_DATA;
@@ -302,7 +309,8 @@ static int fill_data(struct shmt_training *s) {
     if (rc == 0 && s->share > 0) rc = shmt_split_labels(&s->split, &s->train.data, &s->store->error);
     if (rc < 0 || !s->train.weighted) return rc;
     const struct shmt_weights_of trained = {s->split.train_example, s->store->spec.n_examples};
-    return shmt_weights_fill(&s->store->config, &s->train.data, &trained, s->train.weight, &s->store->error);
+    const struct shmt_weights_wish wish = {&s->store->config, &trained, s->train.has_weights};
+    return shmt_weights_fill(&wish, &s->train.data, s->train.weight, &s->store->error);
 }
 
 /* How long each worker has read. */
@@ -353,6 +361,7 @@ static int train(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     store->job.model = s->model;
     store->job.train = &s->train.data;
+    store->job.guard = s->train.in_place ? shmt_cache_guard(s->train.source, &store->job.guarded) : -1;
     store->job.train_example = s->split.train_example;
     if (s->share > 0) {
         s->unweighted = s->train.data;
@@ -389,7 +398,7 @@ static int begin(struct shmt_training *s) {
     int rc = shmt_run_begin(store);
     if (rc < 0) return rc;
     if (!s->source || s->source[0] == '\0')
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the data has no name: name a file, or builtin:sparse");
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file, or builtin:sparse: the data has no name");
     rc = find_model(s);
     if (rc < 0) return rc;
     return shmt_crew_make(store, store->ops, shmt_seating_of(s->model), &s->crew);

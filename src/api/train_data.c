@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/arrays.h"
 #include "api/cache.h"
 #include "api/table.h"
 #include "api/train_priv.h"
@@ -21,8 +22,14 @@ static uint32_t readers_of(const struct shmt_crew *crew) {
 static int check_pipes(struct shmt_training *s) {
     if (!shmt_source_meet(s->train.source, s->valid.source)) return 0;
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE,
-                     "%s can be read once only, and is both the data and --valid: take a share, as in --valid 0.1",
+                     "%s is both the data and --valid, but can be read only once: use a share, as in --valid 0.1",
                      s->valid.name);
+}
+
+/* Examples have one weight, but for that of their class. */
+static int check_weights(struct shmt_training *s) {
+    if (!shmt_source_weights(s->train.source) || !s->store->config.weights[0]) return 0;
+    return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "%s has weights of its own: remove --weights", s->train.name);
 }
 
 /* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its
@@ -37,7 +44,9 @@ int shmt_train_open_data(struct shmt_training *s) {
     if (rc == 0) rc = shmt_table_check_cache(store, &s->train, NULL, true);
     if (rc < 0) return rc;
     shmt_table_log(store, &s->train);
-    s->train.weighted = shmt_weights_wanted(&store->config);
+    s->train.weighted = shmt_weights_wanted(&store->config) || shmt_source_weights(s->train.source);
+    rc = check_weights(s);
+    if (rc < 0) return rc;
     if (valid[0] == '\0') {
         s->has_valid = shmt_source_is_generator(s->train.source);
         return s->has_valid ? shmt_load_open(&s->valid, store, s->source, SHMT_SOURCE_HELD_OUT, NULL, n_readers, dense) : 0;
@@ -51,7 +60,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     }
     if (!(share > 0 && share < 1))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                         "--valid %.60s: a share lies between 0 and 1; a file of this name is ./%.60s", valid, valid);
+                         "--valid %.60s: a share must be between 0 and 1; for a file of this name write ./%.60s", valid, valid);
     s->share = share;
     return 0;
 }
@@ -76,11 +85,11 @@ static void note_kinds(const struct shmt_training *s, uint32_t base) {
     const struct shmt_load *with = s->train.has_ids ? &s->train : &s->valid;
     if (!s->has_valid || s->train.has_ids == s->valid.has_ids || with->totals.min_id == 0) return;
     if (base > 0)
-        shmt_log(&s->store->log, "%s has elements without ids: they are counted from 1, as the features of %s", s->valid.name,
+        shmt_log(&s->store->log, "%s has elements without ids: they are counted from 1, like the features of %s", s->valid.name,
                  with->name);
     else
         shmt_log(&s->store->log,
-                 "%s has features from %llu, and the elements of %s are counted from 0: if its ids begin at 1, each is one too "
+                 "%s has features from %llu, but the elements of %s are counted from 0: if its ids start at 1, each is one too "
                  "large",
                  with->name, (unsigned long long)with->totals.min_id, s->train.name);
 }
@@ -90,9 +99,10 @@ static int check_tables(struct shmt_training *s) {
     const char *train = s->train.table, *valid = s->valid.table;
     if (!s->has_valid || !train || !valid || strcmp(train, valid) == 0) return 0;
     if (shmt_cache_of(s->valid.source) && !s->valid.kept) return shmt_table_check_cache(s->store, &s->valid, train, true);
-    return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE,
-                     "%s is read before it is known how %s is: save that to a file first, or take a share, as in --valid 0.1",
-                     s->valid.name, s->train.name);
+    return shmt_fail(
+        &s->store->error, SHMTRAIN_E_USAGE,
+        "%s is read before the columns of %s are known: save that to a file first, or use a share, as in --valid 0.1",
+        s->valid.name, s->train.name);
 }
 
 /* Counts both sets, and finds the columns that they share: those of the training data. Ids begin at 0 when either has a 0, or
@@ -142,7 +152,7 @@ static bool is_classifier(const struct shmtrain_model *model) {
 /* Validation labels must be labels of the training data, or they would silently count as another one. */
 static int check_valid_labels(struct shmt_training *s) {
     const struct shmt_totals *t = &s->train.totals, *v = &s->valid.totals;
-    char place[300] = "", of[40] = "";
+    char place[300] = "", of[40] = "labels ";
     if (t->labels.n > SHMTRAIN_MAX_CLASSES) return 0; /* not all are known */
     for (uint32_t i = 0; i < v->labels.n; i++) {
         const float label = v->labels.label[i];
@@ -159,7 +169,7 @@ static int check_valid_labels(struct shmt_training *s) {
 int shmt_train_check_model(struct shmt_training *s) {
     if (s->train.data.n_features == 0 && !s->store->job.settings.bias)
         return shmt_fail(&s->store->error, SHMTRAIN_E_DATA,
-                         "%s has no features at all: learn a bias (--bias 1), or take other data", s->source);
+                         "%s has no features at all: learn a bias (--bias 1), or use other data", s->source);
     s->store->job.settings.n_classes = s->train.data.n_labels;
     s->store->job.settings.classes = s->train.data.classes;
     const char *why = s->model->check ? s->model->check(&s->train.data) : NULL;

@@ -37,6 +37,17 @@ int shmt_trained_take_table(struct shmt_trained *trained, char *table, struct sh
     return rc;
 }
 
+int shmt_trained_copy(const struct shmt_trained *from, struct shmt_trained *out, struct shmt_error *e) {
+    char *table = from->table ? strdup(from->table) : NULL;
+    *out = *from;
+    out->ids = (struct shmt_ids){0};
+    out->plan = (struct shmt_csv_plan){0};
+    out->table = NULL;
+    if (from->table && !table) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a copy of the model");
+    const int rc = shmt_trained_take_table(out, table, e);
+    return rc < 0 || from->ids.n == 0 ? rc : shmt_ids_take(from->ids.id, from->ids.n, &out->ids, e);
+}
+
 const char *shmt_task_name(enum shmtrain_task task) {
     switch (task) {
         case SHMTRAIN_BINARY:
@@ -51,19 +62,18 @@ const char *shmt_task_name(enum shmtrain_task task) {
 
 int shmt_trained_check_ids(const struct shmt_trained *t, struct shmt_error *e) {
     if (!t->model || t->features.kind != SHMT_IDS_LISTED || t->ids.n == t->n_features) return 0;
-    return shmt_fail(
-        e, SHMTRAIN_E_USAGE,
-        "the ids of the model's features are known only to the program that has loaded its data: evaluate, predict and save "
-        "there, or with the file that it has saved");
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "only the program that loaded the model's data knows the ids of its features: evaluate, predict and save "
+                     "there, or use the file that it saved");
 }
 
 int shmt_trained_id(const struct shmt_trained *t, uint64_t feature, uint64_t *out, struct shmt_error *e) {
     if (!t->model) return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no model: train one, or load one");
     if (feature >= t->n_features)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "the model has %llu features, numbered from 0: there is none with number %llu",
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "the model has %llu features, numbered from 0: number %llu does not exist",
                          (unsigned long long)t->n_features, (unsigned long long)feature);
     if (t->features.kind == SHMT_IDS_HASHED)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "the features are hashes of ids: there is no one id for each");
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "the features are hashes of ids: a hash can stand for several ids");
     const int rc = shmt_trained_check_ids(t, e);
     if (rc == 0) *out = t->features.kind == SHMT_IDS_LISTED ? t->ids.id[feature] : t->features.first + feature;
     return rc;
@@ -77,13 +87,15 @@ const char *shmt_ids_kind_name(uint32_t kind) {
 void shmt_trained_settings(const struct shmt_trained *trained, struct shmtrain_data *data_out,
                            struct shmtrain_settings *settings_out) {
     const float *classes = trained->n_classes > 0 ? trained->classes : NULL;
-    *data_out = (struct shmtrain_data){.n_features = (uint32_t)trained->n_features,
+    *data_out = (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                       .n_features = (uint32_t)trained->n_features,
                                        .n_labels = trained->n_classes,
                                        .classes = classes,
                                        .label_low = trained->label_low,
                                        .label_high = trained->label_high,
                                        .best_loss = NAN};
-    *settings_out = (struct shmtrain_settings){.bias = trained->bias,
+    *settings_out = (struct shmtrain_settings){.size = sizeof(struct shmtrain_settings),
+                                               .bias = trained->bias,
                                                .group = SHMTRAIN_MODEL_GROUP,
                                                .threads = 1,
                                                .n_classes = trained->n_classes,

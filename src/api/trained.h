@@ -48,6 +48,9 @@ void shmt_trained_clear(struct shmt_trained *trained); /* {0} is fine, and is wh
  * (it is no plan), _MEMORY; then it was none. */
 int shmt_trained_take_table(struct shmt_trained *trained, char *table, struct shmt_error *e);
 
+/* A copy with lists of its own, in place of nothing ({0}). Errors: _MEMORY; then it is to be cleared. */
+int shmt_trained_copy(const struct shmt_trained *from, struct shmt_trained *out, struct shmt_error *e);
+
 /* "binary", "regression", "classes": as model files say it. */
 const char *shmt_task_name(enum shmtrain_task task);
 

@@ -39,7 +39,7 @@ static int find(const char *name, bool as_guest, struct found *out, struct shmt_
     struct shmt_error why = {0};
     int fd;
     out->manifest = malloc(sizeof *out->manifest);
-    if (!out->manifest) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory to join store %s", name);
+    if (!out->manifest) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to join store %s", name);
     int rc = shmt_named_open(name, SHMT_NAMED_STORE, as_guest ? SHMT_NAMED_WRITE : SHMT_NAMED_READ, &fd, e);
     if (rc < 0) return rc;
     rc = shmt_manifest_read(fd, name, out->manifest, &out->spec, e);
@@ -55,7 +55,7 @@ static int find(const char *name, bool as_guest, struct found *out, struct shmt_
     out->names[0] = strdup(out->manifest->train.name);
     out->names[1] = strdup(out->manifest->valid.name);
     if (!out->epochs || !out->names[0] || !out->names[1])
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for the figures of store %s", name);
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the figures of store %s", name);
     return 0;
 }
 
@@ -69,7 +69,8 @@ static void take_tables(struct shmtrain_store *store) {
 /* The data without its arrays: for settings, and for what prediction needs. */
 static struct shmtrain_data data_of(const struct shmt_manifest *m) {
     const struct shmt_manifest_data *d = &m->train;
-    return (struct shmtrain_data){.n_examples = d->n_examples,
+    return (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                  .n_examples = d->n_examples,
                                   .n_nonzeros = d->n_nonzeros,
                                   .n_features = d->n_features,
                                   .n_labels = d->n_labels,
@@ -97,10 +98,14 @@ static void take_job(struct shmtrain_store *store) {
     const struct shmtrain_data data = data_of(m);
     struct shmt_job *job = &store->job;
     *job = (struct shmt_job){.ops = store->ops, .store = load_relaxed(&store->live), .spec = &store->spec};
-    shmt_board_plan(store->spec.epochs, m->n_valid, m->n_outputs, &job->board);
+    shmt_manifest_board(m, &job->board);
     job->model = m->model[0] ? shmt_store_model_named(store, m->model) : NULL; /* observers need not have it */
-    job->settings = (struct shmtrain_settings){
-        .bias = m->bias, .group = m->group, .threads = 1, .n_classes = m->n_classes, .classes = data.classes};
+    job->settings = (struct shmtrain_settings){.size = sizeof(struct shmtrain_settings),
+                                               .bias = m->bias,
+                                               .group = m->group,
+                                               .threads = 1,
+                                               .n_classes = m->n_classes,
+                                               .classes = data.classes};
     store->blas[0] = '\0';
     shmt_trained_clear(&store->trained);
     if (!job->model || !has_tables_of(store, job->model, &data)) return;
@@ -176,7 +181,7 @@ static int fail_failed(const struct shmtrain_store *store, struct shmt_error *e)
     memcpy(text, why->text, sizeof text);
     text[sizeof text - 1] = '\0';
     shmt_show_plainly(text);
-    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has failed: %s", store->visit.name, text);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s failed: %s", store->visit.name, text);
 }
 
 int shmt_visit_state(struct shmtrain_store *store, struct shmt_error *e) {
@@ -187,7 +192,7 @@ int shmt_visit_state(struct shmtrain_store *store, struct shmt_error *e) {
         const uint32_t state = load_acquire(&head_of(store)->state);
         if (state == SHMT_STATE_OVER) return 0;
         if (state == SHMT_STATE_FAILED) return fail_failed(store, e);
-        if (shmt_mark_is_held(shmt_visit_file(store), SHMT_MARK_RUN)) return 1;
+        if (shmt_named_runs(shmt_visit_file(store))) return 1;
     }
     return shmt_fail(e, SHMTRAIN_E_DIED, "the run of store %s has died: process %d, which made it, has ended",
                      store->visit.name, m->pid);

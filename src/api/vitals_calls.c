@@ -124,7 +124,7 @@ static void ask_blas(struct shmt_vitals *v) {
     struct shmt_error e = {0};
     struct shmt_found_libraries *found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (found == MAP_FAILED) {
-        snprintf(v->blas_refused, sizeof v->blas_refused, "no memory to look for OpenBLAS");
+        snprintf(v->blas_refused, sizeof v->blas_refused, "not enough memory to look for OpenBLAS");
         return;
     }
     found->wants_threads = 1;

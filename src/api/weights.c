@@ -80,7 +80,7 @@ int shmt_weights_check(const struct shmt_config *config, const struct shmtrain_m
     float of_class[SHMTRAIN_MAX_CLASSES];
     int rc = 0;
     if (config->class_weight[0] && (model->task == SHMTRAIN_REGRESSION || !data->classes))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "--class-weight %.60s: there are no classes; %s", config->class_weight,
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--class-weight %.60s: there are no classes: %s", config->class_weight,
                          model->task == SHMTRAIN_REGRESSION ? "the model learns a number" : "the data has too many labels");
     if (config->class_weight[0] && !is_balanced(config)) rc = read_option(config->class_weight, data, of_class, e);
     if (rc == 0 && config->weights[0]) rc = shmt_weights_read(config->weights, data->n_examples, NULL, e);
@@ -123,21 +123,22 @@ static int weigh_classes(const struct shmt_config *config, const struct shmtrain
         const int64_t c = class_of(data, data->label[i]);
         if (c >= 0) weight[i] *= of_class[c];
         if (!isfinite(weight[i]))
-            rc = shmt_fail(e, SHMTRAIN_E_DATA,
-                           "the weight of example %llu, times that of its class, is beyond the range of float",
+            rc = shmt_fail(e, SHMTRAIN_E_DATA, "the weight of example %llu, multiplied by that of its class, is too large",
                            (unsigned long long)i + 1);
     }
     return rc;
 }
 
-int shmt_weights_fill(const struct shmt_config *config, const struct shmtrain_data *data, const struct shmt_weights_of *trained,
-                      float *weight, struct shmt_error *e) {
+int shmt_weights_fill(const struct shmt_weights_wish *wish, const struct shmtrain_data *data, float *weight,
+                      struct shmt_error *e) {
+    const struct shmt_config *config = wish->config;
+    const struct shmt_weights_of *trained = wish->trained;
     int rc = 0;
-    for (uint64_t i = 0; i < data->n_examples && !config->weights[0]; i++) weight[i] = 1;
+    for (uint64_t i = 0; i < data->n_examples && !config->weights[0] && !wish->has_some; i++) weight[i] = 1;
     if (config->weights[0]) rc = shmt_weights_read(config->weights, data->n_examples, weight, e);
     if (rc == 0 && config->class_weight[0]) rc = weigh_classes(config, data, trained, weight, e);
     if (rc < 0) return rc;
     for (uint64_t k = 0; k < trained->n; k++)
         if (weight[trained_at(trained, k)] > 0) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "all examples to train on have weight 0: nothing would be learned");
+    return shmt_fail(e, SHMTRAIN_E_DATA, "all training examples have weight 0: nothing would be learned");
 }

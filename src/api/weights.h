@@ -26,9 +26,16 @@ struct shmt_weights_of {
 /* The mean weight of the examples that are trained on; 1 for data without weights. */
 double shmt_weights_mean(const struct shmtrain_data *data, const struct shmt_weights_of *trained);
 
+/* What weights consist of. */
+struct shmt_weights_wish {
+    const struct shmt_config *config;
+    const struct shmt_weights_of *trained;
+    bool has_some; /* each example has a weight already, and option weights is not used */
+};
+
 /* Writes weight (data->n_examples), when the labels are there. "balanced" weights are those for the examples that are trained
  * on: n / (classes that occur * examples of the class). Errors: as above; _DATA when nothing trained on has a weight. */
-int shmt_weights_fill(const struct shmt_config *config, const struct shmtrain_data *data, const struct shmt_weights_of *trained,
-                      float *weight, struct shmt_error *e);
+int shmt_weights_fill(const struct shmt_weights_wish *wish, const struct shmtrain_data *data, float *weight,
+                      struct shmt_error *e);
 
 #endif

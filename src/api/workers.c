@@ -67,7 +67,8 @@ int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_drive
     const uint32_t lanes = w.crew->n_seats / w.crew->n_workers, run_lanes = shmt_seats_of_worker(run);
     uint32_t *number = w.seat ? calloc(w.crew->n_workers, sizeof *number) : NULL;
     if (w.seat && !number)
-        return shmt_fail(&w.store->error, SHMTRAIN_E_MEMORY, "no memory for the numbers of %u workers", w.crew->n_workers);
+        return shmt_fail(&w.store->error, SHMTRAIN_E_MEMORY, "not enough memory for the numbers of %u workers",
+                         w.crew->n_workers);
     for (uint32_t i = 0; number && i < w.crew->n_workers; i++)
         number[i] = w.seat[i * lanes] / run_lanes; /* as the run counts */
     struct shmt_team_spec spec = {.kind = w.crew->kind,

@@ -1,0 +1,45 @@
+/* Validation of runs with own worker functions, of which the library knows no model: the application scores, and the library
+ * shares the work out, adds up, reports, and ends the run by what it finds. */
+#ifndef SHMTRAIN_VALIDATION_H
+#define SHMTRAIN_VALIDATION_H
+
+#include <shmtrain/session.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct shmtrain_store;
+
+/* Scores validation examples first .. first + n - 1 with the parameters as they are: *loss_out becomes the sum of their losses,
+ * *right_out the number of right predictions (0 .. n). Both are 0 before.
+ *
+ * Called in the workers, like the worker function: in their processes, at the end of each epoch, while nobody changes the
+ * parameters. It looks at these by shmtrain_view, _pull, _dot or _rows, pushes nothing, and waits for nobody. It may be called
+ * once more for the same examples, when a worker has died. Returns 0, or a negative status, with which the run fails. */
+typedef int shmtrain_scorer(shmtrain_session *s, void *arg, uint64_t first, uint64_t n, double *loss_out, uint64_t *right_out);
+
+/* What is not used is 0. `size` says which fields the caller's program knows: those of a later version count as 0. */
+struct shmtrain_validation {
+    uint32_t size;       /* sizeof(struct shmtrain_validation) */
+    uint32_t classifies; /* 1: right predictions are counted, and the report has an accuracy */
+    uint64_t n_examples; /* 1 to 4294967295; how heavy one is, the application decides: an "example" may be a batch of them */
+    shmtrain_scorer *score;
+    void *arg;
+    const char *name; /* what reports call the data; NULL: "validation" */
+};
+
+/* Validates runs of own worker functions (shmtrain_store_run, _start) from now on; copied, `name`, too; NULL: no more. Loss
+ * and accuracy of each epoch go to listeners, report and metrics, and options target-loss, patience and checkpoints go by
+ * this loss, as with a model. Runs of models do not use it, nor do guests, who wait meanwhile.
+ *
+ * The examples are cut into fixed parts, each of which one worker scores in one call, and the parts' losses are added along
+ * a tree: so in `sync` the mean has the same bits for every number of workers, threads and guests. Errors: _USAGE (a run is
+ * going on; size, n_examples, no function), _MEMORY. */
+SHMTRAIN_API int shmtrain_store_validate(struct shmtrain_store *store, const struct shmtrain_validation *validation);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
