@@ -144,7 +144,8 @@ function add_constant(line,    name, text) {
     line = tidy(code_of(line))
     sub(/^#define /, "", line)
     name = line
-    sub(/ .*/, "", name)
+    if (line ~ /^[A-Z0-9_]+[(]/) sub(/[)].*/, ")", name) # a macro with arguments
+    else sub(/ .*/, "", name)
     if (name == line || name == "SHMTRAIN_API") return # the guard
     add("constant", name, substr(line, length(name) + 2), text)
     if (text != "" && text == note) note_item = n_items

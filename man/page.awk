@@ -263,7 +263,8 @@ function put_synopsis(p,    i) {
 function put_item(i, is_shared, is_first) {
     if (!is_shared && !is_first) print ".Pp"
     if (item_kind[i] == "constant") {
-        print ".It Dv " item_name[i] " No = " item_code[i]
+        if (item_name[i] ~ /[(]/) print ".It Dv " quoted(item_name[i])
+        else print ".It Dv " item_name[i] " No = " item_code[i]
         put_text(item_text[i], 1)
     } else if (item_kind[i] == "enum") {
         print ".It Vt enum" (item_name[i] == "" ? "" : " " item_name[i])

@@ -18,7 +18,8 @@ static void show_round(void *arg, uint32_t done, uint32_t of) {
 
 int bench_run(struct shmtrain_store *store, const struct arguments *a) {
     const int shown = isatty(STDERR_FILENO) && !a->quiet;
-    const struct shmtrain_bench_how how = {.quick = a->quick, .round = shown ? show_round : NULL};
+    const struct shmtrain_bench_how how = {
+        .size = sizeof(struct shmtrain_bench_how), .quick = a->quick, .round = shown ? show_round : NULL};
     struct shmtrain_bench *bench;
     char message[512];
     (void)store;

@@ -9,7 +9,7 @@ struct arguments;
 
 struct command {
     const char *name, *operands; /* "eval", "MODEL DATA" */
-    const char *about;           /* a few words for the list of commands */
+    const char *about;           /* at most 27 characters for the list of commands */
     const char *words;           /* more of them: lines of at most 80 columns */
     const char *options;         /* the names of those it takes, with blanks between; "*": all of the library's,
                                   but those that are named with a '-' before */

@@ -9,7 +9,7 @@
 #include "cli/talk.h"
 
 static void begin(struct shmtrain_store *store) {
-    const struct shmtrain_listener listener = {.note = talk_note};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = talk_note};
     shmtrain_store_listen(store, &listener);
     talk_catch_signals(store);
 }

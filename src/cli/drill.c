@@ -27,7 +27,7 @@ static uint64_t number_in(const char *text) {
 int drill_run(struct shmtrain_store *store, const struct arguments *a) {
     const int shown = isatty(STDERR_FILENO) && !a->quiet;
     const char *seed = arguments_value(a, "seed");
-    struct shmtrain_drill_how how = {.seed = 1, .round = shown ? show_round : NULL};
+    struct shmtrain_drill_how how = {.size = sizeof(struct shmtrain_drill_how), .seed = 1, .round = shown ? show_round : NULL};
     struct shmtrain_drill *drill;
     char message[512];
     (void)store;

@@ -1,4 +1,5 @@
-/* --help and shmtrain help: made from the tables of commands and options, at most 80 columns wide. */
+/* --help, which is one screen, and the pages of shmtrain help: made from the tables of commands, options and topics, at most
+ * 80 columns wide. */
 #include "cli/help.h"
 
 #include <stdio.h>
@@ -11,6 +12,8 @@
 
 #define WIDTH  80
 #define INDENT 25 /* where the words about an option begin */
+
+#define COMMAND_WIDTH 28 /* of the words about one of two commands in a line */
 
 /* Prints words from column INDENT on, and goes on there in the next line when one is full. */
 static void print_words(const char *words) {
@@ -46,56 +49,94 @@ typedef const struct shmtrain_option *option_at(size_t i);
 static int is_first_of_group(option_at *at, size_t i, const struct command *of) {
     const int is_own = at == arguments_option_at;
     for (size_t before = 0; before < i; before++)
-        if (strcmp(at(before)->group, at(i)->group) == 0 && (!of || command_takes(of, at(before)->name, is_own))) return 0;
+        if (strcmp(at(before)->group, at(i)->group) == 0 && command_takes(of, at(before)->name, is_own)) return 0;
     return 1;
 }
 
-/* Of one command, or of all (NULL); under a heading for each group, in the order in which the groups begin. */
+/* Those of one command, under a heading for each group, in the order in which the groups begin. */
 static void print_table(option_at *at, const struct command *of) {
     const struct shmtrain_option *o, *same;
     const int is_own = at == arguments_option_at;
     for (size_t i = 0; (o = at(i)); i++) {
-        if ((of && !command_takes(of, o->name, is_own)) || !is_first_of_group(at, i, of)) continue;
+        if (!command_takes(of, o->name, is_own) || !is_first_of_group(at, i, of)) continue;
         printf("\n%s\n", o->group);
         for (size_t k = i; (same = at(k)); k++)
-            if (strcmp(same->group, o->group) == 0 && (!of || command_takes(of, same->name, is_own))) print_option(same);
+            if (strcmp(same->group, o->group) == 0 && command_takes(of, same->name, is_own)) print_option(same);
     }
 }
 
+/* ---- one screen ---- */
+
+/* Two beside one another, the first half on the left. */
 static void print_commands(void) {
-    const struct command *c;
-    for (size_t i = 0; (c = command_at(i)); i++) {
-        char left[64];
-        snprintf(left, sizeof left, "%s %s", c->name, c->operands);
-        printf("  %-*s ", INDENT - 3, left);
-        print_words(c->about);
+    size_t n = 0;
+    while (command_at(n)) n++;
+    for (size_t i = 0, half = (n + 1) / 2; i < half; i++) {
+        const struct command *left = command_at(i), *right = command_at(half + i);
+        printf("  %-9s %-*s", left->name, right ? COMMAND_WIDTH : 0, left->about);
+        if (right) printf(" %-7s %s", right->name, right->about);
+        printf("\n");
     }
+}
+
+static const struct shmtrain_option *option_named(option_at *at, const char *name) {
+    const struct shmtrain_option *o = NULL;
+    for (size_t i = 0; (o = at(i)) && strcmp(o->name, name) != 0;) i++;
+    return o;
+}
+
+/* Those that people use. */
+static void print_most_used(void) {
+    static const char *const NAMES[] = {"workers", "threads", "epochs", "mode",       "batch",  "model", "rate",
+                                        "l2",      "valid",   "seed",   "checkpoint", "output", "json",  "quiet"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        const struct shmtrain_option *o = option_named(shmtrain_option_at, NAMES[i]);
+        print_option(o ? o : option_named(arguments_option_at, NAMES[i]));
+    }
+}
+
+/* The topics' names, in as many lines as they take. */
+static void print_topic_names(void) {
+    const struct topic *t;
+    size_t column = 0;
+    for (size_t i = 0; (t = topic_at(i)); i++) {
+        const size_t n = strlen(t->name);
+        if (column == 0 || column + 1 + n > WIDTH) {
+            printf("%s   ", column > 0 ? "\n" : "");
+            column = 3;
+        }
+        column += (size_t)printf(" %s", t->name);
+    }
+    printf("\n");
 }
 
 void help_print(void) {
     printf(
-        "Usage: shmtrain [COMMAND] [OPTIONS] ...\n"
+        "Usage: shmtrain [COMMAND] [OPTIONS] [DATA...]\n"
         "\n"
-        "Trains a model with many worker processes that share one parameter store in\n"
-        "memory. DATA is a file of LIBSVM text, an IDX file (MNIST's format), or\n"
-        "generated: builtin:sparse (the default; its best possible loss is known),\n"
-        "builtin:dense or builtin:line. shmtrain help files says more.\n"
+        "Trains a model with many worker processes on one machine. They share its\n"
+        "parameters in memory, and update them asynchronously, in step, or in between.\n"
         "\n"
-        "  shmtrain -w 8                         train on generated data\n"
-        "  shmtrain -w 8 a9a --valid a9a.t       train on a file, validate on another\n"
-        "  shmtrain --mode sync -o model a9a     the same bits for every -w\n"
-        "  shmtrain eval model a9a.t             how good the model is on other data\n"
+        "Examples\n"
+        "  shmtrain -w 8                                   train on generated data\n"
+        "  shmtrain train.svm --valid test.svm -o model    train, and save the model\n"
+        "  shmtrain --mode sync train.csv --label bought   the same bits for every -w\n"
+        "  shmtrain eval model test.svm                    measure the model on a file\n"
+        "  shmtrain compare --modes async,sync train.svm   compare two modes\n"
         "\nCommands\n");
     print_commands();
-    printf("\nTopics of shmtrain help\n");
-    topics_print_list();
-    print_table(shmtrain_option_at, NULL);
-    print_table(arguments_option_at, NULL);
+    printf("\nMost used options [default]\n");
+    print_most_used();
     printf(
-        "\nDefaults are in brackets. Each option that sets up a run, and --progress, can\n"
-        "also be set in the environment: SHMTRAIN_WORKERS=4 is --workers 4.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage, 129, 130 and 143 ended by SIGHUP,\n"
-        "SIGINT and SIGTERM (what -o asked for is saved).\n");
+        "\nMore\n"
+        "  shmtrain help train     all options of train; likewise for each command\n"
+        "  shmtrain help topics    what each of these topics is about:\n");
+    print_topic_names();
+}
+
+static void print_topics(void) {
+    printf("Topics of shmtrain help\n\n");
+    topics_print_list();
 }
 
 void help_print_command(const struct command *c) {
@@ -104,6 +145,13 @@ void help_print_command(const struct command *c) {
     if (c->words[0]) printf("%s", c->words);
     print_table(shmtrain_option_at, c);
     print_table(arguments_option_at, c);
+    if (c->options[0] == '\0') return;
+    printf("\nDefaults are in brackets.\n");
+    if (command_takes(c, "epochs", 0))
+        printf(
+            "Each option that sets up a run, and --progress, can also be set in the\n"
+            "environment: SHMTRAIN_WORKERS=4 is --workers 4. Exit statuses: shmtrain help\n"
+            "exit.\n");
 }
 
 /* Nearest among commands and topics. */
@@ -111,6 +159,7 @@ static int refuse_page(const char *word) {
     struct near near = near_to(word);
     for (size_t i = 0; topic_at(i); i++) near_offer(&near, topic_at(i)->name); /* "mode" is rather modes than model */
     for (size_t i = 0; command_at(i); i++) near_offer(&near, command_at(i)->name);
+    near_offer(&near, "topics");
     if (near.best) return talk_refuse("there is no command and no topic \"%s\": did you mean %s?", word, near.best);
     return talk_refuse("there is no command and no topic \"%s\"; shmtrain help lists them", word);
 }
@@ -120,6 +169,8 @@ int help_run(struct shmtrain_store *store, const struct arguments *a) {
     const char *word = a->n_operands > 0 ? a->operand[0] : NULL;
     if (!word)
         help_print();
+    else if (strcmp(word, "topics") == 0)
+        print_topics();
     else if (command_named(word))
         help_print_command(command_named(word));
     else if (topic_named(word))

@@ -4,7 +4,7 @@
 
 #include "cli/commands.h"
 
-void help_print(void);                                  /* all of it, on stdout */
-void help_print_command(const struct command *command); /* of one command */
+void help_print(void);                                  /* one screen, on stdout */
+void help_print_command(const struct command *command); /* a command's page */
 
 #endif

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/arguments.h"
@@ -36,10 +37,28 @@ static int run(struct shmtrain_store *store, const struct arguments *a) {
     return talk_close_output();
 }
 
-int main(int argc, char **argv) {
+/* Much is worked out on the stack. A soft limit is ours to raise, and is looked at only when the stack grows. */
+#define STACK_BYTES ((rlim_t)512 << 10)
+#define STACK_USUAL ((rlim_t)8 << 20)
+
+static int find_room_for_stack(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= STACK_BYTES) return 0;
+    const rlim_t had = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max > STACK_USUAL ? STACK_USUAL : limit.rlim_max;
+    if (limit.rlim_cur >= STACK_BYTES && setrlimit(RLIMIT_STACK, &limit) == 0) return 0;
+    char line[160]; /* what fprintf needs may be too much */
+    const int n =
+        snprintf(line, sizeof line,
+                 "shmtrain: the stack is limited to %llu KiB, and %llu are needed: raise the limit (ulimit -s 8192)\n",
+                 (unsigned long long)(had >> 10), (unsigned long long)(STACK_BYTES >> 10));
+    return write(STDERR_FILENO, line, (size_t)n) < 0 ? -2 : -1;
+}
+
+/* Not a part of main, whose stack would have to hold all this before the first line of it. */
+static __attribute__((noinline)) int run_program(int argc, char **argv) {
     struct shmtrain_store *store;
     struct arguments a;
-    if (reserve_standard_descriptors() < 0) return 1; /* nowhere to say so */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow (ulimit -f) is a failed write, which is said */
     leave_devices_out();
     talk_catch_faults();
@@ -52,4 +71,10 @@ int main(int argc, char **argv) {
     if (status == 0) status = run(store, &a);
     shmtrain_store_destroy(store);
     return status;
+}
+
+int main(int argc, char **argv) {
+    if (reserve_standard_descriptors() < 0) return 1; /* nowhere to say so */
+    if (find_room_for_stack() < 0) return 1;
+    return run_program(argc, argv);
 }

@@ -6,7 +6,7 @@
 #include "cli/talk.h"
 
 int model_run(struct shmtrain_store *store, const struct arguments *a) {
-    const struct shmtrain_listener listener = {.note = talk_note};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = talk_note};
     const char *model = a->operand[1];
     if (strcmp(a->operand[0], "convert") != 0)
         return talk_refuse("model %s: expected model convert MODEL -o FILE --format NAME", a->operand[0]);

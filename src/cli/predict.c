@@ -15,7 +15,7 @@
 
 /* 0, or the exit status. A signal that comes while the model is read has nothing to stop yet. */
 static int load(struct shmtrain_store *store, const struct arguments *a) {
-    const struct shmtrain_listener listener = {.note = talk_note};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = talk_note};
     shmtrain_store_listen(store, &listener);
     talk_catch_signals(store);
     const int rc = shmtrain_store_load(store, a->operand[0]);
@@ -106,7 +106,8 @@ static int close_lines(struct lines *lines) {
 }
 
 static int predict(struct shmtrain_store *store, const char *data, int probabilities, struct lines *lines) {
-    const struct shmtrain_stream input = {.fd = STDIN_FILENO, .name = "standard input", .pause = pass_on};
+    const struct shmtrain_stream input = {
+        .size = sizeof(struct shmtrain_stream), .fd = STDIN_FILENO, .name = "standard input", .pause = pass_on};
     if (strcmp(data, "-") != 0) return shmtrain_store_predict(store, data, probabilities, write_line, lines);
     return shmtrain_store_predict_stream(store, &input, probabilities, write_line, lines);
 }

@@ -66,7 +66,8 @@ void show_progress(void *arg, const struct shmtrain_report *r, const struct shmt
 }
 
 void show_listen(struct show *show) {
-    const struct shmtrain_listener listener = {.arg = show,
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener),
+                                               .arg = show,
                                                .begin = show_begin,
                                                .epoch = show_epoch,
                                                .note = show_note,

@@ -92,7 +92,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     }
     while (atomic_flag_test_and_set(&spoken)) pause(); /* until the other one ends all threads */
     add_words(line, sizeof line - 1, file);
-    add_words(line, sizeof line - 1, " became shorter while it was used, or its disk cannot be read: make it again");
+    add_words(line, sizeof line - 1, " became shorter while it was in use, or its disk cannot be read: make it again");
     line[strlen(line)] = '\n';
     display_clear_in_handler();
     shmtrain_output_discard_all();

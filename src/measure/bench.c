@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/sized.h"
 #include "measure/figure.h"
 #include "measure/rounds.h"
 #include "runtime/team.h"
@@ -98,7 +99,7 @@ static uint64_t far_bytes(bool quick) {
     const uint64_t cache = shmt_measure_cache_bytes(), most = quick ? 64 * MIB : 512 * MIB;
     const uint64_t wanted = shmt_min_u64(most, shmt_max_u64(16 * MIB, quick ? 2 * cache : 4 * cache));
     const uint64_t bytes = shmt_min_u64(wanted, budget.available_bytes / 16) / MIB * MIB;
-    if (bytes < 4 * MIB) shmt_measure_fail("the %s leaves too little for measuring: free 64 MiB or more", budget.limit);
+    if (bytes < 4 * MIB) shmt_measure_fail("the %s leaves too little memory to measure: free at least 64 MiB", budget.limit);
     return bytes;
 }
 
@@ -110,7 +111,7 @@ static int measure(void *arg, uint32_t rank, struct shmt_team *team, struct shmt
     struct figures *figures = calloc(1, sizeof *figures);
     (void)rank;
     (void)team;
-    if (!figures) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for figures");
+    if (!figures) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for figures");
     g_result = r;
     shmt_measure_on_failure(keep_error);
     r->bench.bytes = far_bytes(quick);
@@ -163,17 +164,21 @@ static int run(const struct shmtrain_bench_how *how, struct result *r, struct sh
 
 int shmtrain_bench(const struct shmtrain_bench_how *how, struct shmtrain_bench **out, char *message, uint64_t bytes) {
     struct shmt_error e = {0};
+    struct shmtrain_bench_how whole;
     struct shmtrain_bench *bench = malloc(sizeof *bench);
     struct result *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int rc = bench && r != MAP_FAILED ? 0 : shmt_fail(&e, SHMTRAIN_E_MEMORY, "no memory for figures");
+    int rc = bench && r != MAP_FAILED ? 0 : shmt_fail(&e, SHMTRAIN_E_MEMORY, "not enough memory for figures");
+    if (rc == 0)
+        rc = shmt_sized_take(&whole, sizeof whole, how, SHMT_FIRST_SIZE(struct shmtrain_bench_how, round), "bench_how", &e);
     if (rc == 0 && shmt_topo_variable())
-        rc = shmt_fail(&e, SHMTRAIN_E_USAGE, "%s describes another machine, which cannot be measured from here: unset it",
+        rc = shmt_fail(&e, SHMTRAIN_E_USAGE, "%s describes another machine, which cannot be measured here: unset it",
                        shmt_topo_variable());
     if (rc == 0) {
-        r->bench.quick = how->quick;
+        r->bench.size = sizeof r->bench;
+        r->bench.quick = whole.quick;
         snprintf(r->bench.cpu, sizeof r->bench.cpu, "%s", shmt_cpu_name(shmt_cpu_best()));
-        store_relaxed(&r->of, how->quick ? QUICK_ROUNDS : FULL_ROUNDS); /* relaxed: before the fork */
-        rc = run(how, r, &e);
+        store_relaxed(&r->of, whole.quick ? QUICK_ROUNDS : FULL_ROUNDS); /* relaxed: before the fork */
+        rc = run(&whole, r, &e);
     }
     if (rc == 0) {
         *bench = r->bench;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "measure/drill_judge.h"
 #include "measure/drill_priv.h"
 #include "runtime/team.h"
@@ -61,7 +62,7 @@ static void keep_failure(struct shmtrain_drill *out, uint64_t seed, const char *
 
 static int play_round(struct drill *d, uint64_t seed, struct shmt_error *e) {
     struct shmtrain_drill *out = &d->result->drill;
-    const uint32_t m = (uint32_t)(seed % SHMTRAIN_DRILL_MODES);
+    const uint32_t m = (uint32_t)(seed % shmt_drill_n_modes());
     const struct shmt_drill_mode *mode = shmt_drill_mode_at(m);
     struct shmtrain_drill_mode *score = &out->mode[m];
     struct shmt_drill_dice dice = {.seed = seed};
@@ -89,7 +90,7 @@ static int make_place(struct drill *d, struct shmt_error *e) {
     const char *folder = getenv("TMPDIR");
     char *place = d->ground.place.folder;
     snprintf(place, sizeof d->ground.place.folder, "%.200s/shmtrain-drill-XXXXXX", folder && folder[0] ? folder : "/tmp");
-    if (!mkdtemp(place)) return shmt_fail_errno(e, "cannot make a folder like %s for the drill", place);
+    if (!mkdtemp(place)) return shmt_fail_errno(e, "cannot create a folder like %s for the drill", place);
     return 0;
 }
 
@@ -99,11 +100,11 @@ static int drill(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_e
     const uint64_t from_ns = shmt_now_ns();
     const uint32_t rounds = r->drill.rounds;
     (void)rank;
-    if (!d) return shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a drill");
+    if (!d) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a drill");
     d->result = r;
     void *stage = mmap(NULL, sizeof *d->ground.stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     d->ground.stage = stage;
-    int rc = stage == MAP_FAILED ? shmt_fail(e, SHMTRAIN_E_MEMORY, "no memory for a drill") : make_place(d, e);
+    int rc = stage == MAP_FAILED ? shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a drill") : make_place(d, e);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a run leaves behind becomes a child of this process */
     r->drill.rounds = 0;
     for (uint32_t i = 0; i < rounds && rc == 0; i++) {
@@ -125,8 +126,9 @@ static void begin_result(struct result *r, const struct shmtrain_drill_how *how)
     out->seed = how->seed;
     out->rounds = how->rounds > 0 ? how->rounds : ROUNDS;
     out->workers = SHMT_DRILL_WORKERS;
-    out->n_modes = SHMTRAIN_DRILL_MODES;
-    for (uint32_t m = 0; m < SHMTRAIN_DRILL_MODES; m++) {
+    out->size = sizeof *out;
+    out->n_modes = shmt_drill_n_modes();
+    for (uint32_t m = 0; m < out->n_modes; m++) {
         snprintf(out->mode[m].name, sizeof out->mode[m].name, "%s", shmt_drill_mode_at(m)->name);
         out->mode[m].worst_respawn_ms = out->mode[m].low_loss = out->mode[m].high_loss = NAN;
     }
@@ -152,15 +154,18 @@ static int run(const struct shmtrain_drill_how *how, struct result *r, struct sh
 
 int shmtrain_drill(const struct shmtrain_drill_how *how, struct shmtrain_drill **out, char *message, uint64_t bytes) {
     struct shmt_error e = {0};
+    struct shmtrain_drill_how whole;
     struct shmtrain_drill *result = malloc(sizeof *result);
     struct result *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int rc = result && r != MAP_FAILED ? 0 : shmt_fail(&e, SHMTRAIN_E_MEMORY, "no memory for a drill");
+    int rc = result && r != MAP_FAILED ? 0 : shmt_fail(&e, SHMTRAIN_E_MEMORY, "not enough memory for a drill");
+    if (rc == 0)
+        rc = shmt_sized_take(&whole, sizeof whole, how, SHMT_FIRST_SIZE(struct shmtrain_drill_how, round), "drill_how", &e);
     if (rc == 0 && !shmt_drill_can_find())
         rc = shmt_fail(&e, SHMTRAIN_E_SYSTEM,
-                       "this system does not say which processes are whose children (/proc/PID/task/PID/children)");
+                       "this system does not list the children of a process (/proc/PID/task/PID/children)");
     if (rc == 0) {
-        begin_result(r, how);
-        rc = run(how, r, &e);
+        begin_result(r, &whole);
+        rc = run(&whole, r, &e);
     }
     if (rc == 0) {
         *result = r->drill;

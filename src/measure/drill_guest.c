@@ -39,7 +39,7 @@ static int join(const char *name) {
 }
 
 static _Noreturn void be_guest(const struct shmt_drill_place *place, struct shmt_drill_stage *stage) {
-    const struct shmtrain_listener listener = {.arg = stage, .begin = tell_in};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = stage, .begin = tell_in};
     const struct sigaction action = {.sa_handler = leave};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int rc = shmtrain_store_create(&the_store);
@@ -68,12 +68,12 @@ static void judge(struct shmt_drill_game *game, int status) {
     const bool somebody_was_hit = game->trial->guest_deaths > 0; /* it, or the run failed for want of another one */
     game->guest = 0;
     if (WIFSIGNALED(status)) {
-        if (!somebody_was_hit) blame(game, "has died by itself", "");
+        if (!somebody_was_hit) blame(game, "died on its own", "");
         return;
     }
     if (stage->guest_rc == 0 || (stage->guest_rc == SHMTRAIN_E_DIED && somebody_was_hit)) return;
-    if (stage->guest_rc == SHMTRAIN_E_USAGE && strstr(stage->guest_message, " is over")) return; /* it came too late */
-    blame(game, "was told: ", stage->guest_message);
+    if (stage->guest_rc == SHMTRAIN_E_USAGE && strstr(stage->guest_message, " has ended")) return; /* it came too late */
+    blame(game, "failed: ", stage->guest_message);
 }
 
 /* ---- who disturbs ---- */
@@ -100,7 +100,7 @@ void shmt_drill_see_off(struct shmt_drill_game *game) {
         if (game->guest > 0) shmt_drill_nap(SHMT_DRILL_LOOK_NS);
     }
     if (game->guest <= 0) return;
-    blame(game, "hung", ": its run has ended, and it has not");
+    blame(game, "hung", ": its run has ended, but it has not");
     kill(game->guest, SIGKILL);
     (void)waitpid(game->guest, NULL, 0);
     game->guest = 0;

@@ -64,7 +64,7 @@ static void count_examples(const struct shmt_drill_mode *mode, const struct shmt
         find(why, room, "%" PRIu64 " examples were skipped in %" PRIu64 " deaths, with items of %" PRIu64, missing, losses,
              stage->item);
     if (missing != stage->skipped)
-        find(why, room, "%" PRIu64 " examples are missing, and %" PRIu64 " are reported as skipped", missing, stage->skipped);
+        find(why, room, "%" PRIu64 " examples are missing, but %" PRIu64 " are reported as skipped", missing, stage->skipped);
 }
 
 /* A gradient, or the part of a merge, is missing when a guest has died: the run says so, and whose. */
@@ -163,7 +163,7 @@ uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *wh
     }
     if (dir) closedir(dir);
     /* One more: killed when a file had taken its place, and the oldest one was still to be removed. */
-    if (n_whole > SHMT_DRILL_KEEP + 1) find(why, room, "it left %u checkpoints, and was to keep %u", n_whole, SHMT_DRILL_KEEP);
+    if (n_whole > SHMT_DRILL_KEEP + 1) find(why, room, "it left %u checkpoints instead of %u", n_whole, SHMT_DRILL_KEEP);
     return n_whole;
 }
 
@@ -183,6 +183,6 @@ void shmt_drill_look_for_residue(const struct shmt_drill_place *place, bool well
     if (place->name[0]) look_for_segments(place->name, why, room);
     look_for_files(place, why, room);
     snprintf(path, sizeof path, "%s/" MODEL, place->folder);
-    if (well && access(path, R_OK) != 0) find(why, room, "it has left no model");
+    if (well && access(path, R_OK) != 0) find(why, room, "it left no model");
     empty(place->folder);
 }

@@ -36,8 +36,9 @@ struct shmt_drill_mode {
     const char *saves_every; /* so many steps there is a checkpoint, all of the run is killed, and it goes on; NULL: no */
 };
 
-/* Mode m, of SHMTRAIN_DRILL_MODES. */
+/* Mode m, of shmt_drill_n_modes. */
 const struct shmt_drill_mode *shmt_drill_mode_at(uint32_t m);
+uint32_t shmt_drill_n_modes(void); /* at most SHMTRAIN_DRILL_MODES */
 
 /* ---- one run ---- */
 

@@ -98,7 +98,7 @@ static int run_twice(struct shmt_drill_ground *ground, struct shmt_drill_game *g
     if (game->why[0] == '\0' && (rc == 1 || (rc == 0 && ground->stage->rc == 0))) {
         rc = run(ground, game, leg, &(struct course){dice, seconds * 2 / 3, false}, e);
         if (shmt_drill_look_at_saved(place, game->why, game->room) == 0 && game->why[0] == '\0' && ground->stage->rc == 0)
-            snprintf(game->why, game->room, "it has left no checkpoint");
+            snprintf(game->why, game->room, "it left no checkpoint");
     }
     place->saves = false;
     shmt_drill_clear_saved(place);

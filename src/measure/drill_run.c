@@ -103,9 +103,10 @@ static void note(const struct shmtrain_report *r, struct shmt_drill_stage *stage
 
 static int train(struct shmtrain_store *store, const struct shmt_drill_mode *mode, const struct shmt_drill_leg *leg,
                  const struct shmt_drill_place *place, struct shmt_drill_stage *stage) {
-    const struct shmtrain_listener listener = {.arg = stage, .begin = tell_begun, .checkpoint = tell_saved};
+    const struct shmtrain_listener listener = {
+        .size = sizeof(struct shmtrain_listener), .arg = stage, .begin = tell_begun, .checkpoint = tell_saved};
     struct hooked hooked = {.stage = stage, .threads = mode->threads > 1 ? mode->threads : 1};
-    const struct shmtrain_hooks hooks = {.arg = &hooked, .before_step = leave_if_told};
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .arg = &hooked, .before_step = leave_if_told};
     char model[sizeof place->folder + 8];
     snprintf(model, sizeof model, "%s/model", place->folder);
     shmtrain_store_listen(store, &listener);

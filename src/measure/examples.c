@@ -32,7 +32,8 @@ static void make(const char *name, bool dense, struct shmtrain_data *out) {
     float *classes = shmt_measure_shared(totals.labels.n * sizeof *classes);
     if (shmt_source_fill(source, 0, 1, part, &into, &e) < 0) shmt_measure_fail("%s", e.text);
     shmt_labels_ascending(&totals.labels, classes);
-    *out = (struct shmtrain_data){.n_examples = totals.n_examples,
+    *out = (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                  .n_examples = totals.n_examples,
                                   .n_nonzeros = totals.n_nonzeros,
                                   .n_features = features,
                                   .n_labels = totals.labels.n,

@@ -223,7 +223,7 @@ static void sgemm_body(void *arg, uint32_t rank) {
     const uint32_t n = f->square;
     float *x = calloc(3 * (size_t)n * n, sizeof *x);
     (void)rank;
-    if (!x) shmt_measure_fail("no memory for matrices of %u rows", n);
+    if (!x) shmt_measure_fail("not enough memory for matrices of %u rows", n);
     for (size_t i = 0; i < 2 * (size_t)n * n; i++) x[i] = (float)(i % 7);
     const struct shmt_factor a = {x, n, false}, b = {x + (size_t)n * n, n, false};
     const struct shmt_matrix c = {x + 2 * (size_t)n * n, n, n, n};
@@ -258,7 +258,7 @@ static void products_body(void *arg, uint32_t rank) {
     const size_t weights = (size_t)data->n_features * data->n_labels;
     float *w = calloc(2 * weights, sizeof *w), *z = calloc((size_t)1024 * data->n_labels, sizeof *z);
     (void)rank;
-    if (!w || !z) shmt_measure_fail("no memory for products");
+    if (!w || !z) shmt_measure_fail("not enough memory for products");
     f->alone_ns = INFINITY;
     for (uint32_t tile = 64; tile <= 1024; tile *= 4) f->alone_ns = fmin(f->alone_ns, products_ns(data, tile, w, z));
     free(w);

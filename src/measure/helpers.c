@@ -34,7 +34,7 @@ void shmt_measure_fail(const char *format, ...) {
 
 static void *map(uint64_t bytes, int flags) {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | flags, -1, 0);
-    if (at == MAP_FAILED) shmt_measure_fail("no memory for %llu bytes", (unsigned long long)bytes);
+    if (at == MAP_FAILED) shmt_measure_fail("not enough memory for %llu bytes", (unsigned long long)bytes);
     return at;
 }
 
@@ -95,7 +95,7 @@ void shmt_helpers_run(uint32_t n, void (*body)(void *arg, uint32_t rank), void *
     fflush(stdout);
     for (uint32_t rank = 0; rank < n; rank++) {
         const pid_t parent = getpid(), pid = fork();
-        if (pid < 0) shmt_measure_fail("no process for a helper");
+        if (pid < 0) shmt_measure_fail("cannot start a helper process");
         if (pid > 0) continue;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);

@@ -39,7 +39,7 @@ struct shmt_bed *shmt_bed_make(uint64_t far_bytes, bool quick) {
                                            .matches = 5};
     struct shmtrain_data sparse, many, dense;
     struct shmt_bed *bed = calloc(1, sizeof *bed);
-    if (!bed) shmt_measure_fail("no memory for measuring");
+    if (!bed) shmt_measure_fail("not enough memory for measuring");
     bed->quick = quick;
     bed->bytes = far_bytes;
     bed->cores = shmt_measure_cores();

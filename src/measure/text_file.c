@@ -22,16 +22,16 @@ void shmt_text_file_make(const struct shmtrain_data *data, uint64_t bytes, struc
     SHMT_PLAIN_NUMBERS;
     *out = (struct shmt_text_file){.fd = memfd_create("shmtrain-text", MFD_CLOEXEC)};
     FILE *file = out->fd < 0 ? NULL : fdopen(dup(out->fd), "w");
-    if (!file) shmt_measure_fail("no memory file for text");
+    if (!file) shmt_measure_fail("cannot create a memory file for text");
     for (uint64_t i = 0; i < data->n_examples; i++) {
         if (i % 256 == 0 && (uint64_t)ftell(file) >= bytes) break;
         write_example(file, data, i);
     }
     out->bytes = (uint64_t)ftell(file);
-    if (fclose(file) != 0) shmt_measure_fail("no memory for %llu bytes of text", (unsigned long long)bytes);
+    if (fclose(file) != 0) shmt_measure_fail("not enough memory for %llu bytes of text", (unsigned long long)bytes);
     snprintf(out->path, sizeof out->path, "/proc/self/fd/%d", out->fd);
     out->at = mmap(NULL, out->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, out->fd, 0);
-    if (out->at == MAP_FAILED) shmt_measure_fail("no addresses for %llu bytes of text", (unsigned long long)out->bytes);
+    if (out->at == MAP_FAILED) shmt_measure_fail("cannot map %llu bytes of text", (unsigned long long)out->bytes);
 }
 
 void shmt_text_file_free(struct shmt_text_file *file) {
@@ -46,7 +46,7 @@ static void must(struct shmtrain_store *store, int rc) {
 double shmt_text_file_load(const struct shmt_text_file *file, uint32_t workers) {
     struct shmtrain_store *store;
     char number[16];
-    if (shmtrain_store_create(&store) < 0) shmt_measure_fail("no memory for a store");
+    if (shmtrain_store_create(&store) < 0) shmt_measure_fail("not enough memory for a store");
     snprintf(number, sizeof number, "%u", workers);
     must(store, shmtrain_store_set(store, "workers", number));
     must(store, shmtrain_store_set(store, "epochs", "1"));

@@ -44,7 +44,8 @@ static int train(shmtrain_session *s, struct shmt_timed *run, uint32_t *example)
     const bool chief = shmtrain_rank(s) == 0;
     int rc;
     while ((rc = shmtrain_next(s, &work)) == 1) {
-        const struct shmtrain_batch batch = {.data = &run->data, .example = example, .n = (uint32_t)work.n};
+        const struct shmtrain_batch batch = {
+            .size = sizeof(struct shmtrain_batch), .data = &run->data, .example = example, .n = (uint32_t)work.n};
         double loss = 0;
         if (chief && work.epoch != lap.epoch) {
             if (lap.epoch != UINT32_MAX) end_lap(run, &lap);
@@ -86,7 +87,7 @@ static void set(struct shmtrain_store *store, const struct shmt_timed_how *how) 
 static const struct shmtrain_model *find_model(const struct shmtrain_store *store, const char *name) {
     const struct shmtrain_model *model = shmtrain_store_model_at(store, 0);
     for (uint32_t m = 0; name && model && strcmp(model->name, name) != 0; m++) model = shmtrain_store_model_at(store, m + 1);
-    if (!model) shmt_measure_fail("no model %s", name);
+    if (!model) shmt_measure_fail("unknown model %s", name);
     return model;
 }
 
@@ -98,10 +99,14 @@ static void make_tables(struct shmtrain_store *store, struct shmt_timed *run) {
 
 void shmt_timed_train(struct shmt_timed *run, const struct shmt_timed_how *how) {
     struct shmtrain_store *store;
-    if (shmtrain_store_create(&store) < 0) shmt_measure_fail("no memory for a store");
+    if (shmtrain_store_create(&store) < 0) shmt_measure_fail("not enough memory for a store");
     run->model = find_model(store, how->model);
-    run->settings = (struct shmtrain_settings){
-        .bias = 1, .group = how->group, .threads = 1, .n_classes = run->data.n_labels, .classes = run->data.classes};
+    run->settings = (struct shmtrain_settings){.size = sizeof(struct shmtrain_settings),
+                                               .bias = 1,
+                                               .group = how->group,
+                                               .threads = 1,
+                                               .n_classes = run->data.n_labels,
+                                               .classes = run->data.classes};
     run->epoch_ns = run->own_ns = run->floor_ns = INFINITY;
     set(store, how);
     must(store, shmtrain_store_examples(store, run->data.n_examples));

@@ -62,13 +62,13 @@ char *shmtrain_bench_text(const struct shmtrain_bench *bench) {
     put_operations(out, bench);
     if (bench->noisy > 0)
         fprintf(out,
-                "\nOthers used the processors in %u of %u rounds: these figures are not to be\n"
-                "trusted. Measure again when nothing else runs (shmtrain doctor).\n",
+                "\nOther programs used the processors in %u of %u rounds: do not trust these\nfigures. Measure again when "
+                "nothing else runs (shmtrain doctor).\n",
                 bench->noisy, bench->rounds);
     else if (bench->again > 0)
-        fprintf(out, "\n%u round%s measured again, because others used the processors.\n", bench->again,
+        fprintf(out, "\n%u round%s measured again, because other programs used the processors.\n", bench->again,
                 bench->again == 1 ? " was" : "s were");
-    if (bench->cores == 1) fprintf(out, "\nOne core: nothing is said about two.\n");
+    if (bench->cores == 1) fprintf(out, "\nOne core: figures for two cores are missing.\n");
     const int failed = ferror(out);
     if (fclose(out) == 0 && !failed) return text;
     free(text);

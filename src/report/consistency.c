@@ -47,7 +47,7 @@ static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report 
     }
     shmt_add_item(out, bytes, 1, "one update per batch of %" PRIu32 " example%s", r->batch, shmt_plural(r->batch));
     if (r->staleness > 0)
-        shmt_add_item(out, bytes, 0, "at most %" PRIu64 " behind", r->staleness);
+        shmt_add_item(out, bytes, 0, "at most %" PRIu64 " batches behind", r->staleness);
     else
         shmt_add_item(out, bytes, 0, "all wait for it");
 }

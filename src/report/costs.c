@@ -55,7 +55,7 @@ static void add_late(char *out, size_t bytes, const struct shmtrain_report *r) {
     }
     if (r->folded > 0) {
         add_share(out, bytes, "folded", (double)r->folded / fmax(all, (double)r->folded));
-        shmt_add(out, bytes, "the examples came too late, and into a later update\n");
+        shmt_add(out, bytes, "the examples came too late and went into a later update\n");
     }
 }
 

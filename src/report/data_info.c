@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/sized.h"
 #include "report/json_priv.h"
 #include "report/words_priv.h"
 
@@ -97,7 +98,7 @@ static void add_histogram(FILE *f, const struct shmtrain_data_info *d) {
         last = k;
         most = d->octave[k] > most ? d->octave[k] : most;
     }
-    fprintf(f, "            %21s %13s  (log)\n", "in so many examples", "features");
+    fprintf(f, "            %21s %13s  (log)\n", "in this many examples", "features");
     for (uint32_t k = 0; k <= last; k++) {
         const uint64_t from = UINT64_C(1) << k, to = 2 * from - 1;
         const int bar =
@@ -112,7 +113,7 @@ static void add_histogram(FILE *f, const struct shmtrain_data_info *d) {
 }
 
 static void add_frequencies(FILE *f, const struct shmtrain_data_info *d) {
-    char line[400] = "frequency   of the nonzeros are in the most frequent ";
+    char line[400] = "frequency   nonzeros in the N most frequent ids: N = ";
     if (d->nonzeros == 0) return;
     for (uint32_t i = 0; i < SHMTRAIN_INFO_TOPS; i++)
         if (i == 0 || TOPS[i - 1] < d->occurring)
@@ -140,21 +141,22 @@ static void add_notices(FILE *f, const struct shmtrain_data_info *d) {
         }                              \
     } while (0)
     NOTICE(d->n_labels == 1, "all labels are %g: nothing can be learned from them\n", (double)d->label_low);
-    NOTICE(d->duplicates > 0, "%s examples equal an earlier one, with its label\n", whole(d->duplicates, a));
+    NOTICE(d->duplicates > 0, "%s examples equal an earlier one and have its label\n", whole(d->duplicates, a));
     NOTICE(d->empty > 0, "%s examples have no feature at all\n", whole(d->empty, a));
     NOTICE(d->once > 0, "%s features occur once (%.1f %% of those that occur)\n", whole(d->once, a),
            100 * (double)d->once / (double)d->occurring);
-    NOTICE(d->constant > 0, "%s features are the same in every example, as a bias is: id %" PRIu64 "%s\n",
+    NOTICE(d->constant > 0, "%s features have the same value in every example, like a bias: id %" PRIu64 "%s\n",
            whole(d->constant, a), d->constant_id, d->constant > 1 ? ", ..." : "");
-    NOTICE(d->scale > MUCH_SCALE, "features differ in scale, id %" PRIu64 " by %.2g times from id %" PRIu64 ": scale them\n",
-           d->large_id, d->scale, d->small_id);
+    NOTICE(d->scale > MUCH_SCALE,
+           "features differ in scale: id %" PRIu64 " is %.2g times as large as id %" PRIu64 ": scale them\n", d->large_id,
+           d->scale, d->small_id);
     NOTICE(d->features > 0 && d->occurring * 100 < d->features, "%s of %s ids occur: parameters of the others take memory\n",
            whole(d->occurring, a), whole(d->features, b));
 #undef NOTICE
     if (*head) fprintf(f, "%-12snothing: no duplicates, empty examples or rare features\n", head);
 }
 
-char *shmtrain_data_info_text(const char *name, const struct shmtrain_data_info *d) {
+static char *text_of(const char *name, const struct shmtrain_data_info *d) {
     SHMT_PLAIN_NUMBERS;
     char *text = NULL;
     size_t bytes;
@@ -237,7 +239,7 @@ static json_t *columns_of(const struct shmtrain_data_info *d) {
     return list;
 }
 
-char *shmtrain_data_info_json(const char *name, const struct shmtrain_data_info *d) {
+static char *json_of(const char *name, const struct shmtrain_data_info *d) {
     SHMT_PLAIN_NUMBERS;
     json_t *o = json_object();
     json_object_set_new(o, "data", shmt_json_text(name));
@@ -263,4 +265,18 @@ char *shmtrain_data_info_json(const char *name, const struct shmtrain_data_info 
     put_features(o, d);
     if (d->n_columns > 0) json_object_set_new(o, "columns", columns_of(d));
     return shmt_json_line(o);
+}
+
+char *shmtrain_data_info_text(const char *name, const struct shmtrain_data_info *info) {
+    struct shmtrain_data_info *room = malloc(sizeof *room);
+    char *text = room ? text_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
+    free(room);
+    return text;
+}
+
+char *shmtrain_data_info_json(const char *name, const struct shmtrain_data_info *info) {
+    struct shmtrain_data_info *room = malloc(sizeof *room);
+    char *json = room ? json_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
+    free(room);
+    return json;
 }

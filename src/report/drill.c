@@ -10,7 +10,7 @@
 #include "report/words_priv.h"
 
 static void put_mode(FILE *out, const struct shmtrain_drill_mode *m) {
-    char worst[24] = "-", verdict[32] = "as it must";
+    char worst[24] = "-", verdict[32] = "as expected";
     if (m->runs == 0) return;
     if (isfinite(m->worst_respawn_ms)) snprintf(worst, sizeof worst, "%.1f", m->worst_respawn_ms);
     if (m->failed > 0) snprintf(verdict, sizeof verdict, "%u FAILED", m->failed);
@@ -28,10 +28,9 @@ static void put_special(FILE *out, const struct shmtrain_drill *d) {
         resumed += d->mode[i].resumed;
     }
     if (guest_examples > 0)
-        fprintf(out, "Guests trained on %llu examples, and died %llu time%s.\n", guest_examples, guest_deaths,
+        fprintf(out, "Guests trained on %llu examples and died %llu time%s.\n", guest_examples, guest_deaths,
                 shmt_plural(guest_deaths));
-    if (resumed > 0)
-        fprintf(out, "%u run%s were killed whole, and went on from a checkpoint.\n", resumed, shmt_plural(resumed));
+    if (resumed > 0) fprintf(out, "%u run%s were killed and then resumed from a checkpoint.\n", resumed, shmt_plural(resumed));
 }
 
 static void put_failures(FILE *out, const struct shmtrain_drill *d) {
@@ -40,7 +39,7 @@ static void put_failures(FILE *out, const struct shmtrain_drill *d) {
         char lines[512] = "";
         shmt_add(lines, sizeof lines, "%s: ", f->mode);
         shmt_add_words(lines, sizeof lines, f->why);
-        fprintf(out, "\n%s\n  again: shmtrain drill --rounds 1 --seed %llu\n", lines, (unsigned long long)f->seed);
+        fprintf(out, "\n%s\n  repeat it: shmtrain drill --rounds 1 --seed %llu\n", lines, (unsigned long long)f->seed);
     }
     if (d->failed > d->n_failures) fprintf(out, "\n%u more are not shown.\n", d->failed - d->n_failures);
 }
@@ -53,10 +52,10 @@ char *shmtrain_drill_text(const struct shmtrain_drill *drill) {
     if (!out) return NULL;
     fprintf(out, "%-24s %5s %7s %6s %9s %9s   %s\n", "mode", "runs", "deaths", "stops", "respawns", "worst ms", "ended");
     for (uint32_t i = 0; i < drill->n_modes; i++) put_mode(out, &drill->mode[i]);
-    fprintf(out, "\n%u run%s of %u workers in %.0f s, and %u that nobody disturbed: ", drill->rounds,
-            shmt_plural(drill->rounds), drill->workers, drill->seconds, drill->quiet_runs);
+    fprintf(out, "\n%u run%s of %u workers in %.0f s, and %u undisturbed: ", drill->rounds, shmt_plural(drill->rounds),
+            drill->workers, drill->seconds, drill->quiet_runs);
     if (drill->failed == 0)
-        fprintf(out, "all ended as they must.\n");
+        fprintf(out, "all ended as expected.\n");
     else
         fprintf(out, "%u failed.\n", drill->failed);
     put_special(out, drill);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/sized.h"
 #include "report/json_priv.h"
 #include "report/words_priv.h"
 
@@ -24,7 +25,7 @@ static bool is_sync(const struct shmtrain_checkpoint_info *c) { return strcmp(c-
 static void add_model(FILE *f, const struct shmtrain_file_info *d) {
     char a[16];
     if (d->model[0] == '\0') {
-        fprintf(f, "model       none is named: parameters of a program's own worker functions\n");
+        fprintf(f, "model       not named: parameters of an application's own worker functions\n");
         return;
     }
     fprintf(f, "model       %s%s%s%s\n", d->model, d->task[0] ? " (" : "", d->task, d->task[0] ? ")" : "");
@@ -46,7 +47,7 @@ static void add_model(FILE *f, const struct shmtrain_file_info *d) {
 static void add_position(FILE *f, const struct shmtrain_checkpoint_info *c) {
     char a[16], b[16];
     if (c->epoch >= c->epochs)
-        fprintf(f, "position    all of %" PRIu32 " epochs are done", c->epochs);
+        fprintf(f, "position    all %" PRIu32 " epochs are done", c->epochs);
     else
         fprintf(f, "position    epoch %" PRIu32 " of %" PRIu32 ", %s of %s %s done", c->epoch + 1, c->epochs,
                 shmt_grouped_number((double)c->step, a), shmt_grouped_number((double)c->steps, b),
@@ -97,7 +98,7 @@ static void add_tensor(FILE *f, const struct shmtrain_tensor_info *t) {
         fprintf(f, " %4.0f%%", 100 * t->nonzero);
     /* Figures of epochs that nobody computed are not numbers, and nothing is wrong with that. */
     if (t->not_finite > 0 && strcmp(t->dtype, "F64") != 0)
-        fprintf(f, "\n%17s%" PRIu64 " of them are infinite, or no numbers", "", t->not_finite);
+        fprintf(f, "\n%17s%" PRIu64 " of them are infinite or not numbers", "", t->not_finite);
     fprintf(f, "\n");
 }
 
@@ -106,7 +107,7 @@ static void add_tensors(FILE *f, const struct shmtrain_file_info *d) {
     for (uint32_t i = 0; i < d->n_tensors && i < SHMTRAIN_FILE_TENSORS; i++) add_tensor(f, &d->tensor[i]);
 }
 
-char *shmtrain_file_info_text(const char *name, const struct shmtrain_file_info *d) {
+static char *text_of(const char *name, const struct shmtrain_file_info *d) {
     SHMT_PLAIN_NUMBERS;
     char *text = NULL, a[16];
     size_t bytes;
@@ -191,7 +192,7 @@ static json_t *run_object(const struct shmtrain_checkpoint_info *c) {
     return o;
 }
 
-char *shmtrain_file_info_json(const char *name, const struct shmtrain_file_info *d) {
+static char *json_of(const char *name, const struct shmtrain_file_info *d) {
     static const char *const WORDS[] = {"model", "checkpoint", "liblinear"};
     json_t *o = json_object(), *classes = json_array(), *tensors = json_array();
     for (uint32_t i = 0; i < d->n_classes; i++) json_array_append_new(classes, shmt_json_number((double)d->classes[i]));
@@ -209,4 +210,18 @@ char *shmtrain_file_info_json(const char *name, const struct shmtrain_file_info 
     json_object_set_new(o, "checkpoint", d->kind == SHMTRAIN_FILE_CHECKPOINT ? run_object(&d->checkpoint) : json_null());
     json_object_set_new(o, "tensors", tensors);
     return shmt_json_line(o);
+}
+
+char *shmtrain_file_info_text(const char *name, const struct shmtrain_file_info *info) {
+    struct shmtrain_file_info *room = malloc(sizeof *room);
+    char *text = room ? text_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
+    free(room);
+    return text;
+}
+
+char *shmtrain_file_info_json(const char *name, const struct shmtrain_file_info *info) {
+    struct shmtrain_file_info *room = malloc(sizeof *room);
+    char *json = room ? json_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
+    free(room);
+    return json;
 }

@@ -61,7 +61,7 @@ static void add_machine(struct text *t, const struct shmtrain_plan *plan) {
     add(t, "workers     %" PRIu32, plan->n_workers);
     if (plan->n_threads > 1) add(t, " of %" PRIu32 " threads", plan->n_threads);
     if (strcmp(plan->bind, "none") == 0)
-        add(t, ", bound to nothing: they go where the system puts them\n");
+        add(t, ", not bound: the system places them\n");
     else
         add(t, ", bound to %ss\n", plan->bind);
     add(t, "memory      numa %s, hugepages %s, pages of %s\n", plan->numa, plan->hugepages,
@@ -107,7 +107,7 @@ static void add_nodes(struct text *t, const struct shmtrain_plan *plan) {
         if (node->usable && node->memory_bytes > 0 && node->need_bytes > node->available_bytes) add(t, " too much");
         add(t, "\n");
     }
-    if (n_unknown > 0) add(t, "      ? this run's memory lies wherever the system puts it\n");
+    if (n_unknown > 0) add(t, "      ? the system decides where this run's memory is placed\n");
 }
 
 static void add_more(struct text *t, uint32_t n, const char *what) {
@@ -127,7 +127,7 @@ static void add_places(struct text *t, const struct shmtrain_plan *plan) {
         add(t, "\n");
         n_shared += to_cores && place->shared;
     }
-    if (n_shared > 0) add(t, "        shared: another thread has the same processor\n");
+    if (n_shared > 0) add(t, "        shared: another thread uses the same processor\n");
     add_more(t, plan->n_places, "threads");
 }
 
@@ -193,8 +193,8 @@ char *shmtrain_plan_text(const struct shmtrain_plan *plan) {
     add_available(&t, plan);
     if (plan->data[0] == '\0')
         add(&t,
-            "            what is needed depends on the data: shmtrain topo DATA (train without\n"
-            "            DATA takes builtin:sparse)\n");
+            "            the memory needed depends on the data: shmtrain topo DATA (train without\n            DATA uses "
+            "builtin:sparse)\n");
     const int failed = ferror(t.file);
     if (fclose(t.file) == 0 && !failed) return out;
     free(out);

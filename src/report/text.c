@@ -91,10 +91,10 @@ static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) 
 static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r) {
     shmt_add(out, bytes, "workers     %u", r->workers);
     if (r->threads > 1) shmt_add(out, bytes, " of %u threads", r->threads);
-    if (r->guests > 0) shmt_add(out, bytes, ", places for %u more by name", r->guests);
+    if (r->guests > 0) shmt_add(out, bytes, ", places for %u guests", r->guests);
     shmt_add(out, bytes, ", %s backend\n", r->backend);
     if (r->cores > 0 && r->workers * (uint64_t)r->threads > r->cores)
-        shmt_add(out, bytes, "            more than there are cores (%u): they also wait for these\n", r->cores);
+        shmt_add(out, bytes, "            more threads than cores (%u): workers also wait for cores\n", r->cores);
     if (r->numa_nodes > 1)
         shmt_add(out, bytes, "memory      %s over %u NUMA nodes, pages of %s\n", r->numa, r->numa_nodes,
                  r->page_bytes > 4096 ? "2 MiB" : "4 KiB");
@@ -134,12 +134,12 @@ static void add_validation(char *out, size_t bytes, const struct shmtrain_report
     shmt_add_number(out, bytes, 10, 5, r->best_loss);
     shmt_add(out, bytes, ": ");
     shmt_add_number(out, bytes, 10, 5, fabs(last->valid_loss - r->best_loss));
-    shmt_add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "better than it");
+    shmt_add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "below it");
 }
 
 static void add_checkpoints(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (r->checkpoints == 0) return;
-    shmt_add(out, bytes, "checkpoints %u, for which training has rested ", r->checkpoints);
+    shmt_add(out, bytes, "checkpoints %u, for which training paused ", r->checkpoints);
     shmt_add_number(out, bytes, 8, 3, r->checkpoint_seconds);
     shmt_add(out, bytes, " s\n");
 }
@@ -155,10 +155,10 @@ static void add_deaths(char *out, size_t bytes, const struct shmtrain_report *r)
     if (r->respawns == 0 && r->skipped == 0) return;
     shmt_add(out, bytes, "deaths      ");
     if (r->respawns > 0)
-        shmt_add(out, bytes, "workers were started again %s time%s", shmt_short_number((double)r->respawns, text),
+        shmt_add(out, bytes, "workers were restarted %s time%s", shmt_short_number((double)r->respawns, text),
                  shmt_plural(r->respawns));
-    add_examples(out, bytes, ",\n            ", r->redone, "of items in hand done once more");
-    add_examples(out, bytes, r->respawns > 0 ? ",\n            " : "", r->skipped, "of items in hand left out");
+    add_examples(out, bytes, ",\n            ", r->redone, "of unfinished items done again");
+    add_examples(out, bytes, r->respawns > 0 ? ",\n            " : "", r->skipped, "of unfinished items skipped");
     shmt_add(out, bytes, "\n");
 }
 
@@ -183,7 +183,7 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     if (!isnan(r->lost_updates)) {
         shmt_add(out, bytes, "lost        ");
         shmt_add_number(out, bytes, 6, 2, 100 * r->lost_updates);
-        shmt_add(out, bytes, " %% of the updates of single parameters, by estimate\n");
+        shmt_add(out, bytes, " %% of the updates of single parameters (an estimate)\n");
     }
     add_validation(out, bytes, r);
     shmt_add(out, bytes, "parameters  xxh64 %016llx\n", (unsigned long long)r->parameters_xxh64);

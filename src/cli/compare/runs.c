@@ -90,7 +90,8 @@ static void keep_report(const struct shmtrain_store *store, struct compare_run *
 }
 
 static int train(const struct comparison *c, struct compare_run *run, struct view *view, enum progress_kind kind) {
-    const struct shmtrain_listener listener = {.arg = view, .begin = on_begin, .note = on_note, .progress = on_progress};
+    const struct shmtrain_listener listener = {
+        .size = sizeof(struct shmtrain_listener), .arg = view, .begin = on_begin, .note = on_note, .progress = on_progress};
     char line[96];
     int rc = configure(c, run, view->store);
     shmtrain_store_listen(view->store, &listener);
