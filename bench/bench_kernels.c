@@ -123,7 +123,8 @@ static double floor_ns(const struct examples *x) {
 }
 
 static double lines_ns(const struct examples *x, float *weight) {
-    const struct shmtrain_data data = {.n_examples = x->n,
+    const struct shmtrain_data data = {.size = sizeof(struct shmtrain_data),
+                                       .n_examples = x->n,
                                        .n_nonzeros = x->n_nonzeros,
                                        .start = x->arrays.start,
                                        .id = x->arrays.id,
@@ -179,7 +180,8 @@ static double pass_ns(const struct options *o, const struct examples *x, const s
         .rate = o->rate, .scale = 1, .l1 = o->l1, .l2 = o->l2, .momentum = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .beta = 1};
     struct slopes s = {.x = x};
     for (uint64_t at = 0; at < x->n; at += ITEM) {
-        const struct shmtrain_csr item = {.n = (uint32_t)(x->n - at < ITEM ? x->n - at : ITEM),
+        const struct shmtrain_csr item = {.size = sizeof(struct shmtrain_csr),
+                                          .n = (uint32_t)(x->n - at < ITEM ? x->n - at : ITEM),
                                           .bias = 1,
                                           .start = x->arrays.start,
                                           .id = x->arrays.id,

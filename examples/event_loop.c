@@ -36,16 +36,15 @@ static float product(const float *u, const float *v) {
 
 /* ---- the worker function: the same in every process ---- */
 
-/* The update takes the mean over the work item, so an example's own gradient is multiplied by the item's size. */
-static int learn_one(shmtrain_session *s, const struct rating *r, float size, double *loss) {
+static int learn_one(shmtrain_session *s, const struct rating *r, double *loss) {
     float u[RANK], v[RANK], grad_u[RANK], grad_v[RANK];
     int rc;
     if ((rc = shmtrain_rows(s, USER_TABLE, &r->user, 1, u)) < 0) return rc;
     if ((rc = shmtrain_rows(s, ITEM_TABLE, &r->item, 1, v)) < 0) return rc;
     const float error = product(u, v) - r->value;
     for (int k = 0; k < RANK; k++) {
-        grad_u[k] = size * error * v[k];
-        grad_v[k] = size * error * u[k];
+        grad_u[k] = error * v[k];
+        grad_v[k] = error * u[k];
     }
     *loss += (double)(error * error) / 2;
     rc = shmtrain_push_rows(s, USER_TABLE, &r->user, 1, grad_u);
@@ -60,7 +59,7 @@ static int learn(shmtrain_session *s, void *arg) {
         uint32_t example[WORK_ITEM];
         double loss = 0;
         rc = shmtrain_order(s, &w, example);
-        for (uint64_t k = 0; k < w.n && rc == 0; k++) rc = learn_one(s, &rating[example[k]], (float)w.n, &loss);
+        for (uint64_t k = 0; k < w.n && rc == 0; k++) rc = learn_one(s, &rating[example[k]], &loss);
         if (rc == 0) rc = shmtrain_report(s, loss);
         if (rc == 0) rc = shmtrain_clock(s, NULL);
         if (rc < 0) break;

@@ -66,8 +66,11 @@ static int after_epoch(void *arg, shmtrain_session *s, uint32_t epoch) {
 
 static int train(struct shmtrain_store *store, const char *data, struct shared *shared) {
     struct watch watch = {.shared = shared};
-    const struct shmtrain_hooks hooks = {
-        .arg = &watch, .before_step = before_step, .after_step = after_step, .after_epoch = after_epoch};
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks),
+                                         .arg = &watch,
+                                         .before_step = before_step,
+                                         .after_step = after_step,
+                                         .after_epoch = after_epoch};
     int rc = shmtrain_store_set(store, "workers", "2");
     if (rc == 0) rc = shmtrain_store_set(store, "epochs", "100");
     if (rc == 0) rc = shmtrain_store_hooks(store, &hooks);

@@ -6,6 +6,9 @@ import json
 import struct
 import sys
 
+import seal  # beside this file
+
+sealed = seal.check(sys.argv[1])
 with open(sys.argv[1], "rb") as f:
     (n,) = struct.unpack("<Q", f.read(8))
     header = json.loads(f.read(n))
@@ -14,6 +17,8 @@ model = header.get("__metadata__", {}).get("shmtrain.model")  # None: parameters
 if model not in ("logistic", "svm"):
     kind = f"is a {model} model" if model else "names no model"
     sys.exit(f"predict.py: {sys.argv[1]} {kind}, and this is made for logistic and svm")
+if not sealed:
+    print(f"predict.py: {sys.argv[1]} has no seal, so damage to it goes unnoticed", file=sys.stderr)
 begin, end = header["weight"]["data_offsets"]
 weight = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])  # or numpy.frombuffer(data[begin:end], "<f4")
 meta = header["__metadata__"]  # strings, all of them

@@ -1,4 +1,4 @@
-"""Reads a model or a checkpoint that shmtrain has written, with NumPy alone: prints where the run stood, and the tensors.
+"""Reads a model or a checkpoint that shmtrain has written, with NumPy: prints where the run stood, and the tensors.
 
 usage: read_checkpoint.py FILE"""
 import json
@@ -6,6 +6,8 @@ import struct
 import sys
 
 import numpy as np
+
+import seal  # beside this file
 
 DTYPES = {"F32": "<f4", "F64": "<f8", "U32": "<u4", "U64": "<u8"}
 
@@ -24,6 +26,8 @@ def read(path):
     return tensors, notes
 
 
+if not seal.check(sys.argv[1]):
+    print(f"read_checkpoint.py: {sys.argv[1]} has no seal, so damage to it goes unnoticed", file=sys.stderr)
 tensors, notes = read(sys.argv[1])
 print("model:", notes.get("shmtrain.model", "none is named"))
 if "shmtrain.checkpoint" in notes:

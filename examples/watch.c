@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
         }
     }
     if (rc == 0) rc = say_tables(store);
-    if (rc == 0) printf("the run is over: %u epochs\n", shmtrain_store_report(store)->n_epochs);
+    if (rc == 0) printf("the run has ended: %u epochs\n", shmtrain_store_report(store)->n_epochs);
     if (rc < 0) fprintf(stderr, "watch: %s\n", shmtrain_store_message(store));
     shmtrain_store_destroy(store);
     return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -6,24 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include <shmtrain/shmtrain.h>
 
 #include "fuzz.h"
+#include "../tests/seal_help.h"
+#include "models.h"
 #include "train/checkpoint_priv.h"
 #include "train/model_read.h"
-
-static void make_seal(uint8_t *whole, uint64_t n) {
-    static const char KEY[] = "\"" SHMT_MODEL_SEAL "\":\"";
-    char digits[SHMT_SEAL_CHARS + 1];
-    uint8_t *at = memmem(whole + 8, n - 8, KEY, sizeof KEY - 1);
-    if (!at || n - (uint64_t)(at - whole) < sizeof KEY - 1 + SHMT_SEAL_CHARS) return;
-    at += sizeof KEY - 1;
-    memset(at, '0', SHMT_SEAL_CHARS);
-    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH64(whole + 8, n - 8, 0));
-    memcpy(at, digits, SHMT_SEAL_CHARS);
-}
 
 static const char *make_file(const uint8_t *bytes, size_t n) {
     static struct fuzz_file file;

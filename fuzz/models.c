@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tests/seal_help.h"
+
 const char *fuzz_model_file(const uint8_t *bytes, size_t n) {
     static struct fuzz_file file;
     struct fuzz_input in = {bytes, n};
@@ -18,6 +20,7 @@ const char *fuzz_model_file(const uint8_t *bytes, size_t n) {
     memcpy(whole, &header, sizeof header); /* little-endian, as the format is */
     if (header > 0) memcpy(whole + sizeof header, in.at, header);
     if (data > 0) memcpy(whole + sizeof header + header, end + 1, data);
+    make_seal(whole, sizeof header + header + data);
     fuzz_file_write(&file, whole, sizeof header + header + data);
     free(whole);
     return file.path;

@@ -29,7 +29,7 @@ static int take(void *arg, uint64_t example, float label, const float *output, u
 }
 
 void fuzz_score(struct shmtrain_store *store, struct fuzz_file *lines, int probabilities) {
-    const struct shmtrain_stream stream = {.fd = lines->fd, .name = "lines"};
+    const struct shmtrain_stream stream = {.size = sizeof(struct shmtrain_stream), .fd = lines->fd, .name = "lines"};
     struct handed_out h = {.store = store};
     FUZZ_CHECK(lseek(lines->fd, 0, SEEK_SET) == 0);
     const int status = shmtrain_store_predict_stream(store, &stream, probabilities, take, &h);

@@ -80,7 +80,8 @@ static void set(const char *name, const char *value) { FUZZ_CHECK(shmtrain_store
 
 static void make_run(int run) {
     char message[512];
-    const struct shmtrain_listener listener = {.arg = content[run], .epoch = copy_once};
+    const struct shmtrain_listener listener = {
+        .size = sizeof(struct shmtrain_listener), .arg = content[run], .epoch = copy_once};
     FUZZ_CHECK(shmtrain_store_create(&maker) == 0);
     set("name", made);
     set("workers", "1");
@@ -247,6 +248,7 @@ void fuzz_store_put(uint32_t run, bool seals, bool runs, struct fuzz_input *in) 
     if (!made[0]) make_runs();
     for (int file = 0; file < N_FILES; file++) restore(file, &content[run % FUZZ_N_RUNS][file]);
     find_places(run % FUZZ_N_RUNS);
+    if (runs) shmt_named_sign(copy[0].fd); /* who made the run has ended */
     fuzz_store_damage(in, false);
     if (seals) seal();
     if (runs && !marked) FUZZ_CHECK(shmt_mark_hold(copy[0].fd, SHMT_MARK_RUN, NULL) == 1);
