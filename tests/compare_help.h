@@ -31,7 +31,8 @@ static inline struct shmtrain_report made_report(const struct made *m, struct sh
     static char mode[48]; /* the report has it without its number */
     snprintf(mode, sizeof mode, "%.*s", (int)strcspn(m->name, ":"), m->name);
     const unsigned long number = strchr(m->name, ':') ? strtoul(strchr(m->name, ':') + 1, NULL, 10) : MADE_WORKERS;
-    struct shmtrain_report r = {.mode = mode,
+    struct shmtrain_report r = {.size = sizeof(struct shmtrain_report),
+                                .mode = mode,
                                 .write = "racy",
                                 .backend = "shm",
                                 .model = "logistic",
@@ -139,8 +140,8 @@ static inline struct comparison *make_comparison(void) {
     c->target = NAN;
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++) add_made(c, &MADE[i]);
     add_refused(c, "ssp:4", SHMTRAIN_E_USAGE,
-                "adam cannot be written atomically: it divides two averages, which have no bound when they are of different "
-                "moments; take --write racy or locked");
+                "adam cannot be written atomically: its step has no bound if its two averages are not of the same moment; use "
+                "--write racy or locked");
     compare_letter(c);
     compare_work_out(c);
     return c;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -24,6 +25,7 @@ struct tally {
     _Atomic pid_t pid[64];             /* by rank */
     _Atomic uint32_t times[EXAMPLES];  /* how often each example was dealt */
     _Atomic uint32_t fail_rank, holds; /* rank + 1 that fails next; how long an item takes, in microseconds */
+    _Atomic pid_t child;               /* that maker or guest has forked, without exec: it has what its parent has open */
     char said[512];                    /* by the maker, or by a guest that was refused or failed; at its end */
     uint64_t xxh64;
     uint32_t n_epochs, n_notes;
@@ -89,6 +91,18 @@ static inline void stop(int signal) {
     shmtrain_store_stop(the_store);
 }
 
+/* On SIGUSR1, as an application may at any time. */
+static inline void leave_a_child(int signal) {
+    (void)signal;
+    const pid_t pid = fork();
+    if (pid != 0) {
+        atomic_store(&tally->child, pid);
+        return;
+    }
+    alarm(120);
+    for (;;) pause();
+}
+
 static inline void keep_note(void *arg, const char *line) {
     (void)arg;
     snprintf(tally->note, sizeof tally->note, "%s", line);
@@ -112,8 +126,10 @@ static inline struct shmtrain_store *make_store(const struct how *how) {
 
 static inline void run_as_maker(const struct how *how) {
     the_store = make_store(how);
-    shmtrain_store_listen(the_store, &(const struct shmtrain_listener){.note = keep_note});
+    shmtrain_store_listen(the_store,
+                          &(const struct shmtrain_listener){.size = sizeof(struct shmtrain_listener), .note = keep_note});
     signal(SIGTERM, stop);
+    signal(SIGUSR1, leave_a_child);
     const int rc = how->data ? shmtrain_store_train(the_store, how->data) : shmtrain_store_run(the_store, work, NULL);
     const struct shmtrain_report *r = shmtrain_store_report(the_store);
     snprintf(tally->said, sizeof tally->said, "%s", shmtrain_store_message(the_store));
@@ -129,7 +145,10 @@ static inline pid_t start_maker(const struct how *how) {
     const struct shmtrain_progress *now;
     const pid_t pid = fork();
     tally->holds = how->holds;
-    if (pid == 0) run_as_maker(how);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no run behind */
+        run_as_maker(how);
+    }
     assert_int_equal(shmtrain_store_create(&store), 0);
     while (shmtrain_store_observe(store, NAME) < 0 || shmtrain_store_look(store, &now) == 1) {
         const struct shmtrain_report *r = shmtrain_store_report(store);
@@ -164,6 +183,7 @@ static inline struct shmtrain_store *make_guest(const char *spawn, const char *w
 static inline pid_t start_guest(const char *spawn, const char *workers) {
     const pid_t pid = fork();
     if (pid > 0) return pid;
+    signal(SIGUSR1, leave_a_child);
     struct shmtrain_store *store = make_guest(spawn, workers);
     const int rc = shmtrain_store_join(store, NAME, work, NULL);
     if (rc < 0) snprintf(tally->said, sizeof tally->said, "%s", shmtrain_store_message(store));

@@ -121,7 +121,8 @@ static inline void put(int *fd) {
         assert_true(fd[file] >= 0);
         assert_true(pwrite(fd[file], content[file], length[file], 0) == (ssize_t)length[file]);
     }
-    assert_int_equal(shmt_mark_hold(fd[STORE], SHMT_MARK_RUN, NULL), 1); /* somebody seems to run it */
+    assert_int_equal(shmt_mark_hold(fd[STORE], SHMT_MARK_RUN, NULL), 1); /* somebody seems to run it, */
+    shmt_named_sign(fd[STORE]);                                          /* and that is us */
 }
 
 static inline void take_away(int *fd) {

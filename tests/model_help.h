@@ -72,8 +72,11 @@ static int train_items(shmtrain_session *s, struct training *t) {
     struct shmtrain_work w;
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
-        const struct shmtrain_batch batch = {
-            .data = t->data, .example = t->example ? t->example + w.first : NULL, .first = w.first, .n = (uint32_t)w.n};
+        const struct shmtrain_batch batch = {.size = sizeof(struct shmtrain_batch),
+                                             .data = t->data,
+                                             .example = t->example ? t->example + w.first : NULL,
+                                             .first = w.first,
+                                             .n = (uint32_t)w.n};
         double loss = -1;
         if ((rc = t->model->step(s, &batch, &with, &loss)) < 0) return rc;
         if (w.epoch + 1 == t->epochs) t->loss += loss;
@@ -131,7 +134,8 @@ static void score_all(struct training *t, float *w, uint32_t n, uint32_t group, 
     move_tables(&spec, store, w, 0);
     assert_int_equal(shmt_session_enter(&s, &SHMT_BACKEND_PLAIN, store, &spec, 0, 0, NULL), 0);
     for (uint32_t first = 0; first < n; first += group) {
-        const struct shmtrain_batch batch = {.data = t->data,
+        const struct shmtrain_batch batch = {.size = sizeof(struct shmtrain_batch),
+                                             .data = t->data,
                                              .example = t->example ? t->example + first : NULL,
                                              .first = first,
                                              .n = n - first < group ? n - first : group};

@@ -22,7 +22,7 @@ static inline void note(void *arg, const char *line) {
 
 /* A store with pairs "option", "value", ..., NULL. */
 static inline struct shmtrain_store *store_with(const char *const *option) {
-    static const struct shmtrain_listener listener = {.note = note};
+    static const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = note};
     struct shmtrain_store *store;
     notes[0] = '\0';
     assert_int_equal(shmtrain_store_create(&store), 0);

@@ -164,7 +164,8 @@ static int push_ones(const struct game *game, shmtrain_session *s, const struct 
         slope[i] = -1;
     }
     start[w->n] = w->n;
-    const struct shmtrain_csr x = {.n = (uint32_t)w->n, .bias = 1, .start = start, .id = id};
+    const struct shmtrain_csr x = {
+        .size = sizeof(struct shmtrain_csr), .n = (uint32_t)w->n, .bias = 1, .start = start, .id = id};
     return shmtrain_push_sparse(s, 0, &x, slope);
 }
 

@@ -195,7 +195,7 @@ static pid_t find_child(pid_t parent, const char *wanted) {
 
 pid_t program_supervisor(struct program *p) { return find_child(p->pid, "shmtrain-sup"); }
 
-pid_t program_worker(struct program *p, unsigned rank) {
+pid_t program_worker_unless_over(struct program *p, unsigned rank) {
     char name[32];
     const double until = now() + DEADLINE_SECONDS;
     snprintf(name, sizeof name, "shmtrain-w%u", rank);
@@ -203,8 +203,14 @@ pid_t program_worker(struct program *p, unsigned rank) {
         const pid_t supervisor = program_supervisor(p), worker = supervisor ? find_child(supervisor, name) : 0;
         if (worker) return worker;
         if (now() > until) give_up(p, "did not begin the worker that the test waits for");
-        if (!listen_once(p, 1)) give_up(p, "ended before its worker was seen");
+        if (!listen_once(p, 1)) return 0;
     }
+}
+
+pid_t program_worker(struct program *p, unsigned rank) {
+    const pid_t worker = program_worker_unless_over(p, rank);
+    if (worker == 0) give_up(p, "ended before its worker was seen");
+    return worker;
 }
 
 pid_t program_worker_if_any(struct program *p, unsigned rank) {

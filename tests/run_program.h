@@ -64,7 +64,8 @@ void program_assert_gone_within(struct program *p, int seconds);
  * there. */
 pid_t program_supervisor(struct program *p);
 pid_t program_worker(struct program *p, unsigned rank);
-pid_t program_worker_if_any(struct program *p, unsigned rank); /* 0: there is none at the moment */
+pid_t program_worker_unless_over(struct program *p, unsigned rank); /* 0: the program ended before it was seen */
+pid_t program_worker_if_any(struct program *p, unsigned rank);      /* 0: there is none at the moment */
 /* Who reads data are threads of the program itself, before there are other processes. Waits until there are some. */
 void program_wait_for_readers(struct program *p);
 

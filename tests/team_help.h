@@ -39,6 +39,7 @@ static struct shared {
     _Atomic int32_t pid[N_MAX];
     _Atomic int32_t supervisor, rouser;
     _Atomic uint32_t number;
+    _Atomic uint32_t by_pidfd; /* signals that were sent so */
     char text[64];
 } * shared;
 
@@ -82,6 +83,9 @@ long __wrap_syscall(long number, ...) {
         errno = ENOSYS;
         return -1;
     }
+#endif
+#ifdef SYS_pidfd_send_signal
+    if (number == SYS_pidfd_send_signal) atomic_fetch_add(&shared->by_pidfd, 1);
 #endif
     return __real_syscall(number, arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]);
 }

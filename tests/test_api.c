@@ -55,7 +55,7 @@ static void tables_and_rows_that_cannot_be_are_refused(void **state) {
         assert_int_equal(shmtrain_store_table(store, name, 1, 1), t);
     }
     refused(store, shmtrain_store_table(store, "t8", 1, 1), SHMTRAIN_E_USAGE, "at most 8");
-    refused(store, shmtrain_store_save(store, "/dev/null"), SHMTRAIN_E_USAGE, "before a run");
+    refused(store, shmtrain_store_save(store, "/dev/null"), SHMTRAIN_E_USAGE, "no run has trained yet");
     WELL(store, shmtrain_store_run(store, count, NULL));
     refused(store, shmtrain_store_table(store, "late", 1, 1), SHMTRAIN_E_USAGE, "before the first run");
     WELL(store, shmtrain_store_save(store, "/dev/null"));
@@ -103,7 +103,7 @@ static void a_worker_that_fails_ends_the_run_with_its_own_sentence(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct shmtrain_store *store = make(SPAWNS[i], "3", "1000", 6400);
-        refused(store, shmtrain_store_run(store, fail_in_rank_1, NULL), SHMTRAIN_E_USAGE, "shmtrain_pull: there is no table");
+        refused(store, shmtrain_store_run(store, fail_in_rank_1, NULL), SHMTRAIN_E_USAGE, "shmtrain_pull: there is no table ");
         refused(store, shmtrain_store_run(store, leave_in_rank_1, NULL), SHMTRAIN_E_USAGE,
                 "before shmtrain_next had returned 0");
         refused(store, shmtrain_store_run(store, own_status_in_rank_1, NULL), SHMTRAIN_E_NUMBERS, "SHMTRAIN_E_NUMBERS");
@@ -136,9 +136,9 @@ static void a_worker_that_stops_by_itself_ends_the_run_with_a_sentence(void **st
         struct shmtrain_store *store = make(SPAWNS[i / 2], "3", "1000", 6400);
         WELL(store, shmtrain_store_set(store, "mode", MODES[i % 2]));
         refused(store, shmtrain_store_run(store, stopped_by_itself_in_rank_1, NULL), SHMTRAIN_E_USAGE,
-                "returned SHMTRAIN_E_STOPPED though no session call had");
+                "returned SHMTRAIN_E_STOPPED, but no session call had");
         refused(store, shmtrain_store_run(store, stopped_within_work, NULL), SHMTRAIN_E_USAGE,
-                "returned SHMTRAIN_E_STOPPED though no session call had");
+                "returned SHMTRAIN_E_STOPPED, but no session call had");
         shmtrain_store_destroy(store);
     }
 }
@@ -178,7 +178,8 @@ static void a_listener_hears_the_beginning_then_each_epoch_in_order(void **state
     for (int i = 0; i < 2; i++) {
         struct shmtrain_store *store = make(SPAWNS[i], "3", "5", 640);
         struct heard h = {.store = store};
-        const struct shmtrain_listener listener = {.arg = &h, .begin = hear_begin, .epoch = hear_epoch};
+        const struct shmtrain_listener listener = {
+            .size = sizeof(struct shmtrain_listener), .arg = &h, .begin = hear_begin, .epoch = hear_epoch};
         shmtrain_store_listen(store, &listener);
         WELL(store, shmtrain_store_run(store, count, NULL));
         assert_true(h.begins == 1 && h.epochs == 5);
@@ -198,7 +199,7 @@ static void a_listener_hears_the_beginning_then_each_epoch_in_order(void **state
 static void read_what_is_not_there(void *arg) {
     float x;
     refused(arg, shmtrain_store_read(arg, 9, 0, 1, &x), SHMTRAIN_E_USAGE, "no table 9");
-    refused(arg, shmtrain_store_set(arg, "epochs", "1"), SHMTRAIN_E_USAGE, "a run is going on");
+    refused(arg, shmtrain_store_set(arg, "epochs", "1"), SHMTRAIN_E_USAGE, "a run is in progress");
 }
 static void fail_at_begin(void *arg, const struct shmtrain_report *r) {
     (void)r;
@@ -214,8 +215,10 @@ static void a_call_that_fails_in_a_listener_is_not_the_runs_failure(void **state
     (void)state;
     for (int i = 0; i < 4; i++) {
         struct shmtrain_store *store = make(SPAWNS[i / 2], "2", "3", 640);
-        const struct shmtrain_listener listener = {
-            .arg = store, .begin = i % 2 ? fail_at_begin : NULL, .epoch = i % 2 ? NULL : fail_at_epoch};
+        const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener),
+                                                   .arg = store,
+                                                   .begin = i % 2 ? fail_at_begin : NULL,
+                                                   .epoch = i % 2 ? NULL : fail_at_epoch};
         shmtrain_store_listen(store, &listener);
         WELL(store, shmtrain_store_run(store, count, NULL));
         assert_string_equal(shmtrain_store_message(store), "");

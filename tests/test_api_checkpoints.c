@@ -2,6 +2,7 @@
  * threads, in the background, too; and who hears of them. */
 #include "api_help.h"
 #include "folder_help.h"
+#include "skip.h"
 
 #include <math.h>
 #include <poll.h>
@@ -48,8 +49,11 @@ static void hear_note(void *arg, const char *line) {
 }
 
 static struct shmtrain_store *make_saving(const char *spawn, const char *workers, struct heard *heard) {
-    const struct shmtrain_listener listener = {
-        .arg = heard, .epoch = hear_epoch, .note = hear_note, .checkpoint = hear_checkpoint};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener),
+                                               .arg = heard,
+                                               .epoch = hear_epoch,
+                                               .note = hear_note,
+                                               .checkpoint = hear_checkpoint};
     struct shmtrain_store *store;
     *heard = (struct heard){0};
     assert_int_equal(shmtrain_store_create(&store), 0);
@@ -163,8 +167,8 @@ static int rest_a_while(void *arg, shmtrain_session *s, uint32_t epoch) {
 static void what_is_due_while_nobody_looks_is_written_too(void **state) {
     (void)state;
     char folder[] = "/dev/shm/checkpoints-XXXXXX", command[64];
-    if (!mkdtemp(folder)) skip();
-    const struct shmtrain_hooks hooks = {.before_epoch = rest_a_while};
+    if (!mkdtemp(folder)) SKIP("/dev/shm cannot be written to");
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .before_epoch = rest_a_while};
     struct shmtrain_store *store = make("processes", "1", "20", 64);
     WELL(store, shmtrain_store_hooks(store, &hooks));
     WELL(store, shmtrain_store_set(store, "checkpoint", folder));
@@ -192,8 +196,7 @@ static void tables_that_are_others_are_refused(void **state) {
     WELL(other, shmtrain_store_set(other, "resume", "1"));
     assert_int_equal(shmtrain_store_table(other, "count", 3, 1), 0);
     WELL(other, shmtrain_store_examples(other, 64));
-    refused(other, shmtrain_store_run(other, count, NULL), SHMTRAIN_E_USAGE,
-            "--resume: table \"count\" (3, 1) is none of those of");
+    refused(other, shmtrain_store_run(other, count, NULL), SHMTRAIN_E_USAGE, "--resume: table \"count\" (3, 1) is not in ");
     shmtrain_store_destroy(other);
 }
 

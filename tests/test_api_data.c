@@ -42,7 +42,7 @@ static void look(const struct shmtrain_batch *batch, const struct shmtrain_setti
 
 static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
     (void)with;
-    out[0] = (struct shmtrain_shape){"w", (uint64_t)data->n_features + 1, 1, 0};
+    out[0] = (struct shmtrain_shape){.name = "w", .rows = (uint64_t)data->n_features + 1, .width = 1};
     return 1;
 }
 
@@ -69,7 +69,8 @@ static const char *check(const struct shmtrain_data *data) {
 }
 
 /* One output per class; tables of one column, which a dense model may have, too. */
-static const struct shmtrain_model LOOKS = {.name = "looks",
+static const struct shmtrain_model LOOKS = {.size = sizeof(struct shmtrain_model),
+                                            .name = "looks",
                                             .about = "at the data",
                                             .task = SHMTRAIN_CLASSES,
                                             .dense = 1,
@@ -269,17 +270,17 @@ static void what_is_read_is_no_place_for_output(void **state) {
         const char *data, *valid, *path, *sentence;
     } cases[] = {
         {"train.svm", "", "./train.svm",
-         "./train.svm is read as the data (train.svm), and would be replaced: name another file"},
-        {"link", "", "train.svm", "train.svm is read as the data (link), and"},
-        {"images", "", "images", "images is read as the data (images), and"},
-        {"images", "", "labels", "labels is read as the data (images), and"},
-        {"unlabelled", "", "unlabelled", "unlabelled is read as the data (unlabelled), and"}, /* by whoever predicts */
-        {"images,labels", "", "labels", "labels is read as the data (images,labels), and"},
-        {"images,labels", "", "images", "images is read as the data (images,labels), and"},
-        {"train.svm", "valid.svm", "valid.svm", "valid.svm is read as validation data (valid.svm), and"},
+         "./train.svm is read as the data (train.svm) and would be replaced: name another file"},
+        {"link", "", "train.svm", "train.svm is read as the data (link) and"},
+        {"images", "", "images", "images is read as the data (images) and"},
+        {"images", "", "labels", "labels is read as the data (images) and"},
+        {"unlabelled", "", "unlabelled", "unlabelled is read as the data (unlabelled) and"}, /* by whoever predicts */
+        {"images,labels", "", "labels", "labels is read as the data (images,labels) and"},
+        {"images,labels", "", "images", "images is read as the data (images,labels) and"},
+        {"train.svm", "valid.svm", "valid.svm", "valid.svm is read as validation data (valid.svm) and"},
         {"builtin:sparse", "valid.svm", "valid.svm", "valid.svm is read as validation data"},
-        {NULL, "images", "labels", "labels is read as validation data (images), and"},
-        {"train.svm", "", "w.txt", "w.txt is read as weights (w.txt), and"},
+        {NULL, "images", "labels", "labels is read as validation data (images) and"},
+        {"train.svm", "", "w.txt", "w.txt is read as weights (w.txt) and"},
         {"train.svm", "valid.svm", "new", NULL},
         {"train.svm", "", "valid.svm", NULL},
         {"train.svm", "0.5", "0.5", NULL}, /* a share, not this file */
@@ -369,12 +370,11 @@ static void wrong_weights_are_refused(void **state) {
         const char *weights, *class_weight, *sentence;
         int status;
     } cases[] = {
-        {"1\n1\n", "", "w.txt has 2 weights, and the data 3 examples: there must be one for each", SHMTRAIN_E_DATA},
+        {"1\n1\n", "", "w.txt has 2 weights, but the data has 3 examples: each example needs one weight", SHMTRAIN_E_DATA},
         {"1\n1\n-1\n", "", "w.txt:3:1: expected a weight (a number of at least 0), found \"-1\"", SHMTRAIN_E_DATA},
-        {"0\n0\n0\n", "", "all examples to train on have weight 0: nothing would be learned", SHMTRAIN_E_DATA},
-        {"0\n1\n0\n", "1:0", "all examples to train on have weight 0: nothing would be learned", SHMTRAIN_E_DATA},
-        {"1\n3e38\n1\n", "1:10", "the weight of example 2, times that of its class, is beyond the range of float",
-         SHMTRAIN_E_DATA},
+        {"0\n0\n0\n", "", "all training examples have weight 0: nothing would be learned", SHMTRAIN_E_DATA},
+        {"0\n1\n0\n", "1:0", "all training examples have weight 0: nothing would be learned", SHMTRAIN_E_DATA},
+        {"1\n3e38\n1\n", "1:10", "the weight of example 2, multiplied by that of its class, is too large", SHMTRAIN_E_DATA},
         {NULL, "1:x", "--class-weight 1:x: expected LABEL:WEIGHT,LABEL:WEIGHT,... with weights of at least 0, or balanced",
          SHMTRAIN_E_USAGE},
         {NULL, "1:-1", "--class-weight 1:-1: expected LABEL:WEIGHT", SHMTRAIN_E_USAGE},
@@ -411,7 +411,7 @@ static void weights_of_classes_need_classes(void **state) {
     struct shmtrain_store *store = make_looking(&regression, "none");
     WELL(store, shmtrain_store_set(store, "class-weight", "balanced"));
     refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_USAGE,
-            "--class-weight balanced: there are no classes; the model learns a number");
+            "--class-weight balanced: there are no classes: the model learns a number");
     shmtrain_store_destroy(store);
 }
 

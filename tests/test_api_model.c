@@ -210,8 +210,12 @@ static int centre_score(shmtrain_session *s, const struct shmtrain_batch *batch,
     return rc;
 }
 
-static const struct shmtrain_model CENTRES = {
-    .name = "centres", .task = SHMTRAIN_CLASSES, .tables = centre_tables, .step = centre_step, .score = centre_score};
+static const struct shmtrain_model CENTRES = {.size = sizeof(struct shmtrain_model),
+                                              .name = "centres",
+                                              .task = SHMTRAIN_CLASSES,
+                                              .tables = centre_tables,
+                                              .step = centre_step,
+                                              .score = centre_score};
 
 static void a_model_of_several_classes_has_an_output_for_each(void **state) {
     struct shmtrain_store *store = make_store("threads", "2");
@@ -224,8 +228,7 @@ static void a_model_of_several_classes_has_an_output_for_each(void **state) {
     g_note[LOW].value = "-1";
     g_note[HIGH].value = "70";
     write_model("centre", 3, (const float[]){1, 2, 3});
-    refused(store, shmtrain_store_load(store, "model"), SHMTRAIN_E_USAGE,
-            "model: its model, \"centres\", is none of shmtrain's own");
+    refused(store, shmtrain_store_load(store, "model"), SHMTRAIN_E_USAGE, "model: its model, \"centres\", is not built in");
     WELL(store, shmtrain_store_offer(store, &CENTRES));
     WELL(store, shmtrain_store_load(store, "model"));
     write_text("data", "-1 1:1.1\n2.5 1:2.25\n2.5 1:2.75\n70 1:100\n");
@@ -250,7 +253,7 @@ static void a_label_that_the_model_does_not_know_is_refused_with_its_line(void *
     WELL(store, shmtrain_store_load(store, "model"));
     write_text("data", "1 1:1\n2 2:1\n5 1:1\n");
     refused(store, shmtrain_store_evaluate(store, "data", &e), SHMTRAIN_E_DATA,
-            "data:3: label 5 is none of the model's, which are 1 and 2");
+            "data:3: label 5 is not one of the model's labels, which are 1 and 2");
     refused(store, shmtrain_store_evaluate(store, "missing", &e), SHMTRAIN_E_SYSTEM, "cannot open missing");
     refused(store, shmtrain_store_evaluate(store, "", &e), SHMTRAIN_E_USAGE, "no name");
     shmtrain_store_destroy(store);
@@ -264,7 +267,7 @@ static void note(void *arg, const char *line) {
 
 static void features_beyond_the_models_are_left_out_with_a_word(void **state) {
     struct shmtrain_store *store = make_store("threads", "1");
-    const struct shmtrain_listener listener = {.note = note};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = note};
     struct predictions p = {0};
     (void)state;
     write_usual_model();
@@ -277,7 +280,7 @@ static void features_beyond_the_models_are_left_out_with_a_word(void **state) {
     p = (struct predictions){0};
     WELL(store, shmtrain_store_predict(store, "data", 0, keep, &p));
     assert_true(p.output[0][0] == -1);
-    assert_string_equal(g_line, "data has features 0 to 3, the model 1 to 2: the others are left out");
+    assert_string_equal(g_line, "data has features 0 to 3, the model has 1 to 2: the others are left out");
     shmtrain_store_destroy(store);
 }
 
@@ -310,7 +313,7 @@ static void loaded_tables_are_the_stores_and_runs_go_on_from_them(void **state) 
     WELL(other, shmtrain_store_load(other, "model"));
     assert_true(read_one(other, 0) == 1 && read_one(other, 1) == 0);
     write_text("data", "1 1:1\n");
-    refused(other, shmtrain_store_evaluate(other, "data", &e), SHMTRAIN_E_DATA, "model: it does not say which model");
+    refused(other, shmtrain_store_evaluate(other, "data", &e), SHMTRAIN_E_DATA, "model: it does not name the model");
     refused(other, shmtrain_store_read(other, 0, 2, 1, &x), SHMTRAIN_E_USAGE, "table \"count\" has 2 rows");
     shmtrain_store_destroy(other);
 }
@@ -335,7 +338,7 @@ static void a_model_file_that_contradicts_itself_is_refused_and_changes_nothing(
         int note;
         const char *value, *words;
     } CASES[] = {
-        {MODEL, "mlp\x1b[31m", "its model, \"mlp?[31m\", is none of shmtrain's own"},
+        {MODEL, "mlp\x1b[31m", "its model, \"mlp?[31m\", is not built in"},
         {FEATURES, "3", "key \"weight\": its shape is (2, 1), but model logistic with 3 features has (3, 1)"},
         {FEATURES, "18446744073709551615", "key \"shmtrain.features\": expected a whole number in range"},
         {FEATURES, "-2", "key \"shmtrain.features\""},
@@ -348,7 +351,7 @@ static void a_model_file_that_contradicts_itself_is_refused_and_changes_nothing(
         {HIGH, "nan", "key \"shmtrain.label_high\": expected a number"},
         {HIGH, "1e99", "key \"shmtrain.label_high\": expected a number"},
         {CLASSES, "", "key \"shmtrain.classes\": expected labels in ascending order"},
-        {CLASSES, "1,1.5,2", "key \"shmtrain.classes\": its model tells two labels apart, and here are more"},
+        {CLASSES, "1,1.5,2", "key \"shmtrain.classes\": its model is for two labels, but here are more"},
         {LOW, "0.5", "key \"shmtrain.label_low\": it is not the first of shmtrain.classes"},
         {HIGH, "5", "key \"shmtrain.label_high\": it is not the last of shmtrain.classes"},
         {CLASSES, "1,", "key \"shmtrain.classes\""},
@@ -370,7 +373,7 @@ static void a_model_file_that_contradicts_itself_is_refused_and_changes_nothing(
     }
     usual_notes();
     write_model("weight", 2, (const float[]){5, NAN});
-    refused(store, shmtrain_store_load(store, "model"), SHMTRAIN_E_DATA, "not all of its parameters are finite");
+    refused(store, shmtrain_store_load(store, "model"), SHMTRAIN_E_DATA, "some of its parameters are not finite");
     write_model("w", 2, (const float[]){5, 5});
     refused(store, shmtrain_store_load(store, "model"), SHMTRAIN_E_DATA, "key \"weight\": this tensor is missing");
     write_text("data", "1 1:1\n");

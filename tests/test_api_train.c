@@ -82,7 +82,8 @@ static int mean_score(shmtrain_session *s, const struct shmtrain_batch *batch, c
 }
 
 static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
-    const struct shmtrain_model mean = {.name = "mean",
+    const struct shmtrain_model mean = {.size = sizeof(struct shmtrain_model),
+                                        .name = "mean",
                                         .about = "of the labels",
                                         .tables = mean_tables,
                                         .step = mean_step,
@@ -95,7 +96,7 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
     write_text("train.svm", "1 1:1\n2 1:1\n3 1:1\n6 1:1\n"); /* more than two labels: this model does not mind */
     write_text("valid.svm", "3 1:1\n5 1:1\n");
     refused(store, shmtrain_store_set(store, "model", "mean") == 0 ? shmtrain_store_train(store, "train.svm") : 0,
-            SHMTRAIN_E_USAGE, "there is no model \"mean\": take one of logistic");
+            SHMTRAIN_E_USAGE, "unknown model \"mean\": use one of logistic");
     WELL(store, shmtrain_store_offer(store, &mean));
     refused(store, shmtrain_store_offer(store, &mean), SHMTRAIN_E_USAGE, "already");
     bad.name = "logistic";
@@ -107,7 +108,7 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
     refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "score");
     size_t n = 0;
     while (shmt_model_at(n)) n++;
-    assert_ptr_equal(shmtrain_store_model_at(store, n), &mean);
+    assert_memory_equal(shmtrain_store_model_at(store, n), &mean, sizeof mean);
     assert_null(shmtrain_store_model_at(store, n + 1));
     WELL(store, shmtrain_store_set(store, "rate", "1"));
     WELL(store, shmtrain_store_set(store, "schedule", "constant"));
@@ -228,7 +229,7 @@ static void training_data_that_cannot_be_learned_from_is_refused_with_its_place(
     struct shmtrain_store *store = make_training("2", "async", "");
     (void)state;
     write_text("train.svm", "1 1:1\n1 2:1\n");
-    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:1: the data has one label only");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:1: the data has only one label");
     write_text("train.svm", "1 1:1\n2 2:1\n3 1:1\n");
     refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:3: the data has more than two labels");
     write_text("train.svm", "1 1:1\n2 2:x\n");
@@ -243,7 +244,7 @@ static void parameters_that_are_no_numbers_are_told(void **state) {
     write_text("train.svm", "1 1:1e30\n2 2:1e30\n");
     WELL(store, shmtrain_store_set(store, "rate", "1e12"));
     WELL(store, shmtrain_store_set(store, "bias", "0"));
-    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_NUMBERS, "take a smaller rate than 1e+12");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_NUMBERS, "use a smaller rate than 1e+12");
     shmtrain_store_destroy(store);
 }
 
@@ -358,7 +359,7 @@ static void small_features_get_no_huge_rate_but_a_word(void **state) {
     (void)state;
     for (int sync = 0; sync < 2; sync++) {
         char note[200] = "";
-        const struct shmtrain_listener listener = {.arg = note, .note = keep_note};
+        const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = note, .note = keep_note};
         struct shmtrain_store *store = make_training("2", sync ? "sync" : "async", "valid.svm");
         for (int valid = 0; valid < 2; valid++) {
             FILE *f = fopen(valid ? "valid.svm" : "train.svm", "w");
@@ -431,7 +432,7 @@ static void a_linear_bias_begins_at_the_mean_label(void **state) {
 
 static void large_features_get_a_word(void **state) {
     char note[200] = "";
-    const struct shmtrain_listener listener = {.arg = note, .note = keep_note};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = note, .note = keep_note};
     struct shmtrain_store *store = make_training("1", "async", "none");
     (void)state;
     write_lines("train.svm", "1 1:100\n-1 1:-100\n");

@@ -49,7 +49,8 @@ static void hear_note(void *arg, const char *line) {
 }
 
 static void listen_with(struct heard *h, struct shmtrain_store *store) {
-    const struct shmtrain_listener listener = {.arg = h, .begin = hear_begin, .epoch = hear_epoch, .note = hear_note};
+    const struct shmtrain_listener listener = {
+        .size = sizeof(struct shmtrain_listener), .arg = h, .begin = hear_begin, .epoch = hear_epoch, .note = hear_note};
     *h = (struct heard){.store = store, .thread = pthread_self()};
     shmtrain_store_listen(store, &listener);
 }
@@ -140,22 +141,22 @@ static void parameters_are_read_while_they_are_trained(void **state) {
 }
 
 static void what_would_disturb_a_run_is_refused(void **state) {
-    const struct shmtrain_model model = {.name = "m"};
+    const struct shmtrain_model model = {.size = sizeof(struct shmtrain_model), .name = "m"};
     struct shmtrain_store *store = make("processes", "2", "1000000", 6400);
     const float x[2] = {0, 0};
     (void)state;
     WELL(store, shmtrain_store_start(store, count, NULL));
-    refused(store, shmtrain_store_start(store, count, NULL), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_start_training(store, "x"), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_train(store, "x"), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_set(store, "epochs", "1"), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_set_from_environment(store), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_table(store, "t", 1, 1), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_examples(store, 1), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_write(store, 0, 0, 2, x), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_save(store, "/dev/null"), SHMTRAIN_E_USAGE, "a run is going on");
-    refused(store, shmtrain_store_offer(store, &model), SHMTRAIN_E_USAGE, "a run is going on");
+    refused(store, shmtrain_store_start(store, count, NULL), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_start_training(store, "x"), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_train(store, "x"), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_set(store, "epochs", "1"), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_set_from_environment(store), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_table(store, "t", 1, 1), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_examples(store, 1), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_write(store, 0, 0, 2, x), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_save(store, "/dev/null"), SHMTRAIN_E_USAGE, "a run is in progress");
+    refused(store, shmtrain_store_offer(store, &model), SHMTRAIN_E_USAGE, "a run is in progress");
     shmtrain_store_stop(store);
     WELL(store, wait_for_end(store));
     WELL(store, shmtrain_store_set(store, "epochs", "1"));
@@ -176,7 +177,7 @@ static void a_run_that_fails_says_so_at_its_last_step(void **state) {
     for (int i = 0; i < 2; i++) {
         struct shmtrain_store *store = make(SPAWNS[i], "3", "1000", 6400);
         WELL(store, shmtrain_store_start(store, fail_in_rank_1, NULL));
-        refused(store, wait_for_end(store), SHMTRAIN_E_USAGE, "shmtrain_pull: there is no table");
+        refused(store, wait_for_end(store), SHMTRAIN_E_USAGE, "shmtrain_pull: there is no table ");
         if (i == 1) {
             WELL(store, shmtrain_store_start(store, die_in_rank_1, NULL));
             refused(store, wait_for_end(store), SHMTRAIN_E_DIED, "killed by signal 9");
@@ -214,7 +215,8 @@ static void progress_is_told_now_and_then_and_asked_for_at_any_time(void **state
         const struct shmtrain_progress *now;
         struct heard h = {.thread = pthread_self()};
         struct shmtrain_store *store = h.store = make(SPAWNS[i], "3", "1000000", 6400);
-        const struct shmtrain_listener listener = {.arg = &h, .begin = hear_begin, .progress = hear_progress};
+        const struct shmtrain_listener listener = {
+            .size = sizeof(struct shmtrain_listener), .arg = &h, .begin = hear_begin, .progress = hear_progress};
         shmtrain_store_listen(store, &listener);
         WELL(store, shmtrain_store_start(store, count, NULL));
         WELL(store, shmtrain_store_look(store, &now)); /* nothing may be known yet: then it says so */

@@ -376,7 +376,7 @@ static void a_cache_of_another_format_is_refused_with_a_word(void **state) {
     memcpy(bytes + 8, &version, sizeof version);
     sign(bytes, n);
     put_file(bytes, n);
-    assert_refused("t.svm is a cache of format 3, and this program reads 2: convert the data again", SHMTRAIN_E_DATA);
+    assert_refused("t.svm is a cache of format 3, but this program reads format 2: convert the data again", SHMTRAIN_E_DATA);
     free(bytes);
 }
 

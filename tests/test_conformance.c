@@ -215,7 +215,7 @@ static int misuse(struct run *run, shmtrain_session *s) {
     const uint32_t beyond = 6;
     const uint64_t start[2] = {0, 1};
     const uint32_t id[1] = {0};
-    const struct shmtrain_csr csr = {.n = 1, .start = start, .id = id};
+    const struct shmtrain_csr csr = {.size = sizeof(struct shmtrain_csr), .n = 1, .start = start, .id = id};
     int rc;
     (void)run;
     REFUSED(shmtrain_clock(s, NULL));
@@ -259,7 +259,7 @@ static int misuse_lent(struct run *run, shmtrain_session *s) {
     float one[6] = {1, 1, 1, 1, 1, 1}, *lent, *again;
     const uint64_t start[2] = {0, 1};
     const uint32_t id[1] = {0};
-    const struct shmtrain_csr csr = {.n = 1, .start = start, .id = id};
+    const struct shmtrain_csr csr = {.size = sizeof(struct shmtrain_csr), .n = 1, .start = start, .id = id};
     int rc;
     (void)run;
     while ((rc = shmtrain_next(s, &w)) == 1) {

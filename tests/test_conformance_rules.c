@@ -65,8 +65,13 @@ static int learn(struct run *run, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
         struct slopes slopes = {.order = order};
-        const struct shmtrain_csr x = {
-            .n = (uint32_t)w.n, .bias = 1, .start = row_start, .id = column, .value = value_of, .order = order};
+        const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr),
+                                       .n = (uint32_t)w.n,
+                                       .bias = 1,
+                                       .start = row_start,
+                                       .id = column,
+                                       .value = value_of,
+                                       .order = order};
         if ((rc = shmtrain_each(s, 0, &x, group, slope_of, &slopes)) < 0) return rc;
         if ((rc = shmtrain_report(s, slopes.loss)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
@@ -161,8 +166,13 @@ static void train_by_hand(const struct shmt_spec *spec, outcome out) {
             uint32_t example;
             float dot, slope, loss;
             shmt_order_fill(&spec->order, epoch, place, 1, &example);
-            const struct shmtrain_csr x = {
-                .n = 1, .bias = 1, .start = row_start, .id = column, .value = value_of, .order = &example};
+            const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr),
+                                           .n = 1,
+                                           .bias = 1,
+                                           .start = row_start,
+                                           .id = column,
+                                           .value = value_of,
+                                           .order = &example};
             shmt_spec_update(spec, epoch, place / spec->item, &u);
             kernels->dot(&span, &x, &dot);
             slope = slope_at(example, dot, &loss);
@@ -293,7 +303,7 @@ static void counts_what_it_loses(const struct kase *k) {
     uint64_t counted = 1, touched = 0;
     spec.count_lost = true;
     if (k->policy.write != SHMT_WRITE_RACY || shmt_policy_has_replicas(&k->policy)) {
-        const char *why = k->policy.write != SHMT_WRITE_RACY ? "count-lost is for racy" : "take --replicas one";
+        const char *why = k->policy.write != SHMT_WRITE_RACY ? "count-lost is for racy" : "use --replicas one";
         assert_int_equal(k->ops->plan(&spec, &need, &e), SHMTRAIN_E_USAGE);
         assert_non_null(strstr(e.text, why));
         spec.count_lost = false;

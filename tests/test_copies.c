@@ -32,8 +32,8 @@ static void parameters_that_fit_in_the_cache_get_a_copy_per_worker(void **state)
     assert_true(shmt_copies_choose(&wish, &hot, why, sizeof why));
     wish.floats++;
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
-    assert_non_null(strstr(why, "one copy: the parameters (256 KiB), twice, are more than half of the second-level cache"));
-    assert_non_null(strstr(why, "and not ordered by frequency"));
+    assert_non_null(strstr(why, "one copy: the parameters (256 KiB), stored twice, exceed half of the second-level cache"));
+    assert_non_null(strstr(why, "and rows are not ordered by frequency"));
     wish.floats = UINT64_MAX / 2; /* beyond arithmetic */
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
 }
@@ -103,8 +103,8 @@ static void workers_that_share_a_cache_have_a_part_of_it_each(void **state) {
     wish.n_sharers = 4;
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_string_equal(why,
-                        "one copy: the parameters (185 KiB), twice, are more than half of a worker's part of the "
-                        "second-level cache (2.0 MiB for 4 workers), and not ordered by frequency");
+                        "one copy: the parameters (185 KiB), stored twice, exceed half of a worker's part of the "
+                        "second-level cache (2.0 MiB for 4 workers), and rows are not ordered by frequency");
     wish.by_frequency = true;
     assert_true(shmt_copies_choose(&wish, &hot, why, sizeof why));
     assert_int_equal(hot, 32768); /* half of half a MiB, twice four bytes of each */
@@ -164,11 +164,11 @@ static void guests_one_worker_and_other_models_have_one_copy(void **state) {
     (void)state;
     wish.has_guests = true;
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
-    assert_string_equal(why, "one copy: workers may come and go by name");
+    assert_string_equal(why, "one copy: guests may join and leave");
     wish = ordinary();
     wish.may_lose = true;
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
-    assert_string_equal(why, "one copy: the others go on without a worker that dies");
+    assert_string_equal(why, "one copy: the others continue if a worker dies");
     wish = ordinary();
     wish.n_workers = 1;
     assert_false(shmt_copies_choose(&wish, &hot, why, sizeof why));
@@ -200,8 +200,14 @@ static void take_off_coupling(const struct shmt_rows_of *of, uint64_t hot, float
 }
 
 static void curvature_is_the_mean_of_weighted_squares_times_the_models(void **state) {
-    struct shmtrain_data data = {
-        .n_examples = 3, .n_nonzeros = 5, .n_features = 4, .start = START, .id = ID, .value = VALUE, .label = LABEL};
+    struct shmtrain_data data = {.size = sizeof(struct shmtrain_data),
+                                 .n_examples = 3,
+                                 .n_nonzeros = 5,
+                                 .n_features = 4,
+                                 .start = START,
+                                 .id = ID,
+                                 .value = VALUE,
+                                 .label = LABEL};
     struct shmt_spec spec = {.n_examples = 3, .n_tables = 1, .curvatures = true, .l2_rows = {4}};
     static const uint32_t LAST[] = {2, 2, 2};
     struct shmt_rows_of of = {.model = &SHMT_MODEL_LOGISTIC, .data = &data, .spec = &spec};
@@ -235,8 +241,14 @@ static void curvature_is_the_mean_of_weighted_squares_times_the_models(void **st
 static void curvature_is_of_the_rows_that_replicas_hold(void **state) {
     enum { HOT = 1024, COLD = 2000, TAIL = 4096, BIAS = 4999, HELD = HOT + BIAS + 1 - TAIL };
     static const uint32_t IDS[] = {3, COLD, HOT - 1, HOT, TAIL};
-    const struct shmtrain_data data = {
-        .n_examples = 3, .n_nonzeros = 5, .n_features = BIAS, .start = START, .id = IDS, .value = VALUE, .label = LABEL};
+    const struct shmtrain_data data = {.size = sizeof(struct shmtrain_data),
+                                       .n_examples = 3,
+                                       .n_nonzeros = 5,
+                                       .n_features = BIAS,
+                                       .start = START,
+                                       .id = IDS,
+                                       .value = VALUE,
+                                       .label = LABEL};
     struct shmt_spec spec = {.n_examples = 3, .n_tables = 1, .curvatures = true, .l2_rows = {BIAS}, .hot_floats = HOT};
     const struct shmt_rows_of of = {.model = &SHMT_MODEL_LINEAR, .data = &data, .spec = &spec};
     struct shmt_rows rows = {0};

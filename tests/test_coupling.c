@@ -34,8 +34,13 @@ static struct shmtrain_data make(float (*x)(uint32_t example, uint32_t row), uin
         }
         made.start[i + 1] = n;
     }
-    return (struct shmtrain_data){
-        .n_examples = EXAMPLES, .n_nonzeros = n, .n_features = n_rows, .start = made.start, .id = made.id, .value = made.value};
+    return (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                  .n_examples = EXAMPLES,
+                                  .n_nonzeros = n,
+                                  .n_features = n_rows,
+                                  .start = made.start,
+                                  .id = made.id,
+                                  .value = made.value};
 }
 
 /* What is added for n_rows features and a bias behind them; `hot` of the first are held by replicas, or all (0). */

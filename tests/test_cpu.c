@@ -32,7 +32,7 @@ static void paths_that_are_not_there_are_refused_with_those_that_are(void **stat
         assert_int_equal(shmt_cpu_parse("SHMTRAIN_CPU", shmt_cpu_name(i), &cpu, &e), SHMTRAIN_E_USAGE);
         assert_int_equal(cpu, SHMT_N_CPUS);
         assert_non_null(strstr(e.text, "SHMTRAIN_CPU "));
-        assert_non_null(strstr(e.text, "no such path; take auto"));
+        assert_non_null(strstr(e.text, "does not have this path; use auto"));
         assert_non_null(strstr(e.text, shmt_cpu_name(shmt_cpu_best())));
         refusals++;
     }

@@ -143,7 +143,7 @@ static void labels_that_are_words_are_numbered_in_their_order(void **state) {
     assert_rows("y,a\n7,1\n10,2\n", &named, "1 1:1\n0 1:2\n");
     /* what a model cannot keep as text */
     assert_refused_as("y,a\nj\xe9,1\nno,2\n", NULL,
-                      "t.csv:2:1: column \"y\": expected a label in UTF-8 that can be printed, found \"j\\xe9\"; convert the "
+                      "t.csv:2:1: column \"y\": expected a printable label in UTF-8, found \"j\\xe9\"; convert the "
                       "file, as by iconv -f latin1 -t utf-8",
                       SHMTRAIN_E_DATA);
 }
@@ -310,13 +310,13 @@ static void a_table_that_lacks_something_is_refused_by_its_name(void **state) {
                       "t.csv has no column \"y\", which is the label of the model; --label names another", SHMTRAIN_E_DATA);
     assert_refused_as("p,q,r,s,t\n1,red,yes,2,round\n", &by_plan,
                       "t.csv has no column \"a\", which is a feature of the model; without a header (--header no) columns are "
-                      "taken by position",
+                      "matched by position",
                       SHMTRAIN_E_DATA);
     assert_refused_as("oops,red,yes,2,round\n1,red,yes,2,round\n", &by_plan,
-                      "t.csv:1:1: column 1: expected a number, found \"oops\", as in the table that the model is of",
+                      "t.csv:1:1: column 1: expected a number, found \"oops\", as in the table that the model was trained on",
                       SHMTRAIN_E_DATA);
     assert_refused_as("1,red,2,round\n", &by_plan,
-                      "t.csv has 4 columns, and the model's data had 5; a header would say which is which", SHMTRAIN_E_DATA);
+                      "t.csv has 4 columns, but the model's data had 5; add a header that names them", SHMTRAIN_E_DATA);
     assert_refused_as("a,color,y,b,shape\n1,red,yes,2,round\n1,red,perhaps,2,round\n", &by_plan,
                       "t.csv:3:7: column \"y\": expected one of the labels no, yes, found \"perhaps\"", SHMTRAIN_E_DATA);
 }
@@ -344,7 +344,7 @@ static void somebody_names_the_label_of_a_table_that_a_model_reads(void **state)
     assert_rows("a,b,y,z\n1,2,3,4\n", &named, "4 1:1 2:2\n");
     assert_rows("1,2,3\n", &(struct shmt_csv_wish){.plan = NUMBERS, .label = "3"}, "3 1:1 2:2\n");
     assert_rows("1,2,3\n", &(struct shmt_csv_wish){.plan = NUMBERS}, "2 1:1 2:3\n");
-    assert_refused_as("1,2,3\n", &named, "--label 4: t.csv has no such column; its 3 columns go from column 1 to column 3",
+    assert_refused_as("1,2,3\n", &named, "--label 4: t.csv has no such column; it has 3 columns, from column 1 to column 3",
                       SHMTRAIN_E_USAGE);
     named.label = "b";
     assert_refused_as("a,y,b\n1,2,3\n", &named, "--label names column \"b\" of t.csv, which is a feature of the model",
@@ -387,12 +387,11 @@ static void lines_are_refused_with_their_place_and_a_remedy(void **state) {
     assert_refused_as("1,2,3\n0,4,5,6,7\n", NULL, "t.csv:2:7: expected 3 fields, found 5", SHMTRAIN_E_DATA);
     assert_refused_as(
         "1,2,3\n0,\"4,5\n", NULL,
-        "t.csv:2:3: this quote is not closed on its line: write values without line breaks, for a table is read by "
-        "lines",
+        "t.csv:2:3: this quote is not closed on its line: write values without line breaks, as a table is read line by line",
         SHMTRAIN_E_DATA);
     assert_refused_as(
         "1,2,3\n0,\"4\"4,5\n", NULL,
-        "t.csv:2:6: expected the end of the value behind its closing quote; quotes inside are written twice: \"\"",
+        "t.csv:2:6: expected the end of the value after its closing quote; write quotes inside a value twice: \"\"",
         SHMTRAIN_E_DATA);
     assert_refused_as("1,2,3\n,4,5\n", NULL,
                       "t.csv:2:1: column 1: expected a label, found nothing; --skip-bad-lines leaves such lines out",
@@ -409,25 +408,25 @@ static void tables_are_refused_before_they_are_read(void **state) {
     const struct shmt_csv_wish label = {.label = "z"}, categorical = {.categorical = "a,q"}, delimiter = {.delimiter = "x"},
                                header = {.header = "perhaps"}, none = {.label = "none"}, plan = {.plan = "{}"};
     assert_refused_as("y,a\n1,2\n", &label,
-                      "--label z: t.csv has no such column; its 2 columns go from column \"y\" to column \"a\"",
+                      "--label z: t.csv has no such column; it has 2 columns, from column \"y\" to column \"a\"",
                       SHMTRAIN_E_USAGE);
     assert_refused_as("y,a\n1,2\n", &categorical,
-                      "--categorical q: t.csv has no such column; its 2 columns go from column \"y\" to column \"a\"",
+                      "--categorical q: t.csv has no such column; it has 2 columns, from column \"y\" to column \"a\"",
                       SHMTRAIN_E_USAGE);
     assert_refused_as("y,a\n1,2\n", &delimiter, "--delimiter x: expected tab, or one of , ; | : ^ ~ ! &", SHMTRAIN_E_USAGE);
     assert_refused_as("y,a\n1,2\n", &header, "--header perhaps: expected yes, no or auto", SHMTRAIN_E_USAGE);
-    assert_refused_as("y,a\n1,2\n", &none, "--label none: t.csv is read for its labels, too", SHMTRAIN_E_USAGE);
-    assert_refused_as("y,a\n1,2\n", &plan, "its plan of a table cannot be used: it is of another version", SHMTRAIN_E_DATA);
+    assert_refused_as("y,a\n1,2\n", &none, "--label none: labels are needed here, too, so name the label's column of t.csv",
+                      SHMTRAIN_E_USAGE);
+    assert_refused_as("y,a\n1,2\n", &plan, "its table's description is invalid: it has another version", SHMTRAIN_E_DATA);
     assert_refused_as("y;a\n1;2,5\n", NULL,
-                      "t.csv: column \"a\" has numbers with commas; write them with decimal points and without separators of "
-                      "thousands (or name it in --categorical)",
+                      "t.csv: column \"a\" has numbers with commas; write them with a decimal point and without thousands "
+                      "separators (or name it in --categorical)",
                       SHMTRAIN_E_DATA);
-    assert_refused_as("\n\n", NULL, "t.csv has no example, only blank lines", SHMTRAIN_E_DATA);
-    assert_refused_as("y,a\n", NULL, "t.csv has no example, only a header", SHMTRAIN_E_DATA);
+    assert_refused_as("\n\n", NULL, "t.csv has no examples, only blank lines", SHMTRAIN_E_DATA);
+    assert_refused_as("y,a\n", NULL, "t.csv has no examples, only a header", SHMTRAIN_E_DATA);
     assert_refused_as(
         "\ny,\"a\nb\"\n", NULL,
-        "t.csv:2:3: this quote is not closed on its line: write names without line breaks, for a table is read by "
-        "lines",
+        "t.csv:2:3: this quote is not closed on its line: write names without line breaks, as a table is read line by line",
         SHMTRAIN_E_DATA);
 }
 

@@ -38,7 +38,7 @@ static bool have_blas(void) {
     static const char *const SOFTMAX[] = {"model", "softmax", NULL};
     const int rc = train(&store, DENSE, SOFTMAX);
     const bool have = rc == 0;
-    if (!have) print_message("no softmax: %s\n", shmtrain_store_message(store));
+    if (!have) print_message("skipped: %s\n", shmtrain_store_message(store));
     shmtrain_store_destroy(store);
     return have;
 }
@@ -255,21 +255,21 @@ static void check_refused(const char *words, const char *const *option) {
 static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     (void)state;
     REFUSED("write aggregate needs a finite staleness", "mode", "sync", "staleness", "inf");
-    REFUSED("at most 64 are possible", "write", "aggregate", "staleness", "65");
+    REFUSED("the most is staleness 64", "write", "aggregate", "staleness", "65");
     REFUSED("replicas node need a write mode that updates at once", "mode", "sync", "replicas", "node");
     REFUSED("replicas worker need a write mode that updates at once", "write", "aggregate", "replicas", "worker");
-    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4, or -w 5 or more", "mode", "backup:5");
-    REFUSED("an update cannot wait for 5 of 4 workers: take a --quorum of at most 4, or -w 5 or more", "quorum", "5");
+    REFUSED("an update cannot wait for 5 of 4 workers: use a --quorum of at most 4, or -w 5 or more", "mode", "backup:5");
+    REFUSED("an update cannot wait for 5 of 4 workers: use a --quorum of at most 4, or -w 5 or more", "quorum", "5");
     REFUSED("it needs --write aggregate", "quorum", "2", "write", "racy");
     REFUSED("it needs --write aggregate", "quorum", "2", "mode", "async");
-    REFUSED("a quorum of 2 of 4 workers needs --staleness 0: behind a staleness bound each update waits for", "quorum", "2",
+    REFUSED("a quorum of 2 of 4 workers needs --staleness 0: with a larger staleness each update waits for", "quorum", "2",
             "staleness", "3");
     REFUSED("adam cannot be written atomically", "mode", "ssp:4", "optimizer", "adam");
     REFUSED("ftrl cannot be written atomically", "mode", "ssp:4", "optimizer", "ftrl");
     REFUSED("ftrl cannot be merged elastically", "mode", "local", "merge", "elastic", "optimizer", "ftrl");
     REFUSED("count-lost is for racy", "count-lost", "1", "mode", "ssp");
-    REFUSED("take --replicas one", "count-lost", "1", "mode", "local");
-    REFUSED("take --backend shm", "backend", "plain", "mode", "local", "workers", "1");
+    REFUSED("use --replicas one", "count-lost", "1", "mode", "local");
+    REFUSED("use --backend shm", "backend", "plain", "mode", "local", "workers", "1");
 }
 
 /* L1 and L2 say by themselves how much of the noise is learned: the rate need not fall early. */

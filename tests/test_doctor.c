@@ -111,7 +111,7 @@ static void processors_that_are_kept_from_us_are_found(void **state) {
     v.quota_millis = 1500;
     v.periods = 100;
     v.throttled = 7;
-    SLOWS("CPU quota", "1.5 of 16 processors, and makes all workers pause beyond (so far in 7 of 100", "docker update --cpus");
+    SLOWS("CPU quota", "1.5 of 16 processors and pauses all workers beyond that (so far in 7 of 100", "docker update --cpus");
     v.others = 1.04;
     SLOWS("others", "use 1.0 of the processors", "ps -eo pcpu");
     v.steal = 0.05;
@@ -128,9 +128,9 @@ static void slow_clocks_and_paths_are_found(void **state) {
     snprintf(v.clocks, sizeof v.clocks, "acpi_pm");
     SLOWS("clock", "acpi_pm", "boot with");
     snprintf(v.forced, sizeof v.forced, "portable");
-    SLOWS("CPU path", "forces portable; avx2 is faster (there are: portable, avx2)", "unset SHMTRAIN_CPU");
+    SLOWS("CPU path", "forces portable; avx2 is faster (available: portable, avx2)", "unset SHMTRAIN_CPU");
     v.best = SHMT_CPU_PORTABLE;
-    SLOWS("CPU path", "no wide vectors", "AVX2");
+    SLOWS("CPU path", "cannot use wide vectors", "AVX2");
 }
 
 static void nodes_that_are_full_or_closed_are_found(void **state) {
@@ -175,7 +175,7 @@ static void lack_of_huge_pages_is_found(void **state) {
 static void lack_of_room_for_named_stores_is_found(void **state) {
     (void)state;
     v.has_shm = false;
-    STOPS("/dev/shm", "there is none", "mount -t tmpfs");
+    STOPS("/dev/shm", "there is no /dev/shm", "mount -t tmpfs");
     v.may_write_shm = false;
     STOPS("/dev/shm", "cannot be written", "mode=1777");
     v.shm_free = 1 << 20;
@@ -215,14 +215,14 @@ static void limits_are_found(void **state) {
     v.limit.address_bytes = 64 << 20;
     STOPS("limits", "64.0 MiB (ulimit -v)", "ulimit -v unlimited");
     v.limit.cpu_seconds = 3600;
-    SLOWS("limits", "3600 s (ulimit -t)", "ulimit -t unlimited");
+    SLOWS("limits", "3600 s of computing (ulimit -t)", "ulimit -t unlimited");
     v.limit.processes = 5;
     SLOWS("limits", "5 processes (ulimit -u)", "ulimit -u");
     v.limit.files = 32;
     SLOWS("limits", "32 open files", "ulimit -n");
     v.limit.group_processes = 10;
     v.limit.group_used = 9;
-    STOPS("limits", "allows 10 processes and has 9", "--pids-limit");
+    STOPS("limits", "allows 10 processes and already has 9", "--pids-limit");
     v.limit.processes = 5;
     v.limit.is_root = true;
     judge();
@@ -242,7 +242,7 @@ static void what_the_system_lacks_is_found(void **state) {
     SLOWS("kernel", "MADV_POPULATE_WRITE", "5.14");
     v.blas[0] = '\0';
     snprintf(v.blas_refused, sizeof v.blas_refused, "install it");
-    STOPS("BLAS", "softmax cannot run, all else can: install it", "libopenblas0");
+    STOPS("BLAS", "softmax cannot run, everything else can: install it", "libopenblas0");
     v.blas_shared = false;
     SLOWS("BLAS", "serial variant", "libopenblas0-pthread");
     v.openmp = false;

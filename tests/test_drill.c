@@ -72,7 +72,7 @@ static void each_wrong_ending_is_found(void **state) {
     assert_string_equal(verdict(&LIVE, run, none), "epoch 2 has 90 examples instead of 100");
     assert_string_equal(verdict(&LIVE, run, skips), "");
     run.skipped = 0;
-    assert_string_equal(verdict(&LIVE, run, skips), "10 examples are missing, and 0 are reported as skipped");
+    assert_string_equal(verdict(&LIVE, run, skips), "10 examples are missing, but 0 are reported as skipped");
     run.examples[0] = 89;
     run.skipped = 21;
     assert_string_equal(verdict(&LIVE, run, skips), "21 examples were skipped in 2 deaths, with items of 10");
@@ -104,7 +104,7 @@ static void sync_may_fail_for_want_of_a_guest_that_has_died(void **state) {
     const struct shmt_drill_trial none = {0}, died = {.kills_guests = true, .guest_deaths = 1};
     struct shmt_drill_stage run = {.rc = SHMTRAIN_E_DIED};
     snprintf(run.message, sizeof run.message,
-             "worker 4 (process 7, joined by name) died or gave up while training: a gradient of it is missing");
+             "worker 4 (process 7, joined by name) died or gave up while training: its gradient is missing");
     assert_string_equal(verdict(&SYNC_GUESTS, run, died), "");
     assert_string_equal(verdict(&SYNC_GUESTS, run, none), run.message);
     assert_string_equal(verdict(&LIVE_GUESTS, run, died), run.message);
@@ -135,18 +135,18 @@ static const char *verdict_of_guest(int rc, const char *message, int signal, uin
 static void guests_end_well_or_for_a_reason(void **state) {
     (void)state;
     assert_string_equal(verdict_of_guest(0, "", 0, 0), "");
-    assert_string_equal(verdict_of_guest(SHMTRAIN_E_USAGE, "the run of store x is over: it can be observed", 0, 0), "");
+    assert_string_equal(verdict_of_guest(SHMTRAIN_E_USAGE, "the run of store x has ended: it can be observed", 0, 0), "");
     assert_string_equal(verdict_of_guest(SHMTRAIN_E_USAGE, "store x has no free place", 0, 0),
-                        "a guest was told: store x has no free place");
+                        "a guest failed: store x has no free place");
     assert_string_equal(verdict_of_guest(SHMTRAIN_E_DIED, "worker 0 died", 0, 1), "");
-    assert_string_equal(verdict_of_guest(SHMTRAIN_E_DIED, "worker 0 died", 0, 0), "a guest was told: worker 0 died");
+    assert_string_equal(verdict_of_guest(SHMTRAIN_E_DIED, "worker 0 died", 0, 0), "a guest failed: worker 0 died");
     assert_string_equal(verdict_of_guest(0, "", SIGKILL, 1), "");
-    assert_string_equal(verdict_of_guest(0, "", SIGKILL, 0), "a guest has died by itself");
+    assert_string_equal(verdict_of_guest(0, "", SIGKILL, 0), "a guest died on its own");
 }
 
 static void each_mode_has_a_name_that_fits_its_column(void **state) {
     (void)state;
-    for (uint32_t m = 0; m < SHMTRAIN_DRILL_MODES; m++) {
+    for (uint32_t m = 0; m < shmt_drill_n_modes(); m++) {
         const struct shmt_drill_mode *mode = shmt_drill_mode_at(m);
         assert_in_range(strlen(mode->name), 1, 24);
         for (uint32_t k = 0; k < m; k++) assert_string_not_equal(mode->name, shmt_drill_mode_at(k)->name);
@@ -192,7 +192,7 @@ static void files_that_a_run_leaves_are_found_and_removed(void **state) {
     assert_string_equal(why, "");
     assert_int_equal(access("model", F_OK), -1);
     shmt_drill_look_for_residue(&place, true, why, sizeof why);
-    assert_string_equal(why, "it has left no model");
+    assert_string_equal(why, "it left no model");
     why[0] = '\0';
     shmt_drill_look_for_residue(&place, false, why, sizeof why); /* one that has failed has none */
     assert_string_equal(why, "");
@@ -227,7 +227,7 @@ static void checkpoints_are_expected_where_they_are_saved(void **state) {
     make_file("saved/checkpoint-000000000060.safetensors");
     make_file("saved/checkpoint-000000000080.safetensors");
     assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 4);
-    assert_string_equal(why, "it left 4 checkpoints, and was to keep 2");
+    assert_string_equal(why, "it left 4 checkpoints instead of 2");
     shmt_drill_clear_saved(&place);
     assert_int_equal(access("saved", F_OK), -1);
 }
@@ -302,10 +302,10 @@ static void lines_are_at_most_80_columns_wide(void **state) {
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         if (strcspn(line, "\n") > 80) fail_msg("%.*s", (int)strcspn(line, "\n"), line);
     assert_non_null(strstr(text, " 9 FAILED\n"));
-    assert_non_null(strstr(text, "again: shmtrain drill --rounds 1 --seed 18446744073709551615\n"));
+    assert_non_null(strstr(text, "repeat it: shmtrain drill --rounds 1 --seed 18446744073709551615\n"));
     assert_non_null(strstr(text, "8 more are not shown"));
-    assert_non_null(strstr(text, "\nGuests trained on 19999999998 examples, and died 1999998 times.\n"));
-    assert_non_null(strstr(text, "\n199998 runs were killed whole, and went on from a checkpoint.\n"));
+    assert_non_null(strstr(text, "\nGuests trained on 19999999998 examples and died 1999998 times.\n"));
+    assert_non_null(strstr(text, "\n199998 runs were killed and then resumed from a checkpoint.\n"));
     free(text);
 }
 

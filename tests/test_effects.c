@@ -18,7 +18,7 @@ static void note(void *arg, const char *line) {
 }
 
 static struct shmtrain_store *make_store(void) {
-    static const struct shmtrain_listener listener = {.note = note};
+    static const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = note};
     struct shmtrain_store *store;
     assert_int_equal(shmtrain_store_create(&store), 0);
     shmtrain_store_listen(store, &listener);
@@ -93,7 +93,7 @@ static void options_that_do_something_or_are_not_set_are_not(void **state) {
 
 static void a_quorum_of_all_and_another_batch_are_said(void **state) {
     (void)state;
-    const char *none = "a quorum of all 2 workers is none: an update waits for all gradients, as in sync\n";
+    const char *none = "a quorum of all 2 workers has no effect: an update waits for all gradients, as in sync\n";
     assert_string_equal(SAID_WITH("workers", "2", "mode", "backup:2"), none);
     assert_string_equal(SAID_WITH("workers", "2", "quorum", "2"), none);
     assert_string_equal(SAID_WITH("workers", "2", "mode", "sync"), "");

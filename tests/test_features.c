@@ -18,7 +18,7 @@ static void note(void *arg, const char *line) {
 }
 
 static struct shmtrain_store *make_store(void) {
-    static const struct shmtrain_listener listener = {.note = note};
+    static const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = note};
     struct shmtrain_store *store;
     assert_int_equal(shmtrain_store_create(&store), 0);
     shmtrain_store_listen(store, &listener);
@@ -84,9 +84,9 @@ static void elements_are_counted_as_the_models_features_are(void **state) {
         assert_int_equal(g_notes, 0);
         assert_true(accuracy_on(store, "images") == 1);
         assert_int_equal(g_notes, 1);
-        assert_string_equal(g_note,
-                            "images has elements without ids: they are counted as features 1 to 4, the model has 1 to 3: "
-                            "the others are left out");
+        assert_string_equal(
+            g_note,
+            "images has elements without ids: they count as features 1 to 4, the model has 1 to 3: the others are left out");
         WELL(store, shmtrain_store_save(store, "model"));
         WELL(store, shmtrain_store_load(store, "model"));
     }
@@ -104,9 +104,9 @@ static void ids_meet_elements_with_a_word(void **state) {
         assert_true(accuracy_on(store, "from0") == 1);
         assert_true(accuracy_on(store, "from1") < 1);
         assert_int_equal(g_notes, 1);
-        assert_string_equal(g_note,
-                            "from1 has features 2 to 3, the model elements 0 to 3: if the data's ids begin at 1, each is one "
-                            "too large");
+        assert_string_equal(
+            g_note,
+            "from1 has features 2 to 3, the model has elements 0 to 3: if the data's ids start at 1, each is one too large");
         WELL(store, shmtrain_store_save(store, "model"));
         WELL(store, shmtrain_store_load(store, "model"));
     }
@@ -133,9 +133,9 @@ static void validation_counts_as_evaluation_does(void **state) {
         bool right;
     } CASES[] = {
         {"images", "images", NULL, true},
-        {"from1", "images", "images has elements without ids: they are counted from 1, as the features of from1", true},
-        {"images", "from0", "from0 has features from 1, and the elements of images are counted from 0", true},
-        {"images", "from1", "from1 has features from 2, and the elements of images are counted from 0", false}};
+        {"from1", "images", "images has elements without ids: they are counted from 1, like the features of from1", true},
+        {"images", "from0", "from0 has features from 1, but the elements of images are counted from 0", true},
+        {"images", "from1", "from1 has features from 2, but the elements of images are counted from 0", false}};
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct shmtrain_store *store = make_store();

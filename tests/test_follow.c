@@ -22,8 +22,9 @@ static void assert_near(double x, double expected, double tolerance) {
 static const struct shmtrain_epoch TWO_EPOCHS[] = {{.epoch = 1, .train_loss = 0.5}, {.epoch = 2, .train_loss = 0.25}};
 
 static int look(struct follow *f, double seconds, double rate, const struct shmtrain_worker_progress *worker, uint32_t n) {
-    const struct shmtrain_report report = {.epoch = TWO_EPOCHS, .n_epochs = 2};
-    const struct shmtrain_progress now = {.epoch = 3,
+    const struct shmtrain_report report = {.size = sizeof(struct shmtrain_report), .epoch = TWO_EPOCHS, .n_epochs = 2};
+    const struct shmtrain_progress now = {.size = sizeof(struct shmtrain_progress),
+                                          .epoch = 3,
                                           .epochs = 9,
                                           .examples = 250,
                                           .all_examples = 1000,
@@ -92,7 +93,8 @@ static void a_pause_leaves_speeds_as_they_were(void **state) {
     struct follow f;
     const struct shmtrain_report report = {0};
     struct shmtrain_worker_progress worker = {.here = 1, .examples_per_second = 500, .compute_fraction = 1};
-    struct shmtrain_progress now = {.seconds = 1, .examples_per_second = 500, .n_workers = 1, .worker = &worker};
+    struct shmtrain_progress now = {
+        .size = sizeof(struct shmtrain_progress), .seconds = 1, .examples_per_second = 500, .n_workers = 1, .worker = &worker};
     follow_init(&f);
     assert_int_equal(follow_update(&f, &report, &now, false), 0);
     now.seconds = 1000; /* stopped for long */
@@ -114,7 +116,7 @@ static void an_epoch_that_is_over_is_not_shown_any_more(void **state) {
     (void)state;
     struct follow f;
     struct shmtrain_epoch epochs[9];
-    struct shmtrain_report report = {.epoch = epochs};
+    struct shmtrain_report report = {.size = sizeof(struct shmtrain_report), .epoch = epochs};
     for (uint32_t i = 0; i < 9; i++) epochs[i] = (struct shmtrain_epoch){.epoch = i + 1, .train_loss = 1.0 / (i + 1)};
     follow_init(&f);
     assert_int_equal(follow_epoch(&f, &report, &epochs[0]), 0);
@@ -150,8 +152,8 @@ static void an_epoch_that_is_over_is_not_shown_any_more(void **state) {
 static void evaluation_is_spoken_of_where_there_is_some(void **state) {
     (void)state;
     struct follow f;
-    struct shmtrain_report report = {.valid = {.name = ""}};
-    const struct shmtrain_progress now = {.seconds = 1};
+    struct shmtrain_report report = {.size = sizeof(struct shmtrain_report), .valid = {.name = ""}};
+    const struct shmtrain_progress now = {.size = sizeof(struct shmtrain_progress), .seconds = 1};
     follow_init(&f);
     assert_int_equal(follow_update(&f, &report, &now, false), 0);
     assert_false(f.state.evaluates);
@@ -164,10 +166,16 @@ static void evaluation_is_spoken_of_where_there_is_some(void **state) {
 static void what_asynchrony_costs_is_of_the_whole_run(void **state) {
     (void)state;
     struct follow f;
-    struct shmtrain_report report = {.merge_every = 4};
+    struct shmtrain_report report = {.size = sizeof(struct shmtrain_report), .merge_every = 4};
     const struct shmtrain_worker_progress worker[2] = {{.here = 1, .examples = 300, .merge_fraction = 0.25},
                                                        {.here = 0, .examples = 100}}; /* it has left */
-    struct shmtrain_progress now = {.seconds = 1, .n_workers = 2, .worker = worker, .delay = 7, .dropped = 100, .folded = 40};
+    struct shmtrain_progress now = {.size = sizeof(struct shmtrain_progress),
+                                    .seconds = 1,
+                                    .n_workers = 2,
+                                    .worker = worker,
+                                    .delay = 7,
+                                    .dropped = 100,
+                                    .folded = 40};
     follow_init(&f);
     assert_true(isnan(f.state.delay));
     assert_int_equal(follow_update(&f, &report, &now, false), 0);

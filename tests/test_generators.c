@@ -285,19 +285,18 @@ static void wrong_names_and_keys_are_refused_with_what_there_is(void **state) {
     static const struct {
         const char *name, *sentence;
     } cases[] = {
-        {"builtin:", "no data is called \"builtin:\"; there are builtin:sparse, builtin:dense and builtin:line"},
-        {"builtin:spars:valid=3",
-         "no data is called \"builtin:spars:valid=3\"; there are builtin:sparse, builtin:dense and builtin:line"},
+        {"builtin:", "unknown data \"builtin:\"; use builtin:sparse, builtin:dense or builtin:line"},
+        {"builtin:spars:valid=3", "unknown data \"builtin:spars:valid=3\"; use builtin:sparse, builtin:dense or builtin:line"},
         {"builtin:dense:labels=3",
-         "builtin:dense has no key \"labels=3\"; it takes examples, valid, features, classes, noise, as in "
+         "builtin:dense has no key \"labels=3\"; its keys are examples, valid, features, classes, noise, as in "
          "builtin:dense:examples=1000"},
         {"builtin:dense:classes=1", "builtin:dense: classes must be a whole number from 2 to 1024, not \"1\""},
         {"builtin:dense:features=0", "builtin:dense: features must be a whole number from 1 to 100000, not \"0\""},
         {"builtin:sparse:rows=3",
-         "builtin:sparse has no key \"rows=3\"; it takes examples, valid, features, nonzeros, as in "
+         "builtin:sparse has no key \"rows=3\"; its keys are examples, valid, features, nonzeros, as in "
          "builtin:sparse:examples=1000"},
         {"builtin:line:noise",
-         "builtin:line has no key \"noise\"; it takes examples, valid, noise, as in builtin:line:examples=1000"},
+         "builtin:line has no key \"noise\"; its keys are examples, valid, noise, as in builtin:line:examples=1000"},
         {"builtin:line:noise=-1", "builtin:line: noise must be a number of at least 0, not \"-1\""},
         {"builtin:line:noise=1x,valid=3", "builtin:line: noise must be a number of at least 0, not \"1x\""},
         {"builtin:line:noise=nan", "builtin:line: noise must be a number of at least 0, not \"nan\""},

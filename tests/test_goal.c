@@ -166,7 +166,7 @@ static void stop_it(void *arg, const struct shmtrain_report *r, const struct shm
 static void who_is_asked_to_stop_says_so(void **state) {
     (void)state;
     struct shmtrain_store *store = make("threads", "2", "1000000", 6400);
-    const struct shmtrain_listener listener = {.arg = store, .epoch = stop_it};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = store, .epoch = stop_it};
     shmtrain_store_listen(store, &listener);
     WELL(store, shmtrain_store_run(store, count, NULL));
     assert_string_equal(shmtrain_store_report(store)->stopped_by, "request");

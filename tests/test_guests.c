@@ -377,7 +377,7 @@ static void is_refused(const struct kase *k) {
     own_end_well(&p);
     ended_well(p.pid[2]);
     assert_int_equal(k->ops->reserve(p.run.store, 1, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "the run is over"));
+    assert_non_null(strstr(e.text, "the run has ended"));
     end(&p.run);
 }
 

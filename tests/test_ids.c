@@ -233,7 +233,7 @@ static void a_stage_keeps_ids_of_any_size(void **state) {
     shmt_stage_free(&stage);
 }
 
-/* Models keep their number of bits, and whoever reads them computes the same: see README, "hashed". */
+/* Models keep their number of bits, and whoever reads them computes the same: see docs/models.md, "The model file". */
 static void hashes_are_what_they_have_always_been(void **state) {
     (void)state;
     const struct shmt_columns columns = {.n_features = UINT32_C(1) << 31, .hash_bits = 31};

@@ -47,7 +47,8 @@ static void labels_may_be_named(void **state) {
     assert_some_examples(path);
     save("a,b", &labels); /* where there is a file of the whole name, that one is meant */
     assert_refuses("a,b", SHMTRAIN_E_DATA,
-                   "a,b has no labels: there is no \"images\" in its name to find them by; name both files, as IMAGES,LABELS");
+                   "a,b has no labels: its name does not contain \"images\", so its labels cannot be found; name both files, "
+                   "as IMAGES,LABELS");
 }
 
 static void every_type_of_element_is_read(void **state) {

@@ -10,11 +10,12 @@ static void labels_that_are_not_there_are_refused_with_the_names_that_were_looke
     save_gz(IMAGES ".gz", &images);
     save("a", &images);
     assert_refuses(IMAGES, SHMTRAIN_E_DATA,
-                   IMAGES " has no labels: there is no " LABELS ", and no " LABELS ".gz; name both files, as IMAGES,LABELS");
+                   IMAGES " has no labels: neither " LABELS " nor " LABELS ".gz exists; name both files, as IMAGES,LABELS");
     assert_refuses(IMAGES ".gz", SHMTRAIN_E_DATA,
-                   IMAGES ".gz has no labels: there is no " LABELS ".gz, and no " LABELS "; name both files, as IMAGES,LABELS");
+                   IMAGES ".gz has no labels: neither " LABELS ".gz nor " LABELS " exists; name both files, as IMAGES,LABELS");
     assert_refuses("a", SHMTRAIN_E_DATA,
-                   "a has no labels: there is no \"images\" in its name to find them by; name both files, as IMAGES,LABELS");
+                   "a has no labels: its name does not contain \"images\", so its labels cannot be found; name both files, as "
+                   "IMAGES,LABELS");
     assert_refuses("a,b", SHMTRAIN_E_SYSTEM, "cannot open b: No such file or directory");
     assert_refuses("a,", SHMTRAIN_E_SYSTEM, "cannot open : No such file or directory");
     assert_refuses("b,a", SHMTRAIN_E_SYSTEM, "cannot open b,a: No such file or directory");
@@ -29,23 +30,23 @@ static void labels_that_do_not_fit_are_refused(void **state) {
     put_header(&labels, UBYTE, other);
     put(&labels, 0, 4);
     save("b", &labels);
-    assert_refuses("a,b", SHMTRAIN_E_DATA, "b has 4 labels, and a 3 examples: are they of one set?");
+    assert_refuses("a,b", SHMTRAIN_E_DATA, "b has 4 labels, but a has 3 examples: do they belong together?");
     labels.n = 0;
     put_header(&labels, UBYTE, square);
     put(&labels, 0, 6);
     save("b", &labels);
-    assert_refuses("a,b", SHMTRAIN_E_DATA, "b, byte 4: labels have one dimension, and this has 2");
+    assert_refuses("a,b", SHMTRAIN_E_DATA, "b, byte 4: labels have one dimension, but this file has 2");
     labels.n = 0;
     put(&labels, 0x31323334, 4);
     save("b", &labels);
-    assert_refuses("a,b", SHMTRAIN_E_DATA, "b, byte 1: an IDX file of labels begins with 0 0, and this does not");
+    assert_refuses("a,b", SHMTRAIN_E_DATA, "b, byte 1: an IDX file of labels starts with 0 0, and this does not");
     labels.n = 0;
     put_header(&labels, FLOAT, DIMS(3));
     put(&labels, 0x3f800000, 4);
     put(&labels, 0x7fc00000, 4); /* not a number */
     put(&labels, 0, 4);
     save("b", &labels);
-    assert_refuses("a,b", SHMTRAIN_E_DATA, "b, byte 13: expected a number between -3.4e38 and 3.4e38, found another one");
+    assert_refuses("a,b", SHMTRAIN_E_DATA, "b, byte 13: expected a number between -3.4e38 and 3.4e38");
 }
 
 /* Plain and packed: the same is wrong with both, at the same place. */
@@ -55,24 +56,24 @@ static void a_wrong_header_is_refused_with_its_place(void **state) {
         uint32_t magic, dim[8], n_dims;
         const char *sentence;
     } cases[] = {
-        {0x00000703, {3, 2, 2}, 3, "byte 3: an IDX file has its type there, one of 8, 9, 11, 12, 13 and 14, not 7"},
-        {0x00000a03, {3, 2, 2}, 3, "byte 3: an IDX file has its type there, one of 8, 9, 11, 12, 13 and 14, not 10"},
-        {0x00000800, {0}, 0, "byte 4: an IDX file has its number of dimensions there, 1 to 8, not 0"},
-        {0x00000809, {3, 2, 2}, 3, "byte 4: an IDX file has its number of dimensions there, 1 to 8, not 9"},
+        {0x00000703, {3, 2, 2}, 3, "byte 3: expected the type of an IDX file (8, 9, 11, 12, 13 or 14), found 7"},
+        {0x00000a03, {3, 2, 2}, 3, "byte 3: expected the type of an IDX file (8, 9, 11, 12, 13 or 14), found 10"},
+        {0x00000800, {0}, 0, "byte 4: expected the number of dimensions of an IDX file (1 to 8), found 0"},
+        {0x00000809, {3, 2, 2}, 3, "byte 4: expected the number of dimensions of an IDX file (1 to 8), found 9"},
         {0x00000803, {3, 0, 2}, 3, "byte 9: dimension 2 of 3 is 0, so there is no data"},
         {0x00000803, {0, 2, 2}, 3, "byte 5: dimension 1 of 3 is 0, so there is no data"},
         {0x00000803,
          {3, 65536, 65536},
          3,
-         "byte 13: examples of so many values are too large; at most 4294967294 features can be numbered"},
+         "byte 13: its examples have too many values; at most 4294967294 features are possible"},
         {0x00000808,
          {4294967295, 1, 2, 3, 4, 4294967295, 7, 8},
          8,
-         "byte 25: examples of so many values are too large; at most 4294967294 features can be numbered"},
+         "byte 25: its examples have too many values; at most 4294967294 features are possible"},
         {0x00000e02,
          {4294967295, 4294967294},
          2,
-         "byte 5: 4294967295 examples of 4294967294 values are more than any memory holds"},
+         "byte 5: 4294967295 examples of 4294967294 values do not fit into any memory"},
     };
     const struct bytes labels = some_labels();
     save(LABELS, &labels);
@@ -100,10 +101,10 @@ static void a_file_of_the_wrong_length_is_refused(void **state) {
         char what[200], sentence[300];
         images.n = n;
         if (n < whole.n) {
-            snprintf(what, sizeof what, "ends behind byte %d; by its header it has %d: get it again", (int)n,
+            snprintf(what, sizeof what, "ends after byte %d, but its header says %d bytes: get it again", (int)n,
                      n < 16 ? 16 : (int)whole.n);
         } else {
-            snprintf(what, sizeof what, "goes on behind byte %d, where by its header it ends: get it again", (int)whole.n);
+            snprintf(what, sizeof what, "has more than the %d bytes that its header says: get it again", (int)whole.n);
         }
         save(IMAGES, &images);
         save_gz(IMAGES ".gz", &images);
@@ -176,7 +177,7 @@ static void a_checksum_that_does_not_fit_is_refused(void **state) {
     assert_int_equal(pwrite(fd, last, 8, end - 8), 8);
     close(fd);
     assert_refuses(IMAGES ".gz", SHMTRAIN_E_DATA,
-                   IMAGES ".gz is damaged: its checksum is not that of its contents; get it again");
+                   IMAGES ".gz is damaged: its checksum does not match its contents; get it again");
 }
 
 /* A header may announce more than there is memory: nothing is taken before something comes. */
@@ -193,7 +194,7 @@ static void a_small_file_takes_no_memory_for_what_it_only_announces(void **state
     assert_int_equal(shmt_source_open(IMAGES ".gz", 0, false, &source, &e), 0);
     assert_true(shmt_source_guess_bytes(source, true) > (uint64_t)30 << 30);
     assert_int_equal(shmt_source_unpack(source, &e), SHMTRAIN_E_DATA);
-    assert_string_equal(e.text, IMAGES ".gz (unpacked) ends behind byte 20; by its header it has 6442450960: get it again");
+    assert_string_equal(e.text, IMAGES ".gz (unpacked) ends after byte 20, but its header says 6442450960 bytes: get it again");
     shmt_source_close(source);
     images.n = 0;
     put(&images, 0x00000e02, 4);
@@ -205,7 +206,7 @@ static void a_small_file_takes_no_memory_for_what_it_only_announces(void **state
     save_gz(LABELS ".gz", &images);
     memset(&e, 0, sizeof e);
     assert_int_equal(shmt_source_open(IMAGES ".gz", 0, false, &source, &e), SHMTRAIN_E_MEMORY);
-    assert_string_equal(e.text, "no memory for the 8796092987392 MiB that " IMAGES ".gz unpacks to");
+    assert_string_equal(e.text, "not enough memory: 8796092987392 MiB are needed to unpack " IMAGES ".gz");
 }
 
 static void a_file_that_changed_since_it_was_opened_is_refused(void **state) {
@@ -227,7 +228,7 @@ static void a_file_that_changed_since_it_was_opened_is_refused(void **state) {
     assert_int_equal(truncate(IMAGES, 20), 0);
     memset(&e, 0, sizeof e);
     assert_int_equal(shmt_source_unpack(source, &e), SHMTRAIN_E_DATA);
-    assert_string_equal(e.text, IMAGES " ends behind byte 20; by its header it has 28: get it again");
+    assert_string_equal(e.text, IMAGES " ends after byte 20, but its header says 28 bytes: get it again");
     shmt_source_close(source);
 }
 
@@ -255,7 +256,7 @@ static void what_is_no_idx_file_is_left_to_the_reader_of_text(void **state) {
     assert_refuses("data.svm.gz", SHMTRAIN_E_DATA, "data.svm.gz:1:1: expected a label (a number), found \"\\x1f\\x8b\"");
     assert_refuses("missing", SHMTRAIN_E_SYSTEM, "cannot open missing: No such file or directory");
     assert_refuses("missing,a", SHMTRAIN_E_SYSTEM, "cannot open missing,a: No such file or directory");
-    assert_refuses(".", SHMTRAIN_E_USAGE, ". is a directory; name a file in it");
+    assert_refuses(".", SHMTRAIN_E_USAGE, ". is a folder; name a file in it");
 }
 
 int main(void) {

@@ -14,7 +14,7 @@ static void note(void *arg, const char *line) {
 }
 
 static struct shmtrain_store *make_store(const char *model) {
-    static const struct shmtrain_listener listener = {.note = note};
+    static const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = note};
     struct shmtrain_store *store;
     g_notes[0] = '\0';
     assert_int_equal(shmtrain_store_create(&store), 0);
@@ -127,7 +127,7 @@ static void features_meet_by_their_ids(void **state) {
     (void)state;
     static const uint64_t IDS[] = {3, 5};
     struct shmtrain_store *a = load("near.model"), *b = begin("logistic", "fewer", "near.model"); /* counted from 1 */
-    assert_non_null(strstr(g_notes, "begins with near.model, which has 6 of the data's 7 features\n"));
+    assert_non_null(strstr(g_notes, "starts from near.model, which has 6 of the data's 7 features\n"));
     for (size_t i = 0; i < 2; i++) assert_near(weight_of(b, IDS[i]), weight_of(a, IDS[i]));
     assert_near(weight_of(b, 7), 0);
     assert_near(bias_of(b), bias_of(a));
@@ -137,12 +137,12 @@ static void features_meet_by_their_ids(void **state) {
     b = begin("logistic", "near", "far.model"); /* of a list into a range */
     assert_near(weight_of(b, 3), weight_of(a, 3));
     assert_near(weight_of(b, 4), 0);
-    assert_non_null(strstr(g_notes, "which has 1 of the data's 6 features, and 3 more, which are left out\n"));
+    assert_non_null(strstr(g_notes, "which has 1 of the data's 6 features, and 3 others, which are left out\n"));
     shmtrain_store_destroy(a);
     shmtrain_store_destroy(b);
     a = load("far.model");
     b = begin("logistic", "far", "far.model");
-    assert_null(strstr(g_notes, "begins with"));
+    assert_null(strstr(g_notes, "starts from"));
     assert_near(weight_of(b, 1000000007), weight_of(a, 1000000007));
     assert_near(weight_of(b, UINT64_MAX - 1), weight_of(a, UINT64_MAX - 1));
     shmtrain_store_destroy(a);
@@ -200,13 +200,14 @@ static void what_does_not_fit_is_said(void **state) {
     static const struct {
         const char *model, *data, *path, *option, *value, *words;
     } CASES[] = {
-        {"svm", "near", "near.model", "bias", "1", "--init-from near.model: its model is logistic, and here it is svm"},
-        {"logistic", "near", "near.model", "bias", "0", "its bias is learned, and here it is left out"},
-        {"logistic", "near", "near.model", "hash-bits", "4", "its number of --hash-bits is none, and here it is 4"},
-        {"softmax", "near", "three.model", "bias", "1", "its list of classes is 3 from 0 to 2, and here it is 2 from 0 to 1"},
-        {"logistic", "alone", "near.model", "bias", "1", "none of its 6 features is one of the data's"},
+        {"svm", "near", "near.model", "bias", "1", "--init-from near.model: its model is logistic, but here it is svm"},
+        {"logistic", "near", "near.model", "bias", "0", "its bias is learned, but here it is left out"},
+        {"logistic", "near", "near.model", "hash-bits", "4", "its number of --hash-bits is none, but here it is 4"},
+        {"softmax", "near", "three.model", "bias", "1",
+         "its label set is 3 labels from 0 to 2, but here it is 2 labels from 0 to 1"},
+        {"logistic", "alone", "near.model", "bias", "1", "none of its 6 features occurs in the data"},
         {"logistic", "near", "none", "bias", "1", "--init-from: cannot open the model none"},
-        {"logistic", "near", "near", "bias", "1", "--init-from: near: byte 0: no model file"},
+        {"logistic", "near", "near", "bias", "1", "--init-from: near: byte 0: not a model file"},
     };
     write_text("alone", "1 900000000001:1\n0 900000000009:1\n");
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -234,7 +235,7 @@ static void tables_of_own_functions_meet_by_their_names(void **state) {
     assert_true(read_one(b, 0) > read_one(a, 0) && read_one(b, 1) == 20);
     WELL(b, shmtrain_store_set(b, "init-from", "near.model"));
     refused(b, shmtrain_store_run(b, count, NULL), SHMTRAIN_E_USAGE,
-            "its table is none of that name, and here it is \"count\" of (2, 1)");
+            "its table is none of that name, but here it is \"count\" of (2, 1)");
     shmtrain_store_destroy(a);
     shmtrain_store_destroy(b);
 }

@@ -27,7 +27,7 @@ static void an_observer_sees_the_run_and_what_it_leaves(void **state) {
     const float before = read_one(store, 0);
     assert_true(before > 0);
     while (read_one(store, 0) == before) nap(1000);
-    refused(store, shmtrain_store_write(store, 0, 0, 1, &before), SHMTRAIN_E_USAGE, "somebody else's");
+    refused(store, shmtrain_store_write(store, 0, 0, 1, &before), SHMTRAIN_E_USAGE, "belongs to another program");
     assert_int_equal(stop_maker(maker), 0);
     assert_int_equal(shmtrain_store_look(store, &now), 0);
     const struct shmtrain_report *r = shmtrain_store_report(store);
@@ -68,7 +68,8 @@ static void join_for(const char *spawn, const char *workers, int epochs, shmtrai
     int left = epochs;
     struct shmtrain_store *store = make_guest(spawn, workers);
     the_store = store;
-    shmtrain_store_listen(store, &(const struct shmtrain_listener){.arg = &left, .epoch = count_down});
+    shmtrain_store_listen(
+        store, &(const struct shmtrain_listener){.size = sizeof(struct shmtrain_listener), .arg = &left, .epoch = count_down});
     WELL(store, shmtrain_store_join(store, NAME, worker, NULL));
     shmtrain_store_destroy(store);
 }
@@ -123,7 +124,7 @@ static void a_guests_hook_ends_its_own_part_only(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         int left = 3;
-        const struct shmtrain_hooks hooks = {.arg = &left, .after_epoch = leave_after};
+        const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .arg = &left, .after_epoch = leave_after};
         const pid_t maker = start_maker(&(struct how){"hogwild", "processes", "2", "1", FOREVER, NULL, 100});
         struct shmtrain_store *store = make_guest(SPAWNS[i], "1");
         WELL(store, shmtrain_store_hooks(store, &hooks));
@@ -170,7 +171,8 @@ static void visit_twice(void) {
         int left = 3;
         struct shmtrain_store *store = make_guest(SPAWNS[i], i ? "2" : "1");
         the_store = store;
-        shmtrain_store_listen(store, &(const struct shmtrain_listener){.arg = &left, .epoch = count_down});
+        shmtrain_store_listen(store, &(const struct shmtrain_listener){
+                                         .size = sizeof(struct shmtrain_listener), .arg = &left, .epoch = count_down});
         WELL(store, shmtrain_store_set(store, "threads", "2"));
         int rc;
         do rc = shmtrain_store_join(store, NAME, NULL, NULL);
@@ -188,7 +190,7 @@ static uint64_t train_with(bool guests, const struct how *how) {
     if (guests) visit_twice();
     const int rc = wait_for(maker);
     if (rc == SHMTRAIN_E_SYSTEM && strstr(tally->said, "OpenBLAS")) {
-        print_message("  %s: skipped\n", tally->said);
+        print_message("skipped: %s\n", tally->said);
         skip();
     }
     assert_int_equal(rc, 0);

@@ -2,6 +2,7 @@
  * observers and guests do: test_join.c. */
 #include "join_help.h"
 #include "sanitized.h"
+#include "skip.h"
 
 #include <sys/resource.h>
 
@@ -85,7 +86,7 @@ static void a_failed_run_ends_its_guests_with_its_sentence(void **state) {
     tally->fail_rank = 1;
     assert_int_equal(wait_for(maker), SHMTRAIN_E_DATA);
     assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);
-    assert_non_null(strstr(tally->said, "has failed: "));
+    assert_non_null(strstr(tally->said, "failed: "));
 }
 
 static void a_guest_that_fails_ends_with_its_own_status(void **state) {
@@ -110,8 +111,7 @@ static void a_guest_that_fails_ends_with_its_own_status(void **state) {
         }
 }
 
-/* ---- what is left, and its name ---- */
-
+/* What the list of stores says of ours. */
 static void named(struct shmtrain_named *out) {
     struct shmtrain_named *all;
     const int n = shmtrain_named_list(&all);
@@ -124,6 +124,72 @@ static void named(struct shmtrain_named *out) {
     free(all);
     assert_int_equal(found, 1);
 }
+
+/* ---- children without exec ---- */
+
+/* Kills a maker or a guest that has left a child, which has all of its descriptors and so all of its locks. */
+static void kill_parent_of_a_child(pid_t parent) {
+    assert_int_equal(kill(parent, SIGUSR1), 0);
+    while (atomic_load(&tally->child) == 0) nap(1000);
+    assert_int_equal(kill(parent, SIGKILL), 0);
+    wait_for(parent);
+    assert_int_equal(kill(tally->child, 0), 0);
+}
+
+static void a_dead_maker_is_dead_though_a_child_has_its_locks(void **state) {
+    char message[512] = "";
+    struct shmtrain_store *store;
+    const struct shmtrain_progress *now;
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "2", FOREVER, NULL, 500});
+    const pid_t guest = start_guest("processes", "1");
+    wait_for_work_of(2);
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_observe(store, NAME));
+    kill_parent_of_a_child(maker);
+    int rc;
+    while ((rc = shmtrain_store_look(store, &now)) == 1) nap(1000);
+    refused(store, rc, SHMTRAIN_E_DIED, "has died");
+    shmtrain_store_destroy(store);
+    assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);
+    assert_non_null(strstr(tally->said, "has died"));
+    struct shmtrain_named found;
+    named(&found);
+    assert_true(!found.in_use && found.died);
+    assert_int_equal(shmtrain_named_remove(NAME, 0, message, sizeof message), 0);
+    assert_int_equal(kill(tally->child, SIGKILL), 0);
+}
+
+static void a_dead_guest_is_dead_though_a_child_has_its_locks(void **state) {
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "2", FOREVER, NULL, 500});
+    const pid_t guest = start_guest("processes", "1");
+    wait_for_work_of(2);
+    kill_parent_of_a_child(guest);
+    while (!strstr(tally->note, "joined by name) died")) nap(1000);
+    wait_for_work_of(0);
+    assert_int_equal(stop_maker(maker), 0);
+    assert_int_equal(kill(tally->child, SIGKILL), 0);
+}
+
+/* It lives on, has let go of its store, and a child of it has not. */
+static void what_a_maker_lets_go_of_is_not_in_use_though_a_child_has_it(void **state) {
+    struct shmtrain_named found;
+    (void)state;
+    tally->holds = 0;
+    struct shmtrain_store *store = make_store(&(struct how){"async", "processes", "1", "1", "1", NULL, 0});
+    WELL(store, shmtrain_store_run(store, work, NULL));
+    leave_a_child(0);
+    named(&found);
+    assert_true(found.in_use && !found.died);
+    shmtrain_store_destroy(store);
+    named(&found);
+    assert_true(!found.in_use && !found.died);
+    assert_int_equal(kill(tally->child, SIGKILL), 0);
+    wait_for(tally->child);
+}
+
+/* ---- what is left, and its name ---- */
 
 static void a_killed_maker_leaves_a_store_that_is_not_in_use(void **state) {
     char message[512] = "";
@@ -172,7 +238,7 @@ static int list_without_room(void) {
 
 static void a_store_larger_than_ones_address_space_is_listed_all_the_same(void **state) {
     (void)state;
-    if (SANITIZED) skip();
+    if (SANITIZED) SKIP("sanitizers need address space without limit");
     struct shmtrain_store *store = make("threads", "1", "1", 64);
     assert_int_equal(shmtrain_store_table(store, "large", 1 << 22, 1), 1);
     WELL(store, shmtrain_store_set(store, "name", NAME));
@@ -195,14 +261,14 @@ static void a_name_that_is_taken_is_refused_and_renewed_by_its_own_store(void **
     struct shmtrain_store *first = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
     struct shmtrain_store *second = make_store(&(struct how){"sync", "processes", "1", "1", "1", NULL, 0});
     WELL(first, shmtrain_store_run(first, work, NULL));
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "in use, made by process ");
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "in use, created by process ");
     assert_null(strstr(shmtrain_store_message(second), "shmtrain rm")); /* which would be refused */
     WELL(first, shmtrain_store_run(first, work, NULL));
     assert_true(read_one(first, 0) == 2.0f * EXAMPLES / BATCH);
     shmtrain_store_destroy(first);
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "of a run that has ended");
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "from a run that has ended");
     WELL(second, shmtrain_store_set(second, "name", "a/b"));
-    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "no letter, digit");
+    refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "not a letter, a digit");
     WELL(second, shmtrain_store_set(second, "name", NAME));
     WELL(second, shmtrain_store_set(second, "backend", "plain"));
     refused(second, shmtrain_store_run(second, work, NULL), SHMTRAIN_E_USAGE, "backend plain");
@@ -218,8 +284,7 @@ static void what_cannot_be_joined_is_refused(void **state) {
     (void)state;
     refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "there is no store");
     pid_t maker = start_maker(&(struct how){"async", "processes", "1", "2", FOREVER, NULL, 200});
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE,
-            "places for 2 workers, not for 3: take -w 2");
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "places for 2 workers, not for 3: use -w 2");
     WELL(store, shmtrain_store_set(store, "workers", "1"));
     refused(store, shmtrain_store_join(store, NAME, NULL, NULL), SHMTRAIN_E_USAGE, "own functions");
     const pid_t guest = start_guest("processes", "2");
@@ -227,7 +292,7 @@ static void what_cannot_be_joined_is_refused(void **state) {
     refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "no free place");
     assert_int_equal(stop_maker(maker), 0);
     assert_int_equal(wait_for(guest), 0);
-    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "is over");
+    refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "has ended");
     end(NULL);
     maker = start_maker(&(struct how){"async", "processes", "1", "0", FOREVER, NULL, 200});
     refused(store, shmtrain_store_join(store, NAME, work, NULL), SHMTRAIN_E_USAGE, "--guests");
@@ -248,6 +313,9 @@ int main(void) {
         TEST(a_killed_maker_ends_its_guests_with_a_sentence),
         TEST(a_failed_run_ends_its_guests_with_its_sentence),
         TEST(a_guest_that_fails_ends_with_its_own_status),
+        TEST(a_dead_maker_is_dead_though_a_child_has_its_locks),
+        TEST(a_dead_guest_is_dead_though_a_child_has_its_locks),
+        TEST(what_a_maker_lets_go_of_is_not_in_use_though_a_child_has_it),
         TEST(a_killed_maker_leaves_a_store_that_is_not_in_use),
         TEST(a_store_larger_than_ones_address_space_is_listed_all_the_same),
         TEST(a_name_that_is_taken_is_refused_and_renewed_by_its_own_store),

@@ -244,7 +244,7 @@ static void what_is_no_file_of_text_is_refused(void **state) {
         int status;
     } names[] = {
         {"missing.svm", "cannot open missing.svm: No such file or directory", SHMTRAIN_E_SYSTEM},
-        {"/", "/ is a directory; name a file in it", SHMTRAIN_E_USAGE},
+        {"/", "/ is a folder; name a file in it", SHMTRAIN_E_USAGE},
         {"/dev/null", "/dev/null is empty", SHMTRAIN_E_DATA},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -253,11 +253,11 @@ static void what_is_no_file_of_text_is_refused(void **state) {
     }
     write_text("1 1:1\n");
     assert_int_equal(load_name(&l, g_path, 0, true, 1), SHMTRAIN_E_USAGE);
-    assert_string_equal(l.error.text, "t.svm has no held-out examples of its own; name a second file for them");
+    assert_string_equal(l.error.text, "t.svm has no held-out examples of its own; name a second file that has them");
     write_text("");
     assert_refused("t.svm is empty", SHMTRAIN_E_DATA);
     write_text("# nothing\n\n  \n");
-    assert_refused("t.svm has no example, only blank lines and comments", SHMTRAIN_E_DATA);
+    assert_refused("t.svm has no examples, only blank lines and comments", SHMTRAIN_E_DATA);
 }
 
 static void opening_a_pipe_does_not_wait_for_its_writer(void **state) {

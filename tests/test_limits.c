@@ -28,7 +28,7 @@ static void note(void *arg, const char *line) {
 
 /* Trains for an epoch and returns its status; the sentence is in `message`. */
 static int train(const char *data, const char *name, char *message, size_t bytes) {
-    static const struct shmtrain_listener listener = {.note = note};
+    static const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = note};
     struct shmtrain_store *store;
     notes[0] = '\0';
     if (shmtrain_store_create(&store) != 0) return SHMTRAIN_E_MEMORY;
@@ -165,7 +165,8 @@ static int broad_score(shmtrain_session *s, const struct shmtrain_batch *batch, 
 }
 
 static void what_a_model_begins_with_counts_in_all_its_tables(void **state) {
-    static const struct shmtrain_model BROAD = {.name = "broad",
+    static const struct shmtrain_model BROAD = {.size = sizeof(struct shmtrain_model),
+                                                .name = "broad",
                                                 .about = "one small table and one large",
                                                 .task = SHMTRAIN_REGRESSION,
                                                 .loss = "nothing",

@@ -2,6 +2,7 @@
  * everywhere else, and the locale stays the application's. Where no such locale is installed, one is built into a folder of its
  * own; where that cannot be done, the tests say that they skip. */
 #include "api_help.h"
+#include "skip.h"
 
 #include <locale.h>
 #include <math.h>
@@ -55,7 +56,6 @@ static int make_locale(void **state) {
     snprintf(g_folder, sizeof g_folder, "%s/shmtrain-locale-XXXXXX", base ? base : "/tmp");
     if (!mkdtemp(g_folder)) return -1;
     if (!find_locale()) build_locale();
-    if (!g_locale) print_message("skipping: %s\n", g_why);
     return 0;
 }
 
@@ -78,7 +78,7 @@ static int point(void **state) {
 }
 
 #define NEEDS_LOCALE \
-    if (!g_locale) skip()
+    if (!g_locale) SKIP("%s", g_why)
 
 static struct shmtrain_store *make_training(void) {
     struct shmtrain_store *store;
@@ -222,7 +222,8 @@ static void note_epoch(void *arg, const struct shmtrain_report *r, const struct 
 static void listeners_are_called_in_the_applications_locale(void **state) {
     (void)state;
     NEEDS_LOCALE;
-    const struct shmtrain_listener listener = {.begin = note_begin, .epoch = note_epoch, .note = note_locale};
+    const struct shmtrain_listener listener = {
+        .size = sizeof(struct shmtrain_listener), .begin = note_begin, .epoch = note_epoch, .note = note_locale};
     struct shmtrain_store *store = make("threads", "3", "3", 640);
     WELL(store, shmtrain_store_set(store, "chunks", "2")); /* which deserves a note */
     shmtrain_store_listen(store, &listener);

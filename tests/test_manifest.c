@@ -64,7 +64,7 @@ static void a_guest_without_the_loops_of_the_run_is_refused_and_an_observer_is_n
     put(fd);
     put_manifest(fd[STORE], &m, true);
     assert_int_equal(shmtrain_store_create(&store), 0);
-    refused(store, shmtrain_store_join(store, COPY, NULL, NULL), SHMTRAIN_E_USAGE, "which this program was built without");
+    refused(store, shmtrain_store_join(store, COPY, NULL, NULL), SHMTRAIN_E_USAGE, "which this program does not have");
     shmtrain_store_destroy(store);
     assert_int_equal(shmtrain_store_create(&store), 0);
     WELL(store, shmtrain_store_observe(store, COPY));
@@ -231,7 +231,7 @@ static void items_of_an_earlier_run_are_taken(void **state) {
 
 /* Divisors, and what examples and turns are multiplied by. */
 static void items_and_merges_that_no_run_has_are_refused(void **state) {
-    static const char ITEMS[] = "its work cannot be dealt", MERGES[] = "its replicas cannot be merged";
+    static const char ITEMS[] = "its work cannot be shared out", MERGES[] = "its replicas cannot be merged";
     static const struct word WORDS[] = {
         {0, WORD(item), 0, ITEMS},
         {0, WORD(item), 126, ITEMS}, /* more than a fourth of what one worker has of 500 */
@@ -242,7 +242,7 @@ static void items_and_merges_that_no_run_has_are_refused(void **state) {
         {0, WORD(curvatures), 1, MERGES},
         {0, WORD(first_epoch), UINT32_MAX, ITEMS},
         {0, WORD(may_pause), 2, ITEMS},
-        {0, WORD(first_step), UINT32_MAX, "cannot begin behind"},
+        {0, WORD(first_step), UINT32_MAX, "cannot start after"},
         {0, WORD(pause_epochs), 1, "never pauses"}, /* and has no room for a snapshot */
         {DAMPED, WORD(item), 0, ITEMS},
         {DAMPED, WORD(item), UINT32_MAX, ITEMS},
@@ -293,7 +293,7 @@ static void what_is_wrong_is_said(void **state) {
     struct shmt_manifest m = manifest;
     m.epochs++;
     put_manifest(fd[STORE], &m, false);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "what it says of itself is damaged");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its description is damaged");
     m = manifest;
     m.version++;
     put_manifest(fd[STORE], &m, false);
@@ -305,33 +305,33 @@ static void what_is_wrong_is_said(void **state) {
     m = manifest;
     m.epochs++;
     put_manifest(fd[STORE], &m, true);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "what it says of itself needs");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "but its description needs");
     m = manifest;
     m.hot_floats = 1024; /* of copies that there are not */
     put_manifest(fd[STORE], &m, true);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "only where they are merged damped");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "only with merge damped");
     m = manifest;
     m.valid.n_features = m.train.n_features + 1000; /* whose ids the parameters have not */
     put_manifest(fd[STORE], &m, true);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its model or its data are none");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its model or its data is invalid");
     m = manifest;
     memset(m.table[0].name, '\n', sizeof m.table[0].name); /* no end, either */
     put_manifest(fd[STORE], &m, true);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "goes on with a character");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "continues with a character");
     m = manifest;
     snprintf(m.model, sizeof m.model, "two\nlines \033[31m");
     put_manifest(fd[STORE], &m, true);
-    refused(store, shmtrain_store_join(store, COPY, NULL, NULL), SHMTRAIN_E_USAGE, "learns \"two?lines ?[31m\"");
+    refused(store, shmtrain_store_join(store, COPY, NULL, NULL), SHMTRAIN_E_USAGE, "trains \"two?lines ?[31m\"");
     assert_int_equal(ftruncate(fd[STORE], 0), 0);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_AGAIN, "is not ready");
     assert_int_equal(ftruncate(fd[STORE], 1 << 20), 0);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_AGAIN, "is not ready");
     shmt_mark_drop(fd[STORE], SHMT_MARK_RUN);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_DIED, "has died before it began");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_DIED, "died before it started");
     assert_int_equal(pwrite(fd[STORE], "foreign", 8, SHMT_SEGMENT_HEADER_BYTES + offsetof(struct shmt_head, manifest)), 8);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its file is not a store of shmtrain");
     assert_int_equal(ftruncate(fd[STORE], 100), 0);
-    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "no store of shmtrain");
+    refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its file is not a store of shmtrain");
     shmtrain_store_destroy(store);
     take_away(fd);
 }

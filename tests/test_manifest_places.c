@@ -31,7 +31,8 @@ static void rows_without_places_of_their_own_are_refused(void **state) {
         assert_true(use() == is_right);
         assert_int_equal(shmtrain_store_create(&store), 0);
         if (!is_right)
-            refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "not every feature has a row of its own");
+            refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE,
+                    "its features do not all have rows of their own");
         shmtrain_store_destroy(store);
         take_away(fd);
     }
@@ -50,7 +51,7 @@ static void places_that_change_under_a_reader_are_refused(void **state) {
     WELL(store, shmtrain_store_observe(store, COPY));
     WELL(store, shmtrain_store_read(store, 0, 5, 1, &x));
     assert_int_equal(pwrite(fd[STORE], &beyond, 4, (off_t)(places_at() + 4 * 5)), 4);
-    refused(store, shmtrain_store_read(store, 0, 5, 1, &x), SHMTRAIN_E_USAGE, "not every feature has a row of its own");
+    refused(store, shmtrain_store_read(store, 0, 5, 1, &x), SHMTRAIN_E_USAGE, "its features do not all have rows of their own");
     WELL(store, shmtrain_store_read(store, 0, 6, 1, &x));
     WELL(store, shmtrain_store_set(store, "backend", "plain")); /* to go on with it in a run, for itself */
     refused(store, shmtrain_store_train(store, "builtin:line"), SHMTRAIN_E_USAGE, COPY);

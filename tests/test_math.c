@@ -129,7 +129,7 @@ static void softmax_is_accurate_for_every_number_of_classes(void **state) {
     double worst_loss = 0, worst_share = 0;
     for (uint32_t n = 1; n <= 1024; n += n < 20 ? 1 : 67)
         for (uint64_t round = 0; round < 40; round++) {
-            float z[1024], p[1024];
+            float z[1024] = {0}, p[1024];
             long double rest = 0, most;
             uint32_t largest = 0;
             const double size = pow(10, (double)(round % 5) - 2);

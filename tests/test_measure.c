@@ -202,7 +202,7 @@ static void lines_are_at_most_80_columns_wide(void **state) {
         if (strcspn(line, "\n") > 80) fail_msg("%.*s", (int)strcspn(line, "\n"), line);
     assert_non_null(strstr(text, "100.0 %  [12.3 .. 150.0]\n"));
     assert_non_null(strstr(text, " could not be measured\n"));
-    assert_non_null(strstr(text, "Others used the processors in 2 of 9 rounds"));
+    assert_non_null(strstr(text, "Other programs used the processors in 2 of 9 rounds"));
     free(text);
 }
 

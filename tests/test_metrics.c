@@ -175,12 +175,12 @@ static void what_cannot_take_them_is_refused_before_anything_is_read(void **stat
     static const struct {
         const char *path, *words;
         int status;
-    } BAD[] = {{"-", "--metrics -: standard output has other things to say: name a file", SHMTRAIN_E_USAGE},
+    } BAD[] = {{"-", "--metrics -: standard output is in use: name a file", SHMTRAIN_E_USAGE},
                {".", "--metrics .: this is a folder: name a file", SHMTRAIN_E_USAGE},
-               {"pipe", "--metrics pipe: this is no regular file: name a file", SHMTRAIN_E_USAGE},
-               {"data", "data is read as the data (data), and would be replaced", SHMTRAIN_E_USAGE},
-               {"same", "same is read as the data (data), and would be replaced", SHMTRAIN_E_USAGE},
-               {"valid", "valid is read as validation data (valid), and would be replaced", SHMTRAIN_E_USAGE},
+               {"pipe", "--metrics pipe: this is not a regular file: name a file", SHMTRAIN_E_USAGE},
+               {"data", "data is read as the data (data) and would be replaced", SHMTRAIN_E_USAGE},
+               {"same", "same is read as the data (data) and would be replaced", SHMTRAIN_E_USAGE},
+               {"valid", "valid is read as validation data (valid) and would be replaced", SHMTRAIN_E_USAGE},
                {"nowhere/metrics", "cannot write metrics to nowhere/metrics: No such file", SHMTRAIN_E_SYSTEM}};
     (void)state;
     write_text("data", "1 1:1\n-1 2:1\nbad\n");
@@ -274,11 +274,11 @@ static void keep_note(void *arg, const char *line) {
 static void a_full_disk_is_a_note_and_the_run_goes_on(void **state) {
     struct shmtrain_store *store = make_training("processes", "/dev/full");
     char note[256] = "";
-    const struct shmtrain_listener listener = {.arg = note, .note = keep_note};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = note, .note = keep_note};
     (void)state;
     shmtrain_store_listen(store, &listener);
     WELL(store, shmtrain_store_train(store, DATA));
-    assert_string_equal(note, "the run goes on without metrics: cannot write to /dev/full: No space left on device");
+    assert_string_equal(note, "the run continues without metrics: cannot write to /dev/full: No space left on device");
     assert_int_equal(shmtrain_store_report(store)->n_epochs, 3);
     assert_string_equal(shmtrain_store_report(store)->unwritten, note);
     WELL(store, shmtrain_store_set(store, "metrics", ""));

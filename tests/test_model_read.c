@@ -101,40 +101,40 @@ static void files_that_are_no_models_are_refused(void **state) {
     assert_refused("is a folder");
     assert_int_equal(rmdir(g_path), 0);
     assert_int_equal(mkfifo(g_path, 0600), 0);
-    assert_refused("no regular file");
+    assert_refused("not a regular file");
     assert_int_equal(unlink(g_path), 0);
     write_bytes("", 0);
-    assert_refused("has 0 bytes: no model file");
+    assert_refused("has 0 bytes: not a model file");
     write_bytes(bytes, 9);
     assert_refused("has 9 bytes");
     write_bytes(bytes, 64);
-    assert_refused("byte 0: no model file, or one cut short: a header of 0 bytes in a file of 64");
+    assert_refused("byte 0: not a model file, or one cut short: its header would have 0 bytes, but the file has 64");
     bytes[0] = 57; /* 56 are left */
     write_bytes(bytes, 64);
-    assert_refused("a header of 57 bytes in a file of 64");
+    assert_refused("its header would have 57 bytes, but the file has 64");
     memset(bytes, 0xff, 8);
     write_bytes(bytes, 64);
-    assert_refused("a header of 18446744073709551615 bytes");
+    assert_refused("its header would have 18446744073709551615 bytes");
     write_bytes("-1 1:0.5 3:1\n+1 2:1\n-1 7:0.25\n", 31);
-    assert_refused("byte 0: no model file");
+    assert_refused("byte 0: not a model file");
 }
 
 static void headers_that_are_no_json_are_refused_with_the_byte(void **state) {
     (void)state;
     write_file("[1, 2]", 0);
-    assert_refused("byte 8: no model file");
+    assert_refused("byte 8: not a model file");
     write_file("{\"a\":}", 0);
-    assert_refused("the header is no JSON");
+    assert_refused("the header is not JSON");
     write_file("{\"\x1b[31m", 0);
-    assert_refused("the header is no JSON");
+    assert_refused("the header is not JSON");
     write_file("{\"w\":{},\"w\":{}}", 0); /* a name twice */
-    assert_refused("the header is no JSON");
+    assert_refused("the header is not JSON");
     write_file("{\"w\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,4]}}", 4);
-    assert_refused("the header is no JSON");
+    assert_refused("the header is not JSON");
     char deep[4000] = "{\"a\":";
     memset(deep + 5, '[', 3900);
     write_file(deep, 0);
-    assert_refused("the header is no JSON");
+    assert_refused("the header is not JSON");
 }
 
 static void entries_that_cannot_be_are_refused_with_their_key(void **state) {
@@ -157,8 +157,8 @@ static void entries_that_cannot_be_are_refused_with_their_key(void **state) {
         {"{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}", "expected two \"data_offsets\"", 4},
         {"{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}", "the file's 4 bytes of data", 4},
         {"{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}", "expected two \"data_offsets\"", 8},
-        {"{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}", "do not fit the \"shape\"", 4},
-        {"{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", "8 bytes of data, its tensors 4", 8},
+        {"{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}", "do not match the \"shape\"", 4},
+        {"{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}", "8 bytes of data, but its tensors have 4", 8},
         {"{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"v\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,"
          "4]}",
          "key \"v\": overlaps", 8},

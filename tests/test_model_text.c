@@ -80,7 +80,7 @@ static void what_liblinear_has_no_words_for_is_refused_and_the_file_stays(void *
     struct shmt_linear m = of_two(WEIGHT);
     m.label = HALF;
     assert_int_equal(shmt_liblinear_write("model", &m, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "label -0.5 is no whole number"));
+    assert_non_null(strstr(e.text, "label -0.5 is not a whole number"));
     shmt_error_clear(&e);
     m = of_two(WEIGHT);
     m.first_feature = 0;
@@ -89,7 +89,7 @@ static void what_liblinear_has_no_words_for_is_refused_and_the_file_stays(void *
     shmt_error_clear(&e);
     m.first_feature = INT32_MAX;
     assert_int_equal(shmt_liblinear_write("model", &m, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "at most 2147483646, and here that is"));
+    assert_non_null(strstr(e.text, "at most 2147483646, but here that is"));
     assert_file("model", "old");
 }
 
@@ -116,7 +116,7 @@ static void what_cannot_be_written_whole_leaves_the_old_file(void **state) {
     assert_int_equal(csv, SHMTRAIN_E_SYSTEM);
     assert_int_equal(liblinear, SHMTRAIN_E_SYSTEM);
     assert_non_null(strstr(e.text, "File too large"));
-    assert_non_null(strstr(e.text, "what was there before is untouched"));
+    assert_non_null(strstr(e.text, "the previous file is unchanged"));
     assert_file("model", "old");
     shmt_error_clear(&e);
     assert_int_equal(shmt_csv_write("/dev/full", &m, &e), SHMTRAIN_E_SYSTEM);
@@ -152,21 +152,22 @@ static void damaged_models_are_refused_with_the_line(void **state) {
         {"solver_type SVM\n",
          "model:1: expected a solver_type of a logistic regression, SVC or SVR of LIBLINEAR, found \"SVM\""},
         {"solver_type ONECLASS_SVM\nnr_class 2\n", "model:1: expected a solver_type"},
-        {"solver_type L2R_LR\nnr_class two\n", "model:2: expected a whole number from 1 on"},
-        {"solver_type L2R_LR\nnr_class 0\n", "model:2: expected a whole number from 1 on"},
+        {"solver_type L2R_LR\nnr_class two\n", "model:2: expected a whole number of at least 1"},
+        {"solver_type L2R_LR\nnr_class 0\n", "model:2: expected a whole number of at least 1"},
         {"solver_type L2R_LR\nnr_class 1025\n", "model:2: expected a whole number"},
         {"solver_type L2R_LR\nnr_class 99999999999999999999\n", "model:2: expected a whole number"},
         {"solver_type L2R_LR\nnr_class 2\nlabel 1 x\n", "model:3: expected labels that are whole numbers, found \"x\""},
         {"solver_type L2R_LR\nnr_class 2\nlabel 1 1.5\n", "model:3: expected labels that are whole numbers, found \"1.5\""},
         {"solver_type L2R_LR\nnr_klass 2\n", "model:2: expected solver_type, nr_class, label"},
-        {"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature -3\n", "model:4: expected a whole number from 1 on"},
+        {"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature -3\n", "model:4: expected a whole number of at least 1"},
         {"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 3\nbias nan\n", "model:5: expected a number"},
         {"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 3\n", "model:4: the file ends before \"w\""},
         {"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nbias 1\nw\n1\n", "model:5: \"w\" comes before \"nr_feature\""},
         {"solver_type L2R_LR\nnr_class 3\nlabel 1 -1\nnr_feature 2\nbias -1\nw\n1\n2\n",
          "nr_class is 3, but there are 2 labels"},
-        {"solver_type L2R_LR\nnr_class 2\nlabel 4 4\nnr_feature 2\nbias -1\nw\n1\n2\n", "label 4 stands there twice"},
-        {"solver_type L2R_LR\nnr_class 2\nlabel 16777216 16777217\nnr_feature 2\nbias -1\nw\n1\n2\n", "no float can tell"},
+        {"solver_type L2R_LR\nnr_class 2\nlabel 4 4\nnr_feature 2\nbias -1\nw\n1\n2\n", "label 4 occurs twice"},
+        {"solver_type L2R_LR\nnr_class 2\nlabel 16777216 16777217\nnr_feature 2\nbias -1\nw\n1\n2\n",
+         "too close to another label"},
         {"solver_type L2R_LR\nnr_class 1\nlabel 4\nnr_feature 2\nbias -1\nw\n1\n2\n", "nr_class is 1"},
         {"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 2000000000\nbias -1\nw\n1\n2\n",
          "model:6: nr_feature is 2000000000"},
@@ -175,8 +176,8 @@ static void damaged_models_are_refused_with_the_line(void **state) {
         {HEAD "1\nnan\n", "model:8: expected a weight, found \"nan\""},
         {HEAD "1\n1e300\n", "model:8: expected a weight, found \"1e300\""},
         {HEAD "1 2\n3\n", "model:7: expected no more weights in this line, found \"2\""},
-        {HEAD "1.00\n", "model:7: the file ends behind 1 of 2 lines of weights"},
-        {HEAD "1\n2\n3\n", "model:9: expected the end of the file behind the last weights, found \"3\""},
+        {HEAD "1.00\n", "model:7: the file ends after 1 of 2 lines of weights"},
+        {HEAD "1\n2\n3\n", "model:9: expected the end of the file after the last weights, found \"3\""},
         {HEAD3 "1 2 3\n4 5\n7 8 9\n", "model:8: expected a weight for each label, found nothing"},
         {HEAD "1\x01\n2\n", "model:7: expected a weight, found \"1\\x01\""},
     };
@@ -199,7 +200,7 @@ static void bytes_that_are_no_text_are_refused(void **state) {
     write_bytes("model", longest, 200000);
     shmt_error_clear(&e);
     assert_int_equal(shmt_model_open("model", &in, &e), SHMTRAIN_E_DATA);
-    assert_non_null(strstr(e.text, "model:1: expected a line of a model"));
+    assert_non_null(strstr(e.text, "model:1: expected a shorter line of a model"));
     free(longest);
 }
 

@@ -48,7 +48,8 @@ static void make_sample(struct sample *s, bool ones, bool classes, bool weights)
         s->weight[i] = (float)shmt_below(shmt_hash64(15, i, 0, 0), 5) / 2;
     }
     s->start[N] = n;
-    s->data = (struct shmtrain_data){.n_examples = N,
+    s->data = (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                     .n_examples = N,
                                      .n_nonzeros = n,
                                      .n_features = FEATURES,
                                      .n_labels = classes ? 2 : N,
@@ -277,14 +278,14 @@ static void two_classes_need_two_labels(void **state) {
         make_sample(&s, false, true, false);
         assert_null(model->check(&s.data));
         s.data.n_labels = 1;
-        assert_non_null(strstr(model->check(&s.data), "one label only"));
+        assert_non_null(strstr(model->check(&s.data), "only one label"));
         s.data.n_labels = 3;
         assert_non_null(strstr(model->check(&s.data), "more than two labels"));
     }
 }
 
 static void the_bias_is_a_row_behind_those_that_l2_means(void **state) {
-    const struct shmtrain_settings with = {.bias = 1}, without = {.bias = 0};
+    const struct shmtrain_settings with = {.size = sizeof(struct shmtrain_settings), .bias = 1}, without = {.bias = 0};
     struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
     struct sample s;
     (void)state;

@@ -22,7 +22,8 @@ static int deadline(void **state) {
 static const uint64_t HAND_START[] = {0, 2, 3};
 static const uint32_t HAND_ID[] = {0, 2, 0};
 static const float HAND_VALUE[] = {2, -1, 4}, HAND_LABEL[] = {7, 5}, HAND_CLASSES[] = {5, 7};
-static const struct shmtrain_data HAND = {.n_examples = 2,
+static const struct shmtrain_data HAND = {.size = sizeof(struct shmtrain_data),
+                                          .n_examples = 2,
                                           .n_nonzeros = 3,
                                           .n_features = 3,
                                           .n_labels = 2,
@@ -183,7 +184,8 @@ static void make_golden(struct golden *g, bool constant) {
         g->label[i] = (float)GOLDEN[i].y;
     }
     g->start[GOLDEN_N] = n;
-    g->data = (struct shmtrain_data){.n_examples = GOLDEN_N,
+    g->data = (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                     .n_examples = GOLDEN_N,
                                      .n_nonzeros = n,
                                      .n_features = constant ? 6 : 5,
                                      .n_labels = 2,

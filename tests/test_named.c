@@ -166,7 +166,7 @@ static void test_what_is_not_there_is_said_not_to_be_there(void **state) {
     assert_non_null(strstr(e.text, "there is no store"));
     shmt_error_clear(&e);
     assert_int_equal(shmt_named_open(NAME, SHMT_NAMED_DATA, SHMT_NAMED_READ, &fd, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "has no data"));
+    assert_non_null(strstr(e.text, "has no shared data"));
 }
 
 static void test_files_that_others_could_use_are_refused(void **state) {
@@ -181,7 +181,7 @@ static void test_files_that_others_could_use_are_refused(void **state) {
     close(open_as(SHMT_NAMED_READ));
     snprintf(second, sizeof second, "%s.second", path_of(""));
     assert_int_equal(link(path_of(""), second), 0);
-    assert_refused("has further names");
+    assert_refused("has several names");
     assert_int_equal(unlink(second), 0);
     close(open_as(SHMT_NAMED_WRITE));
 }
@@ -189,7 +189,7 @@ static void test_files_that_others_could_use_are_refused(void **state) {
 static void test_another_users_file_is_refused(void **state) {
     (void)state;
     if (geteuid() != 0) {
-        print_message("only root can make another user's file: skipped\n");
+        print_message("skipped: only root can make another user's file\n");
         skip();
     }
     close(make(SHMT_NAMED_STORE));

@@ -396,10 +396,10 @@ static void refusals_of_the_kernel_are_told(void **state) {
     unsigned char *at = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(at != MAP_FAILED);
     assert_int_equal(shmt_topo_bind_memory(topo, at, MIB, SHMT_MEMORY_BIND, &missing, 1, &e), SHMTRAIN_E_SYSTEM);
-    assert_non_null(strstr(e.text, "the system refuses to put memory on NUMA nodes (mbind)"));
+    assert_non_null(strstr(e.text, "the system refuses to place memory on NUMA nodes (mbind)"));
     shmt_error_clear(&e);
     assert_int_equal(shmt_topo_may_place(topo, &missing, 1, &e), SHMTRAIN_E_SYSTEM);
-    assert_non_null(strstr(e.text, ": it lies where the system puts it"));
+    assert_non_null(strstr(e.text, ": the system decides where it is placed"));
     shmt_error_clear(&e);
     sys.syscall = EPERM;
     assert_int_equal(shmt_topo_where(topo, at, MIB, 4096, on, &e), SHMTRAIN_E_SYSTEM);

@@ -18,7 +18,7 @@ static void note(void *arg, const char *line) {
 
 /* Pairs "option", "value", ..., NULL. */
 static int train_with(struct shmtrain_store *store, const char *const *option) {
-    static const struct shmtrain_listener listener = {.note = note};
+    static const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = note};
     notes[0] = '\0';
     shmtrain_store_listen(store, &listener);
     WELL(store, shmtrain_store_set(store, "workers", "2"));
@@ -75,14 +75,14 @@ static void elsewhere_they_cannot_and_that_is_refused(void **state) {
     assert_int_equal(shmtrain_store_create(&store), 0);
     int rc = train_with(store, OPTIONS("on-death", "continue", "mode", "sync"));
     refused(store, rc, SHMTRAIN_E_USAGE,
-            "--on-death continue with --mode sync: a gradient of the dead worker would be missing; "
-            "take --on-death respawn, or --mode async, ssp:S or backup:K");
+            "--on-death continue with --mode sync: a gradient of the dead worker would be missing; use --on-death respawn, or "
+            "--mode async, ssp:S or backup:K");
     rc = train_with(store, OPTIONS("mode", "backup:2")); /* a quorum of all is none */
     refused(store, rc, SHMTRAIN_E_USAGE, "--on-death continue with --mode backup:2: a gradient");
     rc = train_with(store, OPTIONS("mode", "local"));
     refused(store, rc, SHMTRAIN_E_USAGE,
-            "--on-death continue with --mode local: the copy of the dead worker would be missing; "
-            "take --on-death respawn, or --replicas one");
+            "--on-death continue with --mode local: the copy of the dead worker would be missing; use --on-death respawn, or "
+            "--replicas one");
     shmtrain_store_destroy(store);
 }
 
@@ -92,7 +92,7 @@ static void threads_end_the_run_and_who_asked_for_more_is_told(void **state) {
     assert_are(SETTLED("spawn", "threads", "on-death", "abort"), SHMT_DEATH_ABORTS, 0, false);
     assert_int_equal(SETTLED("spawn", "threads", "on-death", "respawn").on_death, SHMT_DEATH_ABORTS);
     assert_string_equal(notes,
-                        "workers are threads here, whose crash is the whole program's: --on-death respawn has no effect\n");
+                        "workers are threads here, so a crash ends the whole program: --on-death respawn has no effect\n");
 }
 
 static void options_without_an_effect_are_said(void **state) {

@@ -42,7 +42,7 @@ static void use_openmp(void) {
 /* ---- training ---- */
 
 static struct shmtrain_store *make_dense(const char *spawn, const char *threads) {
-    static const struct shmtrain_listener LISTENER = {.note = keep_note};
+    static const struct shmtrain_listener LISTENER = {.size = sizeof(struct shmtrain_listener), .note = keep_note};
     struct shmtrain_store *store;
     assert_int_equal(shmtrain_store_create(&store), 0);
     WELL(store, shmtrain_store_set(store, "model", "softmax"));

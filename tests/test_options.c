@@ -171,7 +171,7 @@ static void every_default_may_be_typed(void **state) {
         }
 }
 
-/* What the README and the manual tell. */
+/* What the guide and the manual tell. */
 static void defaults_are_what_they_are_said_to_be(void **state) {
     (void)state;
     assert_true(g_config.workers == 0 && isnan(g_config.rate)); /* to be resolved when a run begins */
@@ -324,7 +324,7 @@ static void refusals_read_well(void **state) {
         {"mode", "", "mode \"\" is not one of async, hogwild, sync, ssp, backup, local and node"},
         {"mode", "async:2", "mode async takes no number: \"2\""},
         {"mode", "ssp:", "mode ssp:: the number is a staleness bound, in clocks, as in ssp:4"},
-        {"mode", "backup:0", "mode backup:0: the number is how many gradients an update waits for, from 1 on, as in backup:6"},
+        {"mode", "backup:0", "mode backup:0: the number of gradients an update waits for must be at least 1, as in backup:6"},
         {"write", "rac", "--write rac: expected one of racy|atomic|locked|aggregate"},
         {"staleness", "-1", "--staleness -1: expected a whole number of clocks, or inf"},
         {"rate", "", "--rate \"\": expected a number from 1e-12 to 1e+12, or auto"},

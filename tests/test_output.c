@@ -1,5 +1,6 @@
 /* cli and <shmtrain/output.h>: a file that is written is whole or as it was before, also on a full disk and when a signal ends the program. */
 #include "folder_help.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +13,8 @@
 
 /* ---- what is seen from below ---- */
 
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
+int __real_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...);
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 
@@ -21,7 +22,7 @@ static int g_raised; /* right behind each open that makes a file; 0: none */
 static ino_t g_synced_folder;
 static bool g_has_nameless = true; /* false: a file system without O_TMPFILE */
 
-int __wrap_open(const char *path, int flags, ...) {
+int __wrap_openat(int folder, const char *path, int flags, ...) {
     va_list args;
     va_start(args, flags);
     const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
@@ -30,7 +31,7 @@ int __wrap_open(const char *path, int flags, ...) {
         errno = EOPNOTSUPP;
         return -1;
     }
-    const int fd = __real_open(path, flags, mode);
+    const int fd = __real_openat(folder, path, flags, mode);
     if (fd >= 0 && (flags & O_CREAT) && g_raised) raise(g_raised);
     return fd;
 }
@@ -222,7 +223,7 @@ static void the_group_stays(void **state) {
     struct stat there;
     (void)state;
     write_text("of-others", "before");
-    if (chown("of-others", (uid_t)-1, 100) != 0) skip(); /* not ours to give */
+    if (chown("of-others", (uid_t)-1, 100) != 0) SKIP("files cannot be given to another group");
     assert_int_equal(output_open(&out, wish_for("of-others")), 0);
     assert_int_equal(output_close(&out, 0), 0);
     assert_true(stat("of-others", &there) == 0 && there.st_gid == 100);

@@ -64,7 +64,8 @@ static void a_node_without_enough_is_named_if_one_insists(void **state) {
     assert_int_equal(choose(topo, "auto", 64 * MIB, 2), SHMT_PAGES_ORDINARY);
     assert_string_equal(notes, "");
     assert_int_equal(choose(topo, "2M", 64 * MIB, 2), SHMT_PAGES_ORDINARY);
-    assert_string_equal(notes, "node 1 has 16 free huge pages of 2 MiB and the store would take 17 there: it does without\n");
+    assert_string_equal(notes,
+                        "node 1 has 16 free huge pages of 2 MiB and the store would take 17 there: it gets ordinary pages\n");
     assert_int_equal(choose(topo, "2M", 64 * MIB, 1), SHMT_PAGES_2M); /* on node 0 alone */
     assert_int_equal(choose(topo, "2M", 64 * MIB, 0), SHMT_PAGES_2M); /* anywhere */
     shmt_topo_close(topo);
@@ -74,8 +75,8 @@ static void a_machine_without_enough_says_how_to_get_them(void **state) {
     struct shmt_topo *topo = machine(*state, "2\n", "1\n", 0);
     assert_int_equal(choose(topo, "2M", 64 * MIB, 0), SHMT_PAGES_ORDINARY);
     assert_string_equal(notes,
-                        "the machine has 3 free huge pages of 2 MiB and the store would take 32: it does without "
-                        "(vm.nr_hugepages reserves them)\n");
+                        "the machine has 3 free huge pages of 2 MiB and the store would take 32: it gets ordinary pages "
+                        "(vm.nr_hugepages reserves huge ones)\n");
     assert_int_equal(choose(topo, "2M", UINT64_MAX, 2), SHMT_PAGES_ORDINARY);
     shmt_topo_close(topo);
 }

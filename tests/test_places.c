@@ -22,7 +22,8 @@ static void the_most_frequent_columns_come_first(void **state) {
     static const uint64_t start[] = {0, 3, 5, 7, 8};
     static const uint32_t id[] = {1, 4, 5, 4, 5, 2, 4, 4}; /* 4 four times, 5 twice, 1 and 2 once, 0 and 3 never */
     static const uint32_t expected[] = {4, 2, 3, 5, 0, 1, 6, 7};
-    const struct shmtrain_data data = {.n_examples = 4, .n_nonzeros = 8, .n_features = 6, .start = start, .id = id};
+    const struct shmtrain_data data = {
+        .size = sizeof(struct shmtrain_data), .n_examples = 4, .n_nonzeros = 8, .n_features = 6, .start = start, .id = id};
     uint32_t *place;
     (void)state;
     assert_int_equal(shmt_places_make(&data, 8, &place, NULL), 0);
@@ -40,8 +41,12 @@ static void much_data_is_counted_in_a_sample(void **state) {
     for (uint64_t i = 0; i <= EXAMPLES; i++) start[i] = i * EACH;
     for (uint64_t i = 0; i < EXAMPLES; i++) /* every eighth has other columns than all others */
         for (uint64_t j = 0; j < EACH; j++) id[i * EACH + j] = (uint32_t)(i % 8 ? j : 3000 + j);
-    const struct shmtrain_data data = {
-        .n_examples = EXAMPLES, .n_nonzeros = (uint64_t)EXAMPLES * EACH, .n_features = COLUMNS, .start = start, .id = id};
+    const struct shmtrain_data data = {.size = sizeof(struct shmtrain_data),
+                                       .n_examples = EXAMPLES,
+                                       .n_nonzeros = (uint64_t)EXAMPLES * EACH,
+                                       .n_features = COLUMNS,
+                                       .start = start,
+                                       .id = id};
     assert_int_equal(shmt_places_make(&data, COLUMNS + 1, &place, NULL), 0);
     assert_true(place[3000] == 0 && place[4023] == 1023 && place[0] == 1024 && place[COLUMNS] == COLUMNS);
     free(place);
@@ -50,9 +55,10 @@ static void much_data_is_counted_in_a_sample(void **state) {
 }
 
 static void nothing_is_renumbered_where_it_cannot_pay(void **state) {
-    const struct shmtrain_model alike = {.columns_alike = 1}, minds = {.columns_alike = 0};
-    const struct shmtrain_model dense = {.columns_alike = 1, .dense = 1};
-    struct shmtrain_data data = {.n_nonzeros = 3000, .n_features = 5000};
+    const struct shmtrain_model alike = {.size = sizeof(struct shmtrain_model), .columns_alike = 1},
+                                minds = {.columns_alike = 0};
+    const struct shmtrain_model dense = {.size = sizeof(struct shmtrain_model), .columns_alike = 1, .dense = 1};
+    struct shmtrain_data data = {.size = sizeof(struct shmtrain_data), .n_nonzeros = 3000, .n_features = 5000};
     struct shmt_spec spec = {.epochs = 2, .table[0] = {.rows = 5001, .width = 1}, .l2_rows[0] = 5000};
     (void)state;
     assert_true(shmt_places_pay(&alike, &data, &spec));
@@ -351,7 +357,8 @@ static int still_score(shmtrain_session *s, const struct shmtrain_batch *batch, 
     return 0;
 }
 
-static const struct shmtrain_model STILL = {.name = "still",
+static const struct shmtrain_model STILL = {.size = sizeof(struct shmtrain_model),
+                                            .name = "still",
                                             .about = "stays as it is",
                                             .task = SHMTRAIN_REGRESSION,
                                             .loss = "none",
@@ -383,7 +390,8 @@ static void assert_sees_columns(const char *data) {
         *seen = (struct seen){0};
         WELL(store, shmtrain_store_offer(store, &model));
         WELL(store, shmtrain_store_set(store, "model", "still"));
-        shmtrain_store_listen(store, &(const struct shmtrain_listener){.arg = store, .epoch = look});
+        shmtrain_store_listen(
+            store, &(const struct shmtrain_listener){.size = sizeof(struct shmtrain_listener), .arg = store, .epoch = look});
         WELL(store, shmtrain_store_train(store, data));
         assert_true(is_renumbered(store) == (alike == 1));
         if (alike)
@@ -458,7 +466,8 @@ static void observers_and_guests_see_features(void **state) {
         shmtrain_store_destroy(store);
         store = store_with(NULL);
         WELL(store, shmtrain_store_offer(store, &STILL));
-        shmtrain_store_listen(store, &(const struct shmtrain_listener){.arg = store, .epoch = leave_at_once});
+        shmtrain_store_listen(store, &(const struct shmtrain_listener){
+                                         .size = sizeof(struct shmtrain_listener), .arg = store, .epoch = leave_at_once});
         WELL(store, shmtrain_store_join(store, name, NULL, NULL));
         if (i == 0) check_still(store);
         end_named(name, pid);

@@ -227,7 +227,7 @@ static void a_refusal_is_told_once_and_done_without(void **state) {
     const struct shmt_segment_wish wish = wish_for(4 * MIB, range, 2);
     sys.refuse_bind = 1;
     struct shmt_segment segment = made(&wish);
-    assert_string_equal(sys.notes, "no binding today: the store lies where the system puts it\n");
+    assert_string_equal(sys.notes, "no binding today: the system decides where the store is placed\n");
     assert_int_equal(sys.looks, 0); /* what was not asked for is not missed */
     shmt_segment_detach(&segment);
 }
@@ -240,7 +240,7 @@ static void a_full_node_is_told_with_figures(void **state) {
     sys.full_node = 1;
     sys.goes_to = 3;
     struct shmt_segment segment = made(&wish);
-    assert_string_equal(sys.notes, "32.0 MiB of 64.0 MiB of the store found no room on node 1 and lie on node 3\n");
+    assert_string_equal(sys.notes, "32.0 MiB of 64.0 MiB of the store did not fit on node 1 and are on node 3\n");
     shmt_segment_detach(&segment);
 }
 
@@ -256,7 +256,7 @@ static void interleaved_pages_are_told_where_a_node_is_full_only(void **state) {
     sys.goes_to = 0;
     sys.n_bound = 0;
     segment = made(&wish);
-    assert_string_equal(sys.notes, "8.0 MiB of 16.0 MiB of the store found no room on node 2 and lie on node 0\n");
+    assert_string_equal(sys.notes, "8.0 MiB of 16.0 MiB of the store did not fit on node 2 and are on node 0\n");
     shmt_segment_detach(&segment);
 }
 
@@ -284,7 +284,7 @@ static void huge_pages_that_a_node_lacks_are_told_before_any_is_touched(void **s
     segment = made(&wish);
     assert_string_equal(sys.notes,
                         "the machine has 5 free huge pages of 2 MiB and the store would take 6: it gets ordinary pages "
-                        "(vm.nr_hugepages)\n");
+                        "(vm.nr_hugepages reserves huge ones)\n");
     shmt_segment_detach(&segment);
 }
 
@@ -311,7 +311,7 @@ static void a_system_without_huge_pages_is_told(void **state) {
     put_huge(0, "9\n");
     sys.huge_refused = ENOSYS;
     struct shmt_segment segment = made(&wish);
-    assert_non_null(strstr(sys.notes, "no huge pages for the store, it gets ordinary ones: the system makes no memory file"));
+    assert_non_null(strstr(sys.notes, "no huge pages for the store: it gets ordinary pages: cannot create a memory file"));
     assert_int_equal(segment.page_bytes, PAGE);
     shmt_segment_detach(&segment);
 }
@@ -344,7 +344,7 @@ static void a_given_file_becomes_the_segment_and_has_no_seals(void **state) {
     assert_int_equal(segment.fd, wish.fd);
     struct shmt_error e = {0};
     assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, 0, &other, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "it is not sealed"));
+    assert_non_null(strstr(e.text, "is not sealed"));
     assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, SHMT_ATTACH_NAMED, &other, NULL), 0);
     *(uint32_t *)shmt_segment_at(&other, 0, 4) = 7;
     assert_int_equal(*(uint32_t *)shmt_segment_at(&segment, 0, 4), 7);
@@ -412,7 +412,7 @@ static void huge_pages_of_a_named_store_are_told_to_be_none(void **state) {
     wish.fd = empty_file();
     wish.page_bytes = HUGE;
     struct shmt_segment segment = made(&wish);
-    assert_string_equal(sys.notes, "files in /dev/shm have no reserved huge pages: the store gets ordinary pages\n");
+    assert_string_equal(sys.notes, "files in /dev/shm cannot use reserved huge pages: the store gets ordinary pages\n");
     shmt_segment_detach(&segment);
 }
 

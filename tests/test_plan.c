@@ -251,7 +251,8 @@ static int no_score(shmtrain_session *s, const struct shmtrain_batch *batch, con
     return no_step(s, batch, with, loss_out);
 }
 
-static const struct shmtrain_model UNEVEN = {.name = "uneven",
+static const struct shmtrain_model UNEVEN = {.size = sizeof(struct shmtrain_model),
+                                             .name = "uneven",
                                              .about = "tables of uneven size",
                                              .task = SHMTRAIN_BINARY,
                                              .loss = "nothing",
@@ -356,7 +357,7 @@ static void what_cannot_be_trained_cannot_be_planned(void **state) {
     (void)state;
     const struct shmtrain_plan *plan = NULL;
     struct shmtrain_store *store = store_with(OPTIONS("model", "nothing"));
-    refused(store, shmtrain_store_plan(store, SPARSE, &plan), SHMTRAIN_E_USAGE, "there is no model \"nothing\"");
+    refused(store, shmtrain_store_plan(store, SPARSE, &plan), SHMTRAIN_E_USAGE, "unknown model \"nothing\"");
     WELL(store, shmtrain_store_set(store, "model", "logistic"));
     refused(store, shmtrain_store_plan(store, "/no/such/file", &plan), SHMTRAIN_E_SYSTEM, "/no/such/file");
     refused(store, shmtrain_store_plan(store, "", &plan), SHMTRAIN_E_USAGE, "the data has no name");
@@ -384,7 +385,7 @@ static void nothing_runs_on_a_machine_that_is_not_there(void **state) {
     setenv("HWLOC_SYNTHETIC", BIG, 1);
     const int rc = shmtrain_store_train(store, SPARSE);
     unsetenv("HWLOC_SYNTHETIC");
-    refused(store, rc, SHMTRAIN_E_USAGE, "HWLOC_SYNTHETIC describes another machine, for shmtrain topo only");
+    refused(store, rc, SHMTRAIN_E_USAGE, "HWLOC_SYNTHETIC describes another machine, which only shmtrain topo can use");
     plan_on(store, BIG, SPARSE);
     WELL(store, shmtrain_store_set(store, "epochs", "1"));
     WELL(store, shmtrain_store_train(store, SPARSE));

@@ -21,7 +21,8 @@ static void lines_are_at_most_80_columns_wide(void **state) {
 
 static void names_cannot_command_a_terminal(void **state) {
     (void)state;
-    const struct shmtrain_plan plan = {.machine = "this machine",
+    const struct shmtrain_plan plan = {.size = sizeof(struct shmtrain_plan),
+                                       .machine = "this machine",
                                        .numa = "off",
                                        .bind = "none",
                                        .hugepages = "off",
@@ -91,7 +92,7 @@ static void the_text_shows_only_what_will_be(void **state) {
     assert_non_null(strstr(text, "worker  thread  node\n"));
     free(text);
     text = text_on("core:2 pu:1", SPARSE, OPTIONS("workers", "8"));
-    assert_non_null(strstr(text, "bound to nothing: they go where the system puts them\n"));
+    assert_non_null(strstr(text, "not bound: the system places them\n"));
     assert_null(strstr(text, "worker  thread"));
     free(text);
     text = text_on(BIG, NULL, OPTIONS("workers", "8"));
@@ -99,7 +100,7 @@ static void the_text_shows_only_what_will_be(void **state) {
     assert_non_null(strstr(text, "shmtrain topo DATA"));
     free(text);
     text = text_on(BIG, SPARSE, OPTIONS("backend", "plain"));
-    assert_non_null(strstr(text, "? this run's memory lies wherever the system puts it\n"));
+    assert_non_null(strstr(text, "? the system decides where this run's memory is placed\n"));
     free(text);
 }
 

@@ -1,7 +1,8 @@
 /* Aimed deaths: at each labelled point of the protocols (base/point.h) that a run passes, in each mode, a worker is killed, or
  * stopped for a moment, and the run has to end as one that nobody has disturbed; where it comes by points then that only a next
  * life passes, that is killed there, too. Runs with checkpoints pause every few steps, and go on from what they have written.
- * The files that have points are compiled into this program once more. */
+ * The files that have points are compiled into this program once more. Under the name test_points_KofN it takes every Nth mode,
+ * from the Kth on: `make check` runs all N of them side by side. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,6 +25,26 @@
 #include "aim.h"
 #include "api_help.h"
 #include "folder_help.h"
+
+/* ---- parts ---- */
+
+static size_t g_part, g_n_parts = 1, g_n_modes; /* which of how many; modes met so far, in all the tests */
+
+/* The next mode is one of this part's. Each is of one part, whatever their number. */
+static bool next_is_mine(void) { return g_n_modes++ % g_n_parts == g_part; }
+
+/* By the program's name: test_points takes all modes. */
+static bool choose_part(const char *program) {
+    unsigned part, n;
+    char end;
+    const char *name = strrchr(program, '/');
+    name = name ? name + 1 : program;
+    if (strcmp(name, "test_points") == 0) return true;
+    if (sscanf(name, "test_points_%uof%u%c", &part, &n, &end) != 2 || part < 1 || part > n) return false;
+    g_part = part - 1;
+    g_n_parts = n;
+    return true;
+}
 
 /* ---- runs ---- */
 
@@ -116,7 +137,7 @@ static int delay(void *arg, shmtrain_session *s, const struct shmtrain_work *wor
 }
 
 static struct ending run(const struct mode *mode, bool goes_on) {
-    const struct shmtrain_hooks hooks = {.before_step = delay};
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .before_step = delay};
     struct shmtrain_store *store;
     struct ending ending = {0};
     assert_int_equal(shmtrain_store_create(&store), 0);
@@ -299,6 +320,7 @@ static void runs_end_as_if_undisturbed_wherever_a_worker_dies_or_stops(void **st
     (void)state;
     uint32_t hits = 0;
     for (size_t m = 0; m < sizeof MODES / sizeof *MODES; m++) {
+        if (!next_is_mine()) continue;
         const uint32_t n = disturb_at_each_point_of(&MODES[m]);
         if (n == 0) fail_msg("%s: no point was passed", MODES[m].name);
         hits += n;
@@ -315,6 +337,7 @@ static void a_round_is_applied_though_its_closer_has_died_and_does_not_come_agai
         SPARSE};
     uint32_t hits = 0;
     (void)state;
+    if (!next_is_mine()) return;
     for (int i = 0; i < 20 && hits < 2; i++) {
         aim_at(&g_plan->aim, "close:after", 1, 0, SIGKILL);
         snprintf(g_plan->aim.behind, sizeof g_plan->aim.behind, "stop-counting:after");
@@ -401,7 +424,8 @@ static void the_chief_may_die_while_it_counts_guests_in_and_out(void **state) {
                                          "count-out:before", "count-out:parting", "count-out:after"};
     static const char *const AS[] = {"sync", "async", "backup:2", "local:2"};
     (void)state;
-    for (size_t m = 0; m < sizeof AS / sizeof *AS; m++)
+    for (size_t m = 0; m < sizeof AS / sizeof *AS; m++) {
+        if (!next_is_mine()) continue;
         for (size_t i = 0; i < sizeof POINTS / sizeof *POINTS; i++) {
             forget_passes();
             store_relaxed(&g_plan->hit, 0);
@@ -409,14 +433,20 @@ static void the_chief_may_die_while_it_counts_guests_in_and_out(void **state) {
             run_with_guest(AS[m]);
             if (!load_relaxed(&g_plan->hit)) fail_msg("%s: %s was not passed", AS[m], POINTS[i]);
         }
+    }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argc;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_chief_may_die_while_it_counts_guests_in_and_out),
         cmocka_unit_test(a_round_is_applied_though_its_closer_has_died_and_does_not_come_again),
         cmocka_unit_test(runs_end_as_if_undisturbed_wherever_a_worker_dies_or_stops),
     };
+    if (!choose_part(argv[0])) {
+        fprintf(stderr, "%s: the name must be test_points, or test_points_KofN with 1 <= K <= N\n", argv[0]);
+        return 2;
+    }
     if (!begin_aiming()) return 1;
     return cmocka_run_group_tests_name("points", tests, make_folder, remove_folder);
 }

@@ -1,6 +1,7 @@
 /* Tests of segments that are private memory of this process, which those that it forks inherit. */
 #include "sanitized.h"
 #include "segment_help.h"
+#include "skip.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static int is_refused_for_lack_of_addresses(void *arg) {
 
 static void too_little_address_space_is_refused_with_the_remedy(void **state) {
     (void)state;
-    if (SANITIZED) skip(); /* it needs address space without limit */
+    if (SANITIZED) SKIP("sanitizers need address space without limit");
     assert_int_equal(in_child(is_refused_for_lack_of_addresses, NULL), 0);
 }
 

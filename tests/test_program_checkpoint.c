@@ -115,14 +115,15 @@ static void a_run_that_was_done_goes_on_for_more_epochs(void **state) {
     (void)OUTCOME(RUN_OF("-e", "2", "--checkpoint", "ck"));
     struct program *p = RUN(RUN_OF("-q", "-e", "1", "--checkpoint", "ck", "--resume"));
     program_assert_refused(p, 2,
-                           "--resume: --epochs is 1 here, and ck/checkpoint-000000000626.safetensors is of epoch 2: take more");
+                           "--resume: --epochs is 1 here, but ck/checkpoint-000000000626.safetensors is of epoch 2: use more");
     const struct outcome more = OUTCOME(RUN_OF("-e", "4", "--checkpoint", "ck", "--resume"));
     assert_same(&more, &whole); /* its rate does not depend on the number of epochs */
     p = RUN(RUN_OF("-q", "-e", "2", "--checkpoint", "ck2", "--schedule", "cosine"));
     program_assert_status(p, 0);
     p = RUN(RUN_OF("-q", "-e", "3", "--checkpoint", "ck2", "--schedule", "cosine", "--resume"));
     program_assert_status(p, 0);
-    assert_non_null(strstr(p->text[ERR], "--epochs is 3, and was 2: from here on the rate falls as in a run of that many\n"));
+    assert_non_null(
+        strstr(p->text[ERR], "--epochs is 3, but was 2: from here on the rate falls as in a run of the new length\n"));
     program_drop_folder("ck2");
 #undef RUN_OF
 }
@@ -184,6 +185,40 @@ static void async_goes_on_with_other_workers(void **state) {
 #undef RUN_OF
 }
 
+/* Rounds are of as many gradients as there are workers, each of as many examples as in the first run: which workers there were says
+ * nothing of where it goes on. With one, and with fewer than an update waited for, too. */
+static void rounds_go_on_with_other_workers(void **state) {
+    static const char *const MODES[][4] = {{"--mode", "backup:1", "--late", "drop"},
+                                           {"--mode", "backup:2", "--late", "fold"},
+                                           {"--write", "aggregate", "--staleness", "2"}};
+    static const char *const WORKERS[][2] = {{"2", "40"}, {"5", "90"}, {"1", "230"}, {"3", "400"}, {"3", "100000"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        struct outcome last = {.n = 0};
+        for (size_t k = 0; k < sizeof WORKERS / sizeof *WORKERS; k++)
+            last = OUTCOME(DATA, MODES[i][0], MODES[i][1], MODES[i][2], MODES[i][3], "--batch", "240", "-e", "3",
+                           "--checkpoint", "ck", "--resume", "-w", WORKERS[k][0], "--steps", WORKERS[k][1]);
+        assert_int_equal(last.n, 3);
+        for (unsigned e = 0; e < 3; e++) assert_int_equal(last.examples[e], 20000);
+        program_assert_refused(RUN(DATA, MODES[i][0], MODES[i][1], MODES[i][2], MODES[i][3], "--batch", "480", "-e", "4",
+                                   "--checkpoint", "ck", "--resume", "-w", "3"),
+                               2, "--batch is 480 here, but 240 in the run of ");
+        program_drop_folder("ck");
+    }
+}
+
+/* A quorum of all is dealt as others are where there are checkpoints, so that more workers can go on. */
+static void a_quorum_of_all_goes_on_with_more_workers(void **state) {
+    (void)state;
+#define RUN_OF(...) DATA, "--mode", "backup:2", "--batch", "240", "-e", "2", "--checkpoint", "ck", "--resume", __VA_ARGS__
+    (void)OUTCOME(RUN_OF("-w", "2", "--steps", "30"));
+    const struct outcome rest = OUTCOME(RUN_OF("-w", "4"));
+    assert_int_equal(rest.n, 2);
+    for (unsigned e = 0; e < 2; e++) assert_int_equal(rest.examples[e], 20000);
+    program_drop_folder("ck");
+#undef RUN_OF
+}
+
 /* ---- when ---- */
 
 static void a_signal_leaves_a_checkpoint_of_that_moment(void **state) {
@@ -215,14 +250,14 @@ static void as_many_are_kept_as_somebody_says(void **state) {
     char path[300];
     newest(path);
     struct program *p = RUN("inspect", path);
-    assert_non_null(strstr(p->text[OUT], "position    all of 6 epochs are done"));
+    assert_non_null(strstr(p->text[OUT], "position    all 6 epochs are done"));
 }
 
 static void an_empty_folder_is_a_beginning(void **state) {
     (void)state;
     struct program *p = RUN(DATA, "-q", "-w", "1", "-e", "1", "--checkpoint", "ck", "--resume");
     program_assert_status(p, 0);
-    assert_string_equal(p->text[ERR], "shmtrain: there is no checkpoint in ck yet: the run begins at its beginning\n");
+    assert_string_equal(p->text[ERR], "shmtrain: there is no checkpoint in ck yet: the run starts from the beginning\n");
     assert_int_equal(count_files("ck", "checkpoint-"), 1);
 }
 
@@ -235,22 +270,22 @@ static void other_options_and_data_are_refused_with_both_values(void **state) {
     static const struct {
         const char *words, *data, *option, *value;
     } OTHERS[] = {
-        {"--seed is 2 here, and 1 in the run of ck/checkpoint-000000000100.safetensors", DATA, "--seed", "2"},
-        {"--batch is 32 here, and 64 in the run", DATA, "-b", "32"},
-        {"--chunks is 2 here, and ", DATA, "--chunks", "2"},
-        {"--model is svm here, and logistic in the run", DATA, "-M", "svm"},
-        {"--optimizer is adam here, and sgd in the run", DATA, "--optimizer", "adam"},
-        {"--l2 is 0.5 here, and 0 in the run", DATA, "--l2", "0.5"},
-        {"--rate is 0.125 here, and ", DATA, "--rate", "0.125"},
-        {"--shuffle is 0 here, and 1 in the run", DATA, "--shuffle", "0"},
-        {"--bias is 0 here, and 1 in the run", DATA, "--bias", "0"},
-        {"--momentum is 0.5 here, and 0.9 in the run", DATA, "--momentum", "0.5"},
-        {"--schedule is step here, and ", DATA, "--schedule", "step"},
-        {"the number of examples is 19999 here, and 20000 in the run", "builtin:sparse:examples=19999,features=500,nonzeros=9",
+        {"--seed is 2 here, but 1 in the run of ck/checkpoint-000000000100.safetensors", DATA, "--seed", "2"},
+        {"--batch is 32 here, but 64 in the run", DATA, "-b", "32"},
+        {"--chunks is 2 here, but ", DATA, "--chunks", "2"},
+        {"--model is svm here, but logistic in the run", DATA, "-M", "svm"},
+        {"--optimizer is adam here, but sgd in the run", DATA, "--optimizer", "adam"},
+        {"--l2 is 0.5 here, but 0 in the run", DATA, "--l2", "0.5"},
+        {"--rate is 0.125 here, but ", DATA, "--rate", "0.125"},
+        {"--shuffle is 0 here, but 1 in the run", DATA, "--shuffle", "0"},
+        {"--bias is 0 here, but 1 in the run", DATA, "--bias", "0"},
+        {"--momentum is 0.5 here, but 0.9 in the run", DATA, "--momentum", "0.5"},
+        {"--schedule is step here, but ", DATA, "--schedule", "step"},
+        {"the number of examples is 19999 here, but 20000 in the run", "builtin:sparse:examples=19999,features=500,nonzeros=9",
          "-q", "-q"},
-        {"the data's number of features is 501 here, and 500 in the run",
+        {"the data's number of features is 501 here, but 500 in the run",
          "builtin:sparse:examples=20000,features=501,nonzeros=9", "-q", "-q"},
-        {"--mode is async here, and sync in the run", DATA, "--mode", "async"},
+        {"--mode is async here, but sync in the run", DATA, "--mode", "async"},
     };
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         struct program *p =
@@ -270,8 +305,9 @@ static void labels_tell_data_apart(void **state) {
         RUN("a.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", "--steps", "5"), 0);
     struct program *p = RUN("b.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", "--resume");
     assert_int_equal(p->status, 2);
-    assert_non_null(strstr(p->text[ERR], "--resume: labels, weights or lengths of rows are others than in the run of ck/"));
-    assert_non_null(strstr(p->text[ERR], ": take its data, --weights and --class-weight, or begin anew in another folder\n"));
+    assert_non_null(strstr(p->text[ERR], "--resume: labels, weights or lengths of rows differ from those in the run of ck/"));
+    assert_non_null(
+        strstr(p->text[ERR], ": use its data, --weights and --class-weight, or start a new run in another folder\n"));
 }
 
 /* A run says that it goes on when it does, and not before it is refused. */
@@ -280,21 +316,21 @@ static void what_is_refused_has_not_gone_on(void **state) {
 #define RUN_OF(...) "a.svm", "-q", "-w", "1", "-e", "2", "--mode", "sync", "-b", "1", "--checkpoint", "ck", __VA_ARGS__
     program_write_file("a.svm", "1 1:1\n-1 2:1\n1 1:1 2:1\n-1 3:1\n1 1:1\n");
     program_assert_status(RUN(RUN_OF("--steps", "6", "-o", "a.model")), 0);
-    program_assert_refused(RUN(RUN_OF("--resume", "--hash-bits", "10")), 2, ": take its data, and its --hash-bits, or begin");
-    program_assert_refused(RUN(RUN_OF("--resume", "--class-weight", "balanced")), 2, ": take its data, --weights and --class-");
-    program_assert_refused(RUN(RUN_OF("--resume", "--valid", "0.4")), 2, ": take its data, and its --valid, or begin anew");
+    program_assert_refused(RUN(RUN_OF("--resume", "--hash-bits", "10")), 2, ": use its data and its --hash-bits, or start");
+    program_assert_refused(RUN(RUN_OF("--resume", "--class-weight", "balanced")), 2, ": use its data, --weights and --class-");
+    program_assert_refused(RUN(RUN_OF("--resume", "--valid", "0.4")), 2, ": use its data and its --valid, or start a new run");
     struct program *p = RUN(RUN_OF("--resume", "--steps", "6", "--init-from", "a.model"));
     program_assert_status(p, 0);
     assert_string_equal(p->text[ERR],
-                        "shmtrain: ck/checkpoint-000000000006.safetensors: nothing is left to be done of its run: take more "
-                        "--steps to go on\nshmtrain: --init-from has no effect on a run that goes on\n");
+                        "shmtrain: ck/checkpoint-000000000006.safetensors: its run is complete: use more "
+                        "--steps to continue\nshmtrain: --init-from has no effect on a run that is resumed\n");
     p = RUN(RUN_OF("--resume"));
     program_assert_status(p, 0);
     assert_string_equal(p->text[ERR],
-                        "shmtrain: goes on from ck/checkpoint-000000000006.safetensors: epoch 2 of 2, of which 1 "
-                        "of 5 steps are done\n");
+                        "shmtrain: resuming from ck/checkpoint-000000000006.safetensors: epoch 2 of 2, 1 "
+                        "of 5 steps done\n");
     p = RUN(RUN_OF("--resume"));
-    assert_non_null(strstr(p->text[ERR], "take more --epochs to go on\n"));
+    assert_non_null(strstr(p->text[ERR], "use more --epochs to continue\n"));
 #undef RUN_OF
 }
 
@@ -303,9 +339,9 @@ static void a_folder_of_another_run_is_left_alone(void **state) {
     program_assert_status(RUN(DATA, "-q", "-w", "1", "-e", "1", "--checkpoint", "ck"), 0);
     const struct refusal list[] = {
         {2,
-         "--checkpoint ck: it has checkpoints of an earlier run: go on from them with --resume",
+         "--checkpoint ck: this folder has checkpoints of an earlier run: continue it with --resume",
          {DATA, "--checkpoint", "ck"}},
-        {2, "--resume: of what? --checkpoint DIR names the folder", {DATA, "--resume"}},
+        {2, "--resume needs the folder of the checkpoints: add --checkpoint DIR", {DATA, "--resume"}},
         {2, "--checkpoint-every never: expected a time (60s, 5m), steps", {DATA, "--checkpoint-every", "never"}},
         {2, "--checkpoint-every 0: expected a whole number of steps from 1 to", {DATA, "--checkpoint-every", "0"}},
         {2,
@@ -316,7 +352,7 @@ static void a_folder_of_another_run_is_left_alone(void **state) {
          {DATA, "--checkpoint-every", "1.5"}},
         {2, "--checkpoint-every 1.5epochs: expected a time (60s, 5m), steps", {DATA, "--checkpoint-every", "1.5epochs"}},
         {2, "--keep 0: expected a whole number", {DATA, "--keep", "0"}},
-        {2, "--backend plain writes no checkpoints", {DATA, "--checkpoint", "ck", "--backend", "plain"}},
+        {2, "--backend plain cannot write checkpoints", {DATA, "--checkpoint", "ck", "--backend", "plain"}},
         {1, "cannot write checkpoints to none/ck: No such file or directory", {DATA, "--checkpoint", "none/ck"}},
     };
     ASSERT_ALL_REFUSED(list);
@@ -359,7 +395,7 @@ static void one_that_was_killed_goes_on_at_once(void **state) {
     for (int i = 0; i < 20; i++) {
         struct program *p = START(LONG_RUN, "--checkpoint-every", "100", "--resume");
         char line[120];
-        snprintf(line, sizeof line, i == 0 ? "there is no checkpoint in ck yet" : "goes on from ck/checkpoint-");
+        snprintf(line, sizeof line, i == 0 ? "there is no checkpoint in ck yet" : "resuming from ck/checkpoint-");
         program_wait_for(p, ERR, line);
         wait_for_a_checkpoint(p);
         (void)program_worker(p, 0);
@@ -392,11 +428,11 @@ static void a_damaged_one_is_skipped_with_a_line(void **state) {
     assert_int_equal(truncate(path, 900), 0);
     struct program *p = RUN(RUN_OF("-q", "--resume", "--steps", "501"));
     program_assert_status(p, 0);
-    snprintf(line, sizeof line, "shmtrain: a checkpoint is skipped: %s: ", path);
+    snprintf(line, sizeof line, "shmtrain: checkpoint skipped: %s: ", path);
     assert_non_null(strstr(p->text[ERR], line));
     assert_non_null(strstr(p->text[ERR],
-                           "goes on from ck/checkpoint-000000000350.safetensors: epoch 2 of 3, of which 37 of 313 "
-                           "steps are done\n"));
+                           "resuming from ck/checkpoint-000000000350.safetensors: epoch 2 of 3, 37 of 313 "
+                           "steps done\n"));
     const struct outcome rest = OUTCOME(RUN_OF("--resume"));
     assert_same(&rest, &whole);
     program_drop_folder("ck");
@@ -404,7 +440,7 @@ static void a_damaged_one_is_skipped_with_a_line(void **state) {
     program_write_file("ck/checkpoint-000000000350.safetensors", "no checkpoint");
     p = RUN(RUN_OF("-q", "--resume"));
     assert_int_equal(p->status, 1);
-    assert_non_null(strstr(p->text[ERR], "no checkpoint in ck is good (of 1)"));
+    assert_non_null(strstr(p->text[ERR], "no checkpoint in ck is valid (of 1)"));
 #undef RUN_OF
 }
 
@@ -476,6 +512,10 @@ int main(void) {
         TEST(sync_killed_at_any_moment_ends_with_the_same_bits),
         TEST(the_live_modes_count_each_example_once),
         TEST(async_goes_on_with_other_workers),
+        TEST(rounds_go_on_with_other_workers),
+        TEST(a_quorum_of_all_goes_on_with_more_workers),
+        PROGRAM_TEST(rounds_go_on_with_other_workers),
+        PROGRAM_TEST(a_quorum_of_all_goes_on_with_more_workers),
         TEST(a_signal_leaves_a_checkpoint_of_that_moment),
         TEST(as_many_are_kept_as_somebody_says),
         TEST(an_empty_folder_is_a_beginning),

@@ -132,13 +132,20 @@ static void a_reader_that_leaves_ends_predict_quietly(void **state) {
     assert_says(p, "\n141\n"); /* SIGPIPE, as any program before `head` */
 }
 
+/* Which data it takes for eval to be caught at work depends on the machine: mostly the first. */
 static void a_signal_ends_eval(void **state) {
+    static const char *const DATA_OF[] = {"builtin:sparse:examples=300000,features=400,nonzeros=40",
+                                          "builtin:sparse:examples=1200000,features=400,nonzeros=40",
+                                          "builtin:sparse:examples=5000000,features=400,nonzeros=40"};
+    struct program *p = NULL;
     (void)state;
     program_assert_status(RUN("-w", "2", "-q", "-e", "1", "-o", "sparse.model", DATA), 0);
-    struct program *p = START("eval", "-w", "1", "sparse.model", "builtin:sparse:examples=5000000,features=400,nonzeros=40");
-    while (!program_supervisor(p)) usleep(1000);
-    kill(p->pid, SIGTERM);
-    program_finish(p);
+    for (int i = 0; i < 3 && (!p || p->status == 0); i++) {
+        p = START("eval", "-w", "1", "sparse.model", DATA_OF[i]);
+        (void)program_worker_unless_over(p, 0);
+        kill(p->pid, SIGTERM);
+        program_finish(p);
+    }
     program_assert_status(p, 143);
     assert_non_null(strstr(p->text[ERR], "shmtrain: stopped while "));
 }
@@ -148,12 +155,8 @@ static void a_signal_ends_eval(void **state) {
 static void help_has_a_page_for_each_command(void **state) {
     (void)state;
     static const char *const COMMANDS[] = {"train", "eval", "predict", "topo", "compare", "ls", "rm", "join", "watch", "help"};
-    struct program *all = RUN("help");
-    program_assert_status(all, 0);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
         char text[64];
-        snprintf(text, sizeof text, "\n  %s ", COMMANDS[i]);
-        assert_says(all, text);
         struct program *p = RUN("help", COMMANDS[i]);
         program_assert_status(p, 0);
         snprintf(text, sizeof text, "Usage: shmtrain %s", COMMANDS[i]);
@@ -161,8 +164,6 @@ static void help_has_a_page_for_each_command(void **state) {
         for (char *line = strtok(p->text[OUT], "\n"); line; line = strtok(NULL, "\n"))
             if (strlen(line) > 80) fail_msg("wider than 80 columns: %s", line);
     }
-    for (char *line = strtok(all->text[OUT], "\n"); line; line = strtok(NULL, "\n"))
-        if (strlen(line) > 80) fail_msg("wider than 80 columns: %s", line);
     struct program *p = RUN("eval", "--help");
     program_assert_status(p, 0);
     assert_says(p, "-w, --workers ");
@@ -184,11 +185,10 @@ static void a_commands_help_lists_what_it_takes(void **state) {
         assert_true(is_in(p, "--force"));
         assert_false(is_in(p, "--rate") || is_in(p, "--output"));
     }
-    struct program *all = RUN("--help");
-    program_assert_status(all, 0);
-    assert_true(is_in(all, "--force") && is_in(all, "--scores") && is_in(all, "Commands\n") && is_in(all, "an IDX file"));
-    assert_true(is_in(all, "Each option that sets up a run, and --progress"));
-    assert_true(is_in(all, "cannot be read, and count them\n")); /* a switch has no default to show */
+    struct program *train = RUN("help", "train");
+    assert_true(is_in(train, "an IDX file") || is_in(train, "an\nIDX file"));
+    assert_true(is_in(train, "Each option that sets up a run, and --progress"));
+    assert_true(is_in(train, "cannot be read, and count them\n")); /* a switch has no default to show */
 }
 
 /* ---- progress ---- */
@@ -274,12 +274,12 @@ static void what_is_no_model_is_refused(void **state) {
     program_assert_status(RUN("-q", "-w", "1", "-M", "svm", "-o", "svm.model", "toy"), 0);
     const struct refusal list[] = {
         {1, "cannot open the model none: No such file or directory", {"eval", "none", "toy"}},
-        {1, "toy: byte 0: no model file, or one cut short", {"eval", "toy", "toy.model"}},
-        {1, "empty.model has 0 bytes: no model file", {"predict", "empty.model", "toy"}},
+        {1, "toy: byte 0: not a model file, or one cut short", {"eval", "toy", "toy.model"}},
+        {1, "empty.model has 0 bytes: not a model file", {"predict", "empty.model", "toy"}},
         {1, ". is a folder: name a model file", {"predict", ".", "toy"}},
-        {1, "other:1: label 5 is none of the model's, which are -1 and 3", {"eval", "toy.model", "other"}},
+        {1, "other:1: label 5 is not one of the model's labels, which are -1 and 3", {"eval", "toy.model", "other"}},
         {1, "cannot open none: No such file or directory", {"predict", "toy.model", "none"}},
-        {2, "model svm has no probabilities: take its scores", {"predict", "--probabilities", "svm.model", "toy"}},
+        {2, "model svm has no probabilities: use its scores", {"predict", "--probabilities", "svm.model", "toy"}},
     };
     ASSERT_ALL_REFUSED(list);
 }

@@ -1,5 +1,6 @@
 /* The real program from outside: tables as text, from training to predictions. */
 #include "csv_help.h"
+#include "seal_help.h"
 
 static const char *parameters_of(const struct program *p) {
     const char *at = strstr(p->text[OUT], "parameters  xxh64");
@@ -20,8 +21,9 @@ static void how_a_table_is_read_is_said_in_a_line(void **state) {
     (void)state;
     assert_says(RUN(TRAIN, "t.csv", "--label", "bought"), 0,
                 "t.csv: the label is column \"bought\", 2 columns of numbers, 1 of categories (column \"city\"), 1 left out "
-                "(column 1); labels no, yes count from 0\n");
-    assert_says(RUN(TRAIN, "n.csv"), 0, "n.csv: the label is column \"y\" (--label names another), 2 columns of numbers\n");
+                "(column 1); labels no, yes are numbered from 0\n");
+    assert_says(RUN(TRAIN, "n.csv"), 0,
+                "n.csv: the label is column \"y\" (use --label to choose another), 2 columns of numbers\n");
 }
 
 static void other_tables_are_read_by_the_names_of_their_columns(void **state) {
@@ -76,7 +78,7 @@ static void labels_that_are_words_are_predicted_as_words(void **state) {
     free(words);
     assert_int_equal(n[0] + n[1], ROWS);
     assert_true(n[0] > 0 && n[1] > 0);
-    assert_says(RUN("eval", "model", "t.csv"), 0, "labels no, yes count from 0\n");
+    assert_says(RUN("eval", "model", "t.csv"), 0, "labels no, yes are numbered from 0\n");
     words = SAID("predict", "--input-format", "libsvm", "model", "n.svm");
     assert_true(strncmp(words, "no\n", 3) == 0 || strncmp(words, "yes\n", 4) == 0);
     free(words);
@@ -121,7 +123,7 @@ static void what_does_not_fit_is_refused_in_a_line(void **state) {
     assert_says(RUN(TRAIN, "word.csv"), 1,
                 "word.csv:5:3: column \"a\": expected a number, found \"many\"; name it in --categorical if it has words\n");
     assert_says(RUN(TRAIN, "--label", "z", "n.csv"), 2,
-                "--label z: n.csv has no such column; its 3 columns go from column \"y\" to column \"height\"\n");
+                "--label z: n.csv has no such column; it has 3 columns, from column \"y\" to column \"height\"\n");
     assert_says(RUN(TRAIN, "--header", "maybe", "n.csv"), 2, "--header maybe: expected one of auto|yes|no\n");
 }
 
@@ -142,7 +144,7 @@ static void a_header_is_known_again_however_it_is_written(void **state) {
     write_text("c1.csv", "class,color\nA,red\nB,blue\n");
     write_text("c2.csv", "\xef\xbb\xbf\n\"Class\" , Color\r\nA,red\r\nB,blue\r\n");
     struct program *p = RUN(TRAIN, "--json", "c1.csv", "c2.csv");
-    assert_says(p, 0, "labels A, B count from 0\n");
+    assert_says(p, 0, "labels A, B are numbered from 0\n");
     assert_non_null(strstr(p->text[OUT], "\"examples\":4,"));
 }
 
@@ -152,18 +154,18 @@ static void a_header_with_other_columns_ends_the_run(void **state) {
     write_text("b.csv", "label,income,age\n0,5,1\n1,6,2\n");
     write_text("d.csv", "label,wage,age\n0,5,1\n1,6,2\n");
     write_text("e.csv", "label,age\n0,5\n");
-    assert_says(RUN(TRAIN, "--skip-bad-lines", "a.csv", "b.csv"), 1, "b.csv's header differs from that of a.csv: ");
-    assert_says(RUN(TRAIN, "--skip-bad-lines", "a.csv", "d.csv"), 1, "d.csv's header differs from that of a.csv: ");
-    assert_says(RUN(TRAIN, "--skip-bad-lines", "a.csv", "e.csv"), 1, "e.csv's header differs from that of a.csv: ");
+    assert_says(RUN(TRAIN, "--skip-bad-lines", "a.csv", "b.csv"), 1, "the header of b.csv differs from that of a.csv: ");
+    assert_says(RUN(TRAIN, "--skip-bad-lines", "a.csv", "d.csv"), 1, "the header of d.csv differs from that of a.csv: ");
+    assert_says(RUN(TRAIN, "--skip-bad-lines", "a.csv", "e.csv"), 1, "the header of e.csv differs from that of a.csv: ");
     write_text("c3.csv", "color,class\nred,A\n");
-    assert_says(RUN(TRAIN, "c1.csv", "c3.csv"), 1, "c3.csv's header differs from that of c1.csv: ");
+    assert_says(RUN(TRAIN, "c1.csv", "c3.csv"), 1, "the header of c3.csv differs from that of c1.csv: ");
 }
 
 static void one_word_among_numbers_makes_no_labels_of_words(void **state) {
     (void)state;
     write_text("prices.csv", "label,x\n0.5,1\n1.5,2\n0.5,3\n-,4\n");
     assert_says(RUN(TRAIN, "prices.csv"), 1,
-                "prices.csv:5:1: column \"label\": expected a label that is a number, as those before");
+                "prices.csv:5:1: column \"label\": expected a label that is a number, like those before");
     assert_says(RUN(TRAIN, "--skip-bad-lines", "prices.csv"), 0, "skipped 1 bad line of prices.csv;");
     write_text("euro.csv", "label;x\n0,5;3\n1,5;4\n");
     assert_says(RUN(TRAIN, "euro.csv"), 1, "euro.csv: column \"label\" has numbers with commas;");
@@ -183,7 +185,7 @@ static void the_first_row_of_a_table_without_a_header_is_a_row(void **state) {
     write_text("first.csv", "0.5,many\n0.1,0.2\n");
     program_assert_status(RUN(TRAIN, "n.csv", "-o", "numbers"), 0);
     assert_says(RUN("predict", "numbers", "first.csv"), 1,
-                "first.csv:1:5: column 2: expected a number, found \"many\", as in the table that the model is of\n");
+                "first.csv:1:5: column 2: expected a number, found \"many\", as in the table that the model was trained on\n");
     write_text("names.csv", "p,q\n0.1,0.2\n");
     assert_says(RUN("predict", "numbers", "names.csv"), 1, "names.csv has no column \"age\", which is a feature of the model;");
 }
@@ -232,25 +234,25 @@ static void a_header_that_only_one_of_both_has_is_noted(void **state) {
     assert_string_equal(p->text[OUT], "B\n");
     write_text("rows.csv", "B,blue\n");
     assert_says(RUN("predict", "words", "rows.csv"), 0,
-                "rows.csv: no header is seen in its first line, so columns are taken by position (--header yes: it is one)\n");
+                "rows.csv: its first line does not look like a header, so columns are matched by position (--header yes if it "
+                "is one)\n");
     p = program_run(NULL, (const char *const[]){"sh", "-c", "\"$TEST_BUILDDIR\"/shmtrain predict words - < rows.csv", NULL});
-    assert_says(p, 0, "standard input: no header is seen in its first line,");
+    assert_says(p, 0, "standard input: its first line does not look like a header,");
     write_text("rows.csv", "B,blue\nA,red\nB,blue\n");
     program_assert_status(RUN(TRAIN, "--header", "no", "rows.csv", "-o", "none"), 0);
     assert_says(
         RUN("eval", "--header", "yes", "none", "words.csv"), 0,
-        "words.csv: its first line is taken for a header; the model's table had none, so columns are taken by position\n");
+        "words.csv: its first line is taken as a header; the model's table had none, so columns are matched by position\n");
 }
 
 /* A delimiter that is not known: all is one column. */
 static void a_table_without_features_is_refused(void **state) {
     (void)state;
     write_text("blanks.csv", "y a b\n1 2 3\n0 4 5\n");
-    assert_says(RUN(TRAIN, "blanks.csv"), 1, "blanks.csv has no column but the label: --delimiter says what stands between");
-    assert_says(RUN(TRAIN, "--label", "y", "blanks.csv"), 2, "--label y: blanks.csv has one column only, column \"y a b\";");
+    assert_says(RUN(TRAIN, "blanks.csv"), 1, "blanks.csv has no column besides the label: name the character between");
+    assert_says(RUN(TRAIN, "--label", "y", "blanks.csv"), 2, "--label y: blanks.csv has only one column, column \"y a b\";");
     write_text("mac.csv", "y,a\r1,2\r0,3\r");
-    assert_says(RUN(TRAIN, "mac.csv"), 1,
-                "mac.csv has lines that end with CR alone: convert the file first, by tr '\\r' '\\n'\n");
+    assert_says(RUN(TRAIN, "mac.csv"), 1, "mac.csv has lines that end with CR alone: convert the file first: tr '\\r' '\\n'\n");
 }
 
 /* Dates, names, numbers with a unit: taken as categories they tell nothing. */
@@ -263,12 +265,11 @@ static void categories_that_never_come_again_are_noted(void **state) {
     for (int i = 0; i < 99; i++) fprintf(few, "A%d,%d\n", i, i % 2);
     fclose(f);
     fclose(few);
-    assert_says(
-        RUN(TRAIN, "ids.csv"), 0,
-        "ids.csv: column \"id\" (and 1 more) has another word in each line, and so a feature that no other line has: make "
-        "it a number, or take it out\n");
-    assert_null(strstr(RUN(TRAIN, "few.csv")->text[ERR], "another word"));
-    assert_null(strstr(RUN(TRAIN, "--label", "bought", "t.csv")->text[ERR], "another word"));
+    assert_says(RUN(TRAIN, "ids.csv"), 0,
+                "ids.csv: column \"id\" (and 1 more) has a different word in each line, so each word is a feature of one "
+                "example only: make the column a number, or remove it\n");
+    assert_null(strstr(RUN(TRAIN, "few.csv")->text[ERR], "a different word"));
+    assert_null(strstr(RUN(TRAIN, "--label", "bought", "t.csv")->text[ERR], "a different word"));
 }
 
 /* Line 20000 has the third label, far behind the beginning. */
@@ -296,8 +297,7 @@ static void labels_far_behind_the_beginning_are_learned_or_refused(void **state)
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct program *p = program_run(NULL, (const char *const[]){"sh", "-c", refused[i], NULL});
-        assert_says(p, 1,
-                    ":20000:1: column \"y\": expected a label that is known, found \"maybe\"; of a pipe, its labels are known");
+        assert_says(p, 1, ":20000:1: column \"y\": expected a known label, found \"maybe\"; labels of a pipe are collected");
     }
 }
 
@@ -335,13 +335,13 @@ static void labels_are_shown_and_kept_when_they_can_be_printed(void **state) {
     (void)state;
     write_text("esc.csv", "label,x\n\x1b[31mA,0\nB,1\nC,0\n");
     struct program *p = RUN(TRAIN, "esc.csv");
-    assert_says(p, 1, "esc.csv:2:1: column \"label\": expected a label in UTF-8 that can be printed, found \"\\x1b[31mA\";");
+    assert_says(p, 1, "esc.csv:2:1: column \"label\": expected a printable label in UTF-8, found \"\\x1b[31mA\";");
     assert_null(strchr(p->text[ERR], '\x1b'));
     assert_says(RUN(TRAIN, "--skip-bad-lines", "esc.csv"), 0, "skipped 1 bad line of esc.csv;");
     write_text("none.csv", "label,x\nnone,0\nNA,1\nnone,2\nNA,3\ncat,4\n,1\n");
     assert_says(RUN("data", "info", "--categorical", "label", "--skip-bad-lines", "none.csv"), 0, "skipped 1 bad line");
     assert_says(RUN(TRAIN, "--categorical", "label", "--model", "softmax", "--skip-bad-lines", "none.csv"), 0,
-                "labels NA, cat, none count from 0");
+                "labels NA, cat, none are numbered from 0");
 }
 
 /* "Unicode text" of a spreadsheet. */
@@ -350,14 +350,15 @@ static void text_in_utf16_is_named_so(void **state) {
     FILE *f = fopen("u16.csv", "wb");
     fwrite("\xff\xfey\0,\0a\0\n\0", 1, 10, f);
     fclose(f);
-    assert_says(RUN(TRAIN, "u16.csv"), 1, "u16.csv is UTF-16: convert the file first, by iconv -f utf-16 -t utf-8\n");
+    assert_says(RUN(TRAIN, "u16.csv"), 1, "u16.csv is UTF-16: convert the file first: iconv -f utf-16 -t utf-8\n");
 }
 
 static void other_files_are_tables_when_the_options_say_so(void **state) {
     (void)state;
     write_text("t.txt", "1:0:a\n0:1:b\n1:0:a\n");
-    assert_says(RUN(TRAIN, "--input-format", "csv", "--delimiter", ":", "t.txt"), 0,
-                "t.txt: the label is column 1 (--label names another), 1 column of numbers, 1 of categories (column 3)\n");
+    assert_says(
+        RUN(TRAIN, "--input-format", "csv", "--delimiter", ":", "t.txt"), 0,
+        "t.txt: the label is column 1 (use --label to choose another), 1 column of numbers, 1 of categories (column 3)\n");
 }
 
 static void without_labels_none_is_no_name_of_a_column(void **state) {
@@ -381,11 +382,12 @@ static void the_plan_in_a_model_is_not_trusted(void **state) {
     char *at = memmem(bytes, n, "version\\\":1", 11);
     assert_non_null(at);
     at[10] = '7';
+    make_seal((uint8_t *)bytes, n);
     f = fopen("bad", "wb");
     fwrite(bytes, 1, n, f);
     fclose(f);
     assert_says(RUN("eval", "bad", "t.csv"), 1,
-                "bad: key \"shmtrain.csv\": its plan of a table cannot be used: it is of another version\n");
+                "bad: key \"shmtrain.csv\": its table's description is invalid: it has another version\n");
 }
 
 int main(void) {

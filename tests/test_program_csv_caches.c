@@ -6,7 +6,7 @@ static void a_table_is_kept_with_its_names_in_a_cache(void **state) {
     (void)state;
     program_assert_status(RUN("data", "convert", "--label", "bought", "t.csv", "-o", "t.cache"), 0);
     assert_says(RUN(TRAIN, "-o", "of_cache", "t.cache"), 0, "t.cache: the label is column \"bought\", 2 columns of numbers,");
-    assert_says(RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept1", "t.csv"), 0, "t.csv.shmcache was made from t.csv");
+    assert_says(RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept1", "t.csv"), 0, "t.csv.shmcache was created from t.csv");
     struct program *p = RUN(TRAIN, "--cache", "--label", "bought", "-o", "kept2", "t.csv");
     assert_says(p, 0, "t.csv: the label is column \"bought\"");
     assert_null(strstr(p->text[ERR], "was made"));
@@ -25,7 +25,7 @@ static void a_cache_is_made_again_when_options_read_the_table_otherwise(void **s
     write_text("kept.csv", "y,a,b\n0,1,2\n1,3,4\n0,1,5\n");
     program_assert_status(RUN(TRAIN, "--cache", "kept.csv"), 0);
     assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
-                "kept.csv.shmcache was made again, for options read it otherwise, from kept.csv");
+                "kept.csv.shmcache was recreated because other options apply, from kept.csv");
     assert_says(RUN(TRAIN, "--cache", "--categorical", "a", "kept.csv"), 0,
                 "1 column of numbers, 1 of categories (column \"a\")");
     write_text("other.txt", "y,a,b\n0,1,2\n1,3,4\n");
@@ -41,15 +41,15 @@ static void a_cache_of_another_table_is_refused(void **state) {
     program_assert_status(RUN(TRAIN, "-o", "w1", "w1.csv"), 0);
     program_assert_status(RUN("data", "convert", "w2.csv", "-o", "w2.cache"), 0);
     program_assert_status(RUN("data", "convert", "w3.csv", "-o", "w3.cache"), 0);
-    assert_says(
-        RUN("eval", "w1", "w2.cache"), 1,
-        "w2.cache is the cache of a table with other features than the one that the model is of: take the table itself\n");
-    assert_says(RUN("eval", "w1", "w3.cache"), 1, "w3.cache is the cache of a table with other labels than the one");
+    assert_says(RUN("eval", "w1", "w2.cache"), 1,
+                "w2.cache is the cache of a table with other features than the model's table: use the table itself\n");
+    assert_says(RUN("eval", "w1", "w3.cache"), 1, "w3.cache is the cache of a table with other labels than the model's");
     assert_says(RUN(TRAIN, "w1.csv", "--valid", "w3.cache"), 1,
-                "w3.cache is the cache of a table with other labels than the one");
+                "w3.cache is the cache of a table with other labels than the model's");
     program_assert_status(RUN("predict", "w1", "w3.cache"), 0);
     assert_says(RUN(TRAIN, "--label", "y", "--categorical", "b", "w3.cache"), 2,
-                "--categorical b: w3.cache is the cache of a table that was read without: convert the table with the option\n");
+                "--categorical b: w3.cache is the cache of a table that was read without this option: convert the table again "
+                "with it\n");
     program_assert_status(RUN(TRAIN, "--label", "y", "--categorical", "y", "w3.cache"), 0);
     program_assert_status(RUN("eval", "--categorical", "y", "w1", "w1.csv"), 0);
     assert_says(
@@ -68,7 +68,7 @@ static void a_kept_table_is_not_taken_for_one_that_was_read_alike(void **state) 
                                       "--valid q.csv -",
                                       NULL};
         struct program *p = program_run(NULL, script);
-        assert_says(p, 2, "q.csv is read before it is known how standard input is: save that to a file first");
+        assert_says(p, 2, "q.csv is read before the columns of standard input are known: save that to a file first");
     }
 }
 
@@ -87,7 +87,7 @@ static void a_damaged_cache_of_a_table_is_made_again_beside_a_pipe(void **state)
                                   "d.csv",
                                   NULL};
     struct program *p = program_run(NULL, script);
-    assert_says(p, 0, "d.csv.shmcache was made again, for it was damaged, from d.csv");
+    assert_says(p, 0, "d.csv.shmcache was recreated because it was damaged, from d.csv");
 }
 
 static void a_cache_is_not_converted_as_if_it_were_read_otherwise(void **state) {
@@ -106,7 +106,7 @@ static void predict_makes_no_cache_of_a_table_without_labels(void **state) {
     write_text("u.csv", "1,2\n3,1\n");
     program_assert_status(RUN("-q", "-w", "1", "-e", "1", "-o", "l", "l.svm"), 0);
     struct program *p = RUN("predict", "--label", "none", "--cache", "l", "u.csv");
-    assert_says(p, 0, "--cache has no effect on u.csv: a cache has labels, and none are looked for here\n");
+    assert_says(p, 0, "--cache has no effect on u.csv: a cache has labels, but labels are not read here\n");
     assert_int_equal(access("u.csv.shmcache", F_OK), -1);
 }
 

@@ -141,7 +141,7 @@ static void the_report_names_the_library_and_its_kernel(void **state) {
 static void a_missing_library_is_one_sentence_before_any_data_is_read(void **state) {
     (void)state;
     struct program *p = RUN_IN(no_blas, "-M", "softmax", "nowhere.svm");
-    program_assert_refused(p, 1, "SHMTRAIN_BLAS names no BLAS library that can be used: /nowhere/libopenblas.so");
+    program_assert_refused(p, 1, "SHMTRAIN_BLAS does not name a usable BLAS library: /nowhere/libopenblas.so");
     p = RUN_IN(no_blas, "-e", "1", "-q", "builtin:sparse:examples=1000,features=500,nonzeros=5");
     program_assert_status(p, 0); /* who does not need it does not miss it */
 }

@@ -28,8 +28,10 @@ static void tick(struct display *d, unsigned look, double seconds) {
                                                       .merge_fraction = 0.0625,
                                                       .delay = look,
                                                       .here = 1};
-    const struct shmtrain_report report = {.epoch = epochs, .n_epochs = 2, .merge_every = 4};
-    const struct shmtrain_progress now = {.epoch = 3,
+    const struct shmtrain_report report = {
+        .size = sizeof(struct shmtrain_report), .epoch = epochs, .n_epochs = 2, .merge_every = 4};
+    const struct shmtrain_progress now = {.size = sizeof(struct shmtrain_progress),
+                                          .epoch = 3,
                                           .epochs = 9,
                                           .examples = look % 100,
                                           .all_examples = 100,

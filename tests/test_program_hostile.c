@@ -91,7 +91,7 @@ static void bad_data_is_refused_by_every_command_in_one_line(void **state) {
     static const struct bad BAD[] = {
         {"missing", 1, "cannot open missing: No such file or directory"},
         {"empty", 1, "empty is empty"},
-        {"folder", 2, "folder is a directory; name a file in it"},
+        {"folder", 2, "folder is a folder; name a file in it"},
         {"no-number", 1, "no-number:2:6: expected a number after \"2:\", found \"nan\""},
         {"infinite", 1, "infinite:1:5: expected a number after \"1:\", found \"inf\""},
         {"label", 1, "label:1:1: expected a label (a number), found \"nan\""},
@@ -123,9 +123,9 @@ static void labels_that_do_not_fit_are_refused_where_they_count(void **state) {
     program_write_file("constant", "1 1:1\n1 2:1\n");
     program_write_file("three", "1 1:1\n-1 2:1\n7 1:1\n");
     const struct refusal list[] = {
-        {1, "constant:1: the data has one label only, and logistic regression needs two (all are 1)", {"constant"}},
-        {1, "three:3: the data has more than two labels, and logistic", {"three"}},
-        {1, "three:3: label 7 is none of the model's, which are -1 and 1", {"eval", "model", "three"}},
+        {1, "constant:1: the data has only one label, but logistic regression needs two (all are 1)", {"constant"}},
+        {1, "three:3: the data has more than two labels, but logistic", {"three"}},
+        {1, "three:3: label 7 is not one of the model's labels, which are -1 and 1", {"eval", "model", "three"}},
         {1, "three:3: label 7 does not occur in the training data", {"good", "--valid", "three"}},
     };
     ASSERT_ALL_REFUSED(list);
@@ -164,11 +164,11 @@ static void what_is_no_whole_model_is_refused(void **state) {
     write_bytes("huge", "\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
     assert_int_equal(mkfifo("fifo", 0600), 0);
     const struct refusal list[] = {
-        {1, "zeros: byte 0: no model file, or one cut short", {"predict", "zeros", "good"}},
-        {1, "huge: byte 0: no model file, or one cut short", {"predict", "huge", "good"}},
+        {1, "zeros: byte 0: not a model file, or one cut short", {"predict", "zeros", "good"}},
+        {1, "huge: byte 0: not a model file, or one cut short", {"predict", "huge", "good"}},
         {1, "name a file that shmtrain or LIBLINEAR has saved", {"predict", "huge", "good"}},
-        {1, "fifo is no regular file: name a model file", {"predict", "fifo", "good"}},
-        {1, "/dev/zero is no regular file: name a model file", {"eval", "/dev/zero", "good"}},
+        {1, "fifo is not a regular file: name a model file", {"predict", "fifo", "good"}},
+        {1, "/dev/zero is not a regular file: name a model file", {"eval", "/dev/zero", "good"}},
         {1, "cannot open the model none: No such file or directory", {"eval", "none", "good"}},
     };
     ASSERT_ALL_REFUSED(list);
@@ -209,7 +209,7 @@ static int make_shm_read_only(void) {
 
 static bool may_not(const struct program *p) {
     if (p->status != PREPARE_FAILED) return false;
-    print_message("skipped: no right to do that here\n");
+    print_message("skipped: no right to mount or to become another user\n");
     return true;
 }
 
@@ -224,7 +224,7 @@ static void a_small_dev_shm_stops_named_runs_alone(void **state) {
         strstr(p->text[ERR], "enlarge it (mount -o remount,size=... /dev/shm, docker --shm-size), or train without"));
     p = RUN_IN(make_shm_read_only, "-q", "-w", "2", "-e", "1", "--name", "hostile-small", DATA);
     program_assert_refused(p, 1, "store hostile-small cannot be made (/dev/shm/shmtrain-");
-    assert_non_null(strstr(p->text[ERR], "or do without --name"));
+    assert_non_null(strstr(p->text[ERR], "or train without --name"));
 }
 
 static int limit_to(int what, rlim_t most) {
@@ -257,7 +257,7 @@ static void a_file_that_may_not_grow_is_a_failed_write(void **state) {
     assert_int_equal(fclose(f), 0);
     program_write_file("out", "before");
     struct program *p = RUN_IN(take_many_lines_and_small_files, "predict", "-o", "out", "model", "-");
-    program_assert_refused(p, 1, "cannot write the predictions to out (what was there before is untouched): File too large");
+    program_assert_refused(p, 1, "cannot write the predictions to out (the previous file is unchanged): File too large");
     assert_int_equal(bytes_of("out"), 6);
     assert_no_temporary(".");
 }
@@ -310,7 +310,7 @@ static void who_may_not_is_told_so(void **state) {
                            "cannot write the cache to new: Permission denied; name a file");
     p = RUN_IN(become_nobody, "-q", "-e", "1", "--cache", "good");
     program_assert_status(p, 0);
-    assert_non_null(strstr(p->text[ERR], "Permission denied: it goes on without a cache"));
+    assert_non_null(strstr(p->text[ERR], "Permission denied: the run continues without a cache"));
 }
 
 static void stores_of_others_are_not_seen(void **state) {
@@ -320,7 +320,7 @@ static void stores_of_others_are_not_seen(void **state) {
     struct program *p = RUN_IN(become_nobody, "watch", "hostile-mine");
     const bool skipped = may_not(p);
     if (!skipped) {
-        program_assert_refused(p, 2, "there is no store hostile-mine: shmtrain ls lists those that there are");
+        program_assert_refused(p, 2, "there is no store hostile-mine: shmtrain ls lists the existing ones");
         program_assert_refused(RUN_IN(become_nobody, "rm", "hostile-mine"), 2, "there is no store hostile-mine");
     }
     program_assert_status(RUN("rm", "hostile-mine"), 0);
@@ -351,8 +351,7 @@ static void a_model_that_the_disk_has_no_room_for_is_saved_elsewhere(void **stat
     struct program *p = program_run(mount_small_folder, script);
     if (may_not(p)) skip();
     assert_string_equal(p->text[OUT], "1 m before\n");
-    assert_non_null(
-        strstr(p->text[ERR], "cannot write the model to small/m (what was there before is untouched): No space left"));
+    assert_non_null(strstr(p->text[ERR], "cannot write the model to small/m (the previous file is unchanged): No space left"));
     assert_non_null(strstr(p->text[ERR], "; the model is saved as "));
     assert_ptr_equal(strchr(p->text[ERR], '\n'), p->text[ERR] + strlen(p->text[ERR]) - 1);
     program_assert_status(RUN("eval", "saved", "good"), 0);
@@ -370,7 +369,7 @@ static void predictions_that_the_disk_has_no_room_for_leave_the_old_ones(void **
     if (may_not(p)) skip();
     assert_string_equal(p->text[OUT], "1 m before\n");
     assert_non_null(
-        strstr(p->text[ERR], "cannot write the predictions to small/m (what was there before is untouched): No space left"));
+        strstr(p->text[ERR], "cannot write the predictions to small/m (the previous file is unchanged): No space left"));
 }
 
 /* ---- streams ---- */
@@ -427,8 +426,54 @@ static void a_closed_stdin_matters_to_who_reads_it(void **state) {
     program_assert_refused(RUN_IN(close_stdin, "predict", "model", "-"), 1, "cannot read standard input: Bad file descriptor");
 }
 
+/* ---- a small stack ---- */
+
+static int with_stack(rlim_t soft, rlim_t hard) { return setrlimit(RLIMIT_STACK, &(const struct rlimit){soft, hard}); }
+static int with_64_kib(void) { return with_stack(64 << 10, 64 << 10); }
+static int with_256_kib(void) { return with_stack(256 << 10, 256 << 10); }
+static int with_512_kib(void) { return with_stack(512 << 10, 512 << 10); }
+static int with_64_kib_for_now(void) { return with_stack(64 << 10, (rlim_t)8 << 20); }
+
+#define LITTLE "builtin:sparse:examples=2000,valid=100"
+
+static void a_stack_that_is_too_small_is_said_by_each_command(void **state) {
+    (void)state;
+    if (SANITIZED) skip(); /* which begin on it before the program does */
+    program_prepare *const small[] = {with_64_kib, with_256_kib};
+    for (size_t i = 0; i < 2; i++) {
+        const char *const words = i == 0
+                                      ? "the stack is limited to 64 KiB, and 512 are needed: raise the limit (ulimit -s 8192)"
+                                      : "the stack is limited to 256 KiB, and 512 are needed";
+        program_assert_refused(RUN_IN(small[i], "-w", "2", "-e", "1", LITTLE), 1, words);
+        program_assert_refused(RUN_IN(small[i], "topo"), 1, words);
+        program_assert_refused(RUN_IN(small[i], "ls"), 1, words);
+        program_assert_refused(RUN_IN(small[i], "doctor"), 1, words);
+        program_assert_refused(RUN_IN(small[i], "data", "info", LITTLE), 1, words);
+        program_assert_refused(RUN_IN(small[i], "--help"), 1, words);
+    }
+}
+
+static void a_stack_that_can_be_made_larger_is(void **state) {
+    (void)state;
+    if (SANITIZED) skip();
+    program_prepare *const enough[] = {with_64_kib_for_now, with_512_kib};
+    for (size_t i = 0; i < 2; i++) {
+        program_assert_status(RUN_IN(enough[i], "-w", "2", "-e", "1", "-o", "little.model", "--checkpoint", "little",
+                                     "--checkpoint-every", "1", LITTLE),
+                              0);
+        program_assert_status(RUN_IN(enough[i], "-w", "2", "-t", "2", "--spawn", "threads", "-e", "1", LITTLE), 0);
+        program_assert_status(RUN_IN(enough[i], "eval", "little.model", LITTLE), 0);
+        program_assert_status(RUN_IN(enough[i], "compare", "-w", "2", "-e", "1", LITTLE), 0);
+        program_assert_status(RUN_IN(enough[i], "data", "info", LITTLE), 0);
+        program_assert_status(RUN_IN(enough[i], "topo", LITTLE), 0);
+        program_drop_folder("little");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(a_stack_that_is_too_small_is_said_by_each_command),
+        PROGRAM_TEST(a_stack_that_can_be_made_larger_is),
         PROGRAM_TEST(bad_data_is_refused_by_every_command_in_one_line),
         PROGRAM_TEST(labels_that_do_not_fit_are_refused_where_they_count),
         PROGRAM_TEST(more_workers_than_examples_is_no_error),

@@ -179,10 +179,10 @@ static void what_cannot_be_read_is_refused_in_one_line(void **state) {
     (void)state;
     assert_true(shell("gzip -c < t.svm | head -c 20000 > cut.gz"));
     const struct refusal list[] = {
-        {1, "cut.gz is damaged: unpacking it failed behind byte", {"cut.gz"}},
+        {1, "cut.gz is damaged: unpacking failed after byte", {"cut.gz"}},
         {1, "cannot open missing: No such file or directory", {"a.svm", "missing"}},
-        {2, "folder is a directory", {"a.svm", "folder"}},
-        {2, "builtin:line is generated, and several files are read as text: name it alone", {"a.svm", "builtin:line"}},
+        {2, "folder is a folder", {"a.svm", "folder"}},
+        {2, "builtin:line is generated, but only text files can be combined: use this file alone", {"a.svm", "builtin:line"}},
         {2, "one of 2 files has no name", {"a.svm", ""}},
         {2, "compare reads its data once for each mode, and standard input can be read once only", {"compare", "-"}},
     };
@@ -193,7 +193,7 @@ static void what_cannot_be_read_is_refused_in_one_line(void **state) {
     program_assert_refused(RUN_IN(from_a_pipe, "-"), 1, "standard input is empty");
     g_given = "t.svm";
     program_assert_refused(RUN_IN(from_a_pipe, "-", "--valid", "-"), 2,
-                           "standard input can be read once only, and is both the data and --valid");
+                           "standard input is both the data and --valid, but can be read only once");
 }
 
 static double now_s(void) {
@@ -252,8 +252,8 @@ static void a_cache_is_kept_only_of_one_whole_file(void **state) {
     struct program *p = RUN("-e", "1", "--cache", "a.svm", "b.svm");
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[ERR],
-                           "--cache has no effect on 2 files (a.svm, b.svm): a cache stands beside one file; "
-                           "shmtrain data convert makes one\n"));
+                           "--cache has no effect on 2 files (a.svm, b.svm): a cache is kept beside a single file; use "
+                           "shmtrain data convert to make one\n"));
     p = RUN("-e", "1", "--cache", "--skip-bad-lines", "a.svm");
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[ERR], "--cache has no effect with --skip-bad-lines"));

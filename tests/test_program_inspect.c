@@ -114,7 +114,7 @@ static void names_and_numbers_of_others_reach_the_terminal_as_text(void **state)
     struct program *p = RUN("inspect", "odd");
     program_assert_status(p, 0);
     assert_lines_fit(p->text[OUT]);
-    assert_says(p, "2 of them are infinite, or no numbers");
+    assert_says(p, "2 of them are infinite or not numbers");
     assert_says(p, "empty            F32              0       0         -         -         -     -\n");
     p = RUN("inspect", "--json", "odd");
     program_assert_status(p, 0);
@@ -125,7 +125,7 @@ static void names_and_numbers_of_others_reach_the_terminal_as_text(void **state)
 static void pipes_are_refused_and_not_waited_for(void **state) {
     (void)state;
     assert_int_equal(mkfifo("pipe", 0600), 0);
-    program_assert_refused(RUN("inspect", "pipe"), 1, "pipe is no regular file: name a model file");
+    program_assert_refused(RUN("inspect", "pipe"), 1, "pipe is not a regular file: name a model file");
     struct program *p = RUN("help", "inspect");
     assert_non_null(strstr(p->text[OUT], "FILE may be LIBLINEAR's, but no pipe,"));
 }
@@ -146,9 +146,9 @@ static void what_is_damaged_is_one_line(void **state) {
     assert_int_equal(fwrite(bytes, 1, n - 1, f), n - 1);
     fclose(f);
     const struct refusal list[] = {
-        {1, "turned is damaged: its checksum does not fit what is in it", {"inspect", "turned"}},
+        {1, "turned is damaged: its checksum does not match its contents", {"inspect", "turned"}},
         {1, "short: key \"", {"inspect", "short"}},
-        {1, "no model file", {"inspect", "two.svm"}},
+        {1, "not a model file", {"inspect", "two.svm"}},
         {1, "cannot open the model none: No such file or directory", {"inspect", "none"}},
         {1, "is a folder", {"inspect", "."}},
         {2, "inspect", {"inspect"}},

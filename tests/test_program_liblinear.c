@@ -1,5 +1,6 @@
 /* The real program beside LIBLINEAR's own (Debian: liblinear-tools): each takes the other's models, and says the same. */
 #include "run_program.h"
+#include "skip.h"
 
 #include <math.h>
 
@@ -33,9 +34,7 @@ static void write_targets(const char *path) {
 }
 
 static bool has_tools(void) {
-    const bool there = system("command -v liblinear-predict >/dev/null && command -v liblinear-train >/dev/null") == 0;
-    if (!there) print_message("skipped: no liblinear-predict (Debian: liblinear-tools)\n");
-    return there;
+    return system("command -v liblinear-predict >/dev/null && command -v liblinear-train >/dev/null") == 0;
 }
 
 static void run(const char *const *argv) {
@@ -92,7 +91,7 @@ static void assert_same_probabilities(const char *data, const char *model, const
 static void liblinear_takes_our_models_and_says_the_same(void **state) {
     static const int UPWARDS[] = {7, 3};
     (void)state;
-    if (!has_tools()) skip();
+    if (!has_tools()) SKIP("no liblinear-predict (Debian: liblinear-tools)");
     write_data("two", TWO, 2);
     write_data("five", FIVE, 5);
     write_targets("targets");
@@ -131,7 +130,7 @@ static void we_take_their_models_and_say_the_same(void **state) {
     } SETS[] = {{"two", TWO, 2}, {"two", TWO_TURNED, 2}, {"five", FIVE, 5}};
     static const char *const SOLVERS[] = {"0", "1", "2", "3", "4", "5", "6", "7"}, *const BIASES[] = {"-1", "1", "2.5"};
     (void)state;
-    if (!has_tools()) skip();
+    if (!has_tools()) SKIP("no liblinear-predict (Debian: liblinear-tools)");
     for (size_t d = 0; d < sizeof SETS / sizeof *SETS; d++) {
         write_data(SETS[d].path, SETS[d].label, SETS[d].n_labels);
         for (size_t s = 0; s < 8; s++) {
@@ -177,13 +176,14 @@ static void what_the_format_cannot_hold_is_refused_before_training(void **state)
     program_write_file("model", "old");
     static const struct refusal LIST[] = {
         {2,
-         "format liblinear: label 0.5 is no whole number, and LIBLINEAR's models have no others: take csv or safetensors",
+         "format liblinear: label 0.5 is not a whole number, but LIBLINEAR's models allow only those: use csv or safetensors",
          {"-e1", "--format=liblinear", "-omodel", "examples"}},
         {2,
-         "format liblinear: the data has a feature 0, and LIBLINEAR counts from 1: take csv or safetensors, or renumber it",
+         "format liblinear: the data has a feature 0, but LIBLINEAR counts from 1: use csv or safetensors, or renumber the "
+         "features",
          {"-e1", "--format=liblinear", "-omodel", "from0"}},
         {2,
-         "format csv: the features are hashed, and a table of their hashes would tell nothing: take safetensors",
+         "format csv: the features are hashed, and a table of hashes has no meaning: use safetensors",
          {"-e1", "--hash-bits=4", "--format=csv", "-omodel", "from0"}},
     };
     ASSERT_ALL_REFUSED(LIST);

@@ -1,9 +1,11 @@
 /* The real program from outside: what it says about this machine (doctor), and how it measures it (bench). */
 #include "run_program.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static int on_another_machine(void) { return setenv("HWLOC_SYNTHETIC", "numa:4 core:4 pu:2", 1); }
 
@@ -84,7 +86,7 @@ static void bench_on_one_processor_says_nothing_about_two(void **state) {
     program_assert_status(p, 0);
     assert_narrow(p->text[OUT]);
     assert_non_null(strstr(p->text[OUT], "\nsparse epoch, 1 worker "));
-    assert_non_null(strstr(p->text[OUT], "\nOne core: nothing is said about two.\n"));
+    assert_non_null(strstr(p->text[OUT], "\nOne core: figures for two cores are missing.\n"));
     assert_null(strstr(p->text[OUT], "meeting of 2"));
 }
 
@@ -110,8 +112,38 @@ static void what_they_do_not_take_is_refused(void **state) {
     program_assert_refused(RUN_IN(on_another_machine, "bench"), 2, "HWLOC_SYNTHETIC describes another machine");
 }
 
+static int without_end(void) { return setenv("HWLOC_SYNTHETIC", "node:999 core:99 pu:9", 1); }
+
+static void a_machine_without_end_is_refused(void **state) {
+    (void)state;
+    program_assert_refused(RUN_IN(without_end, "topo"), 2,
+                           "HWLOC_SYNTHETIC=node:999 core:99 pu:9 describes 890109 processors: describe 8192 at most");
+    program_assert_refused(RUN_IN(without_end, "-w", "1", "-e", "1", "builtin:sparse:examples=100"), 2, "890109 processors");
+}
+
+/* hwloc waits for somebody to write the pipe. */
+static int from_a_pipe(void) { return setenv("HWLOC_XMLFILE", "machine.xml", 1); }
+
+static void the_first_signal_ends_a_look_at_the_machine(void **state) {
+    static const int SIGNALS[] = {SIGTERM, SIGINT};
+    (void)state;
+    assert_int_equal(mkfifo("machine.xml", 0600), 0);
+    for (size_t i = 0; i < 2; i++) {
+        struct program *p = START_IN(from_a_pipe, "topo");
+        const int pipe = open("machine.xml", O_WRONLY); /* waits until hwloc reads */
+        assert_true(pipe >= 0);
+        assert_int_equal(kill(p->pid, SIGNALS[i]), 0);
+        program_finish(p);
+        close(pipe);
+        assert_int_equal(p->status, -SIGNALS[i]);
+    }
+    unlink("machine.xml");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(a_machine_without_end_is_refused),
+        PROGRAM_TEST(the_first_signal_ends_a_look_at_the_machine),
         PROGRAM_TEST(doctor_ends_with_1_where_something_stops_a_run),
         PROGRAM_TEST(doctor_in_json_says_what_its_status_says),
         PROGRAM_TEST(doctor_sees_the_processors_that_it_may_use),

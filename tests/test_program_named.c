@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/mount.h>
 
@@ -92,7 +93,8 @@ static void a_killed_run_leaves_what_rm_removes_and_ends_who_joined(void **state
         assert_error(watch, "has died: process ");
         assert_string_equal(files(), "store .data .valid ");
         program_assert_refused(RUN("join", "-w", "1", g_name), 1, "has died");
-        program_assert_refused(RUN("--name", g_name, DATA), 2, "of a run that has ended: shmtrain rm ");
+        program_assert_refused(RUN("--name", g_name, DATA), 2,
+                               "already exists, from a run that has ended: remove it with shmtrain rm ");
         struct program *list = RUN("ls");
         program_assert_status(list, 0);
         assert_non_null(strstr(list->text[OUT], " died\n"));
@@ -106,7 +108,7 @@ static void a_name_that_is_taken_is_refused_with_what_helps(void **state) {
     (void)state;
     struct program *run = start_run("async", DATA);
     struct program *other = RUN("--name", g_name, DATA);
-    program_assert_refused(other, 2, "in use, made by process ");
+    program_assert_refused(other, 2, "in use, created by process ");
     assert_null(strstr(other->text[ERR], "shmtrain rm"));
     end_run(run);
     program_assert_status(RUN("rm", g_name), 0);
@@ -115,7 +117,7 @@ static void a_name_that_is_taken_is_refused_with_what_helps(void **state) {
     assert_int_equal(mkdir(path, 0700), 0);
     other = RUN("--name", g_name, DATA);
     assert_int_equal(rmdir(path), 0);
-    program_assert_refused(other, 2, "is no regular file: take another name");
+    program_assert_refused(other, 2, "is not a regular file: use another name");
 }
 
 static void a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life(void **state) {
@@ -153,7 +155,7 @@ static void a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence(v
     program_assert_status(run, 1);
     program_assert_status(guest, 1);
     assert_error(run, "worker 1 (process ");
-    assert_error(guest, "has failed: worker 1 (process ");
+    assert_error(guest, "failed: worker 1 (process ");
     assert_string_equal(files(), "store ");
 }
 
@@ -187,9 +189,65 @@ static void a_store_that_is_cut_off_ends_all_who_use_it_with_a_sentence(void **s
     for (size_t i = 0; i < 3; i++) {
         program_finish(all[i]);
         assert_true(all[i]->status > 0); /* no signal */
-        assert_non_null(strstr(all[i]->text[ERR], "shared memory of a named store became shorter while it was used"));
+        assert_non_null(strstr(all[i]->text[ERR], "shared memory of a named store became shorter while it was in use"));
     }
     program_finish(START("rm", g_name));
+}
+
+static const char *path_of(const char *suffix) {
+    static char path[160];
+    snprintf(path, sizeof path, "/dev/shm/shmtrain-%ju-%s%s", (uintmax_t)geteuid(), g_name, suffix);
+    return path;
+}
+
+static void kill_run(void) {
+    struct program *run = start_run("async", DATA);
+    send(run, SIGKILL);
+    program_finish(run);
+    assert_string_equal(files(), "store .data .valid ");
+}
+
+/* Of a run that has died, and whose store was cut short: it can say nothing any more, and its name is free for another one. */
+static void what_is_left_of_a_store_that_was_cut_short_makes_room(void **state) {
+    static const off_t LENGTHS[] = {0, 100, 4096, 100000};
+    (void)state;
+    for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
+        kill_run();
+        assert_int_equal(truncate(path_of(""), LENGTHS[i]), 0);
+        struct program *run = RUN("-q", "-w", "1", "-e", "1", "--name", g_name, LITTLE_DATA);
+        program_assert_status(run, 0);
+        assert_error(run, "which was cut short");
+        assert_string_equal(files(), "store ");
+        program_assert_status(RUN("rm", g_name), 0);
+    }
+}
+
+/* A living one is never that. */
+static void a_store_in_use_stays_though_it_was_cut_short(void **state) {
+    (void)state;
+    FILE *store = fopen(path_of(""), "w");
+    assert_non_null(store);
+    assert_int_equal(fchmod(fileno(store), 0600) + flock(fileno(store), LOCK_SH), 0);
+    program_assert_refused(RUN("--name", g_name, LITTLE_DATA), 2, "already exists and is in use");
+    assert_string_equal(files(), "store ");
+    fclose(store);
+    program_assert_status(RUN("rm", g_name), 0);
+}
+
+/* Somebody has removed the store by hand. */
+static void data_without_a_store_are_listed_and_removed(void **state) {
+    (void)state;
+    kill_run();
+    assert_int_equal(unlink(path_of("")), 0);
+    struct program *list = RUN("ls");
+    program_assert_status(list, 0);
+    const char *line = strstr(list->text[OUT], g_name);
+    assert_non_null(line);
+    assert_non_null(strstr(line, " died\n"));
+    assert_null(strstr(line + 1, g_name)); /* once, though it has two files */
+    program_assert_status(RUN("rm", g_name), 0);
+    assert_string_equal(files(), "");
+    program_assert_refused(RUN("rm", g_name), 2, "there is no store ");
 }
 
 static void nothing_stays_of_a_run_that_does_not_begin(void **state) {
@@ -197,7 +255,7 @@ static void nothing_stays_of_a_run_that_does_not_begin(void **state) {
     program_assert_refused(RUN("--name", g_name, "no-such-file"), 1, "no-such-file");
     assert_string_equal(files(), "");
     program_assert_refused(RUN("--name", "a/b", DATA), 2, "the store's name");
-    program_assert_refused(RUN("--name", g_name, "--backend", "plain", "-w", "1", DATA), 2, "nobody can join");
+    program_assert_refused(RUN("--name", g_name, "--backend", "plain", "-w", "1", DATA), 2, "workers cannot join");
     assert_string_equal(files(), "");
 }
 
@@ -210,7 +268,7 @@ static void sync_gives_the_same_bits_with_and_without_guests(void **state) {
     struct program *run = START("--json", "-q", "--mode", "sync", "-w", "1", "-e", "100", "--name", g_name, LITTLE_DATA);
     struct program *guest = NULL;
     do guest = RUN("join", "-w", "2", "-t", "2", g_name); /* until its data is loaded */
-    while (guest->status == 2 && !strstr(guest->text[ERR], "is over"));
+    while (guest->status == 2 && !strstr(guest->text[ERR], "has ended"));
     program_assert_status(guest, 0);
     program_finish(run);
     program_assert_status(run, 0);
@@ -225,7 +283,7 @@ static void sync_gives_the_same_bits_with_and_without_guests(void **state) {
 static bool shrink(const char *size) {
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", "/dev/shm", "tmpfs", 0, size) != 0) {
-        print_message("no /dev/shm of one's own (%s): skipped\n", strerror(errno));
+        print_message("skipped: no right to mount a small /dev/shm (%s)\n", strerror(errno));
         return false;
     }
     return true;
@@ -239,7 +297,7 @@ static void a_small_dev_shm_is_said_and_done_with(void **state) {
                                 "builtin:sparse:examples=100000,features=400,nonzeros=12");
     program_wait_for_epoch(run);
     assert_error(run, "does not fit into /dev/shm (");
-    assert_error(run, "nobody can join as a worker; observers can");
+    assert_error(run, "workers cannot join; observers can");
     assert_string_equal(files(), "store ");
     program_assert_refused(RUN("join", "-w", "1", g_name), 2, "keeps its data private");
     struct program *watch = START("watch", g_name);
@@ -257,25 +315,76 @@ static void a_small_dev_shm_is_said_and_done_with(void **state) {
     assert_int_equal(umount("/dev/shm"), 0);
 }
 
-/* The program that has joined, with its workers, as Ctrl-Z stops it. Killing is not for us, whatever is asked for. */
-static void a_guest_that_is_stopped_is_told_of_and_not_killed(void **state) {
+static struct program *start_run_with(const char *mode, const char *option, const char *value, const char *more,
+                                      const char *what) {
+    struct program *run =
+        START("--mode", mode, "-w", "2", "-e", "1000000", "--guests", "2", "--name", g_name, option, value, more, what, DATA);
+    program_wait_for_epoch(run);
+    return run;
+}
+
+static const char *stall_of(pid_t pid) {
+    static char words[96];
+    snprintf(words, sizeof words, "worker 2 (process %d, joined by name) has made no progress for ", pid);
+    return words;
+}
+
+/* The worker itself, not the program that has joined, which goes on. */
+static void a_stopped_worker_of_a_guest_is_told_of(void **state) {
+    const char *const modes[] = {"hogwild", "sync"};
     char words[96];
     (void)state;
-    struct program *run = START("--mode", "hogwild", "-w", "2", "-e", "1000000", "--guests", "2", "--name", g_name,
-                                "--stall-timeout", "1s", "--on-stall", "kill", DATA);
-    program_wait_for_epoch(run);
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        struct program *run = start_run_with(modes[m], "--stall-timeout", "500ms", "--on-stall", "report");
+        struct program *guest = START("join", "-w", "1", g_name);
+        wait_for_work(guest);
+        const pid_t pid = program_worker(guest, 0);
+        assert_int_equal(kill(pid, SIGSTOP), 0);
+        program_wait_for(run, ERR, stall_of(pid));
+        snprintf(words, sizeof words, "stopped by a signal (state T); 2 others wait: kill -CONT %d lets it continue\n", pid);
+        program_wait_for(run, ERR, words);
+        assert_int_equal(kill(pid, SIGCONT), 0);
+        snprintf(words, sizeof words, "worker 2 (process %d, joined by name) continues after ", pid);
+        program_wait_for(run, ERR, words);
+        end_run(run);
+        program_finish(guest);
+        program_assert_status(guest, 0);
+        program_finish(START("rm", g_name));
+    }
+}
+
+/* Also where all of the guest is stopped, as Ctrl-Z does it: nobody is left there who could say that the worker has died. */
+static void and_killed_where_that_is_asked_for(void **state) {
+    (void)state;
+    for (int all = 0; all <= 1; all++) {
+        struct program *run = start_run_with("hogwild", "--stall-timeout", "500ms", "--on-stall", "kill");
+        struct program *guest = START("join", "-w", "1", g_name);
+        wait_for_work(guest);
+        const pid_t pid = program_worker(guest, 0);
+        assert_int_equal(kill(all ? -guest->pid : pid, SIGSTOP), 0);
+        program_wait_for(run, ERR, stall_of(pid));
+        program_wait_for(run, ERR, ": it is killed (--on-stall kill)\n");
+        program_wait_for(run, ERR, "joined by name) died or gave up: the others continue without it\n");
+        assert_int_equal(kill(-guest->pid, SIGCONT), 0);
+        program_finish(guest);
+        assert_error(guest, "was killed by signal 9");
+        end_run(run);
+        program_finish(START("rm", g_name));
+    }
+}
+
+static void and_a_time_limit_ends_the_run_all_the_same(void **state) {
+    (void)state;
+    struct program *run = start_run_with("sync", "--stall-timeout", "none", "--time-limit", "6");
     struct program *guest = START("join", "-w", "1", g_name);
     wait_for_work(guest);
-    assert_int_equal(kill(-guest->pid, SIGSTOP), 0);
-    snprintf(words, sizeof words, "worker 2 (process %d, joined by name) stands still for ", guest->pid);
-    program_wait_for(run, ERR, words);
-    program_wait_for(run, ERR, "stopped by a signal (state T); 2 others wait: kill -CONT ");
-    assert_int_equal(kill(-guest->pid, SIGCONT), 0);
-    snprintf(words, sizeof words, "worker 2 (process %d, joined by name) goes on, after ", guest->pid);
-    program_wait_for(run, ERR, words);
-    end_run(run);
-    program_finish(guest);
-    program_assert_status(guest, 0);
+    const pid_t pid = program_worker(guest, 0);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    program_finish(run);
+    program_assert_status(run, 1);
+    assert_error(run, stall_of(pid));
+    assert_error(run, ": the time limit has passed, so the run ends (--time-limit)\n");
+    program_finish(guest); /* its own supervisor kills what does not leave */
 }
 
 int main(void) {
@@ -286,8 +395,13 @@ int main(void) {
         TEST(a_killed_guest_costs_a_live_run_a_word_and_a_sync_run_its_life),
         TEST(a_killed_worker_ends_the_run_and_its_guests_with_the_same_sentence),
         TEST(a_killed_worker_of_a_guest_ends_that_guest_alone),
-        TEST(a_guest_that_is_stopped_is_told_of_and_not_killed),
+        TEST(a_stopped_worker_of_a_guest_is_told_of),
+        TEST(and_killed_where_that_is_asked_for),
+        TEST(and_a_time_limit_ends_the_run_all_the_same),
         TEST(a_store_that_is_cut_off_ends_all_who_use_it_with_a_sentence),
+        TEST(what_is_left_of_a_store_that_was_cut_short_makes_room),
+        TEST(a_store_in_use_stays_though_it_was_cut_short),
+        TEST(data_without_a_store_are_listed_and_removed),
         TEST(nothing_stays_of_a_run_that_does_not_begin),
         TEST(sync_gives_the_same_bits_with_and_without_guests),
         TEST(a_small_dev_shm_is_said_and_done_with),

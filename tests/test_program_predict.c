@@ -7,8 +7,8 @@
 static int g_in[2], g_out[2];
 
 static void make_model(void) {
-    program_write_file("train", "-1 1:1\n1 2:1\n-1 1:2\n1 2:2\n");
-    program_assert_status(RUN("-q", "-o", "model", "train"), 0);
+    program_write_file("examples", "-1 1:1\n1 2:1\n-1 1:2\n1 2:2\n");
+    program_assert_status(RUN("-q", "-o", "model", "examples"), 0);
 }
 
 static int read_pipe(void) { return dup2(g_in[0], STDIN_FILENO) < 0 || close(g_in[1]) != 0; }
@@ -148,7 +148,7 @@ static void packed_lines_are_answered_like_a_packed_file(void **state) {
     struct program *p = START_IN(read_many, "predict", "model", "-");
     program_finish(p);
     program_assert_status(p, 1);
-    assert_non_null(strstr(p->text[ERR], "standard input is damaged: unpacking it failed behind byte"));
+    assert_non_null(strstr(p->text[ERR], "standard input is damaged: unpacking failed after byte"));
 }
 
 static void make_table_model(void) {
@@ -171,10 +171,14 @@ static void what_would_be_ignored_is_refused(void **state) {
     const struct refusal list[] = {
         {2, "--label names column \"a\" of t.csv, which is a feature of the model", {"eval", "--label", "a", "model", "t.csv"}},
         {2, "--label names column \"a\" of t.csv, which is", {"predict", "--label", "a", "model", "t.csv"}},
-        {2, "--label none: t.csv is read for its labels, too", {"eval", "--label", "none", "model", "t.csv"}},
+        {2,
+         "--label none: labels are needed here, too, so name the label's column of t.csv",
+         {"eval", "--label", "none", "model", "t.csv"}},
         {2, "--label z: t.csv has no such column", {"eval", "--label", "z", "model", "t.csv"}},
         {2, "--label z: t.csv has no such column", {"predict", "--label", "z", "model", "t.csv"}},
-        {2, "--categorical c: the model knows its columns", {"predict", "--categorical", "b,c", "model", "t.csv"}},
+        {2,
+         "--categorical c: the model has no categories in this column",
+         {"predict", "--categorical", "b,c", "model", "t.csv"}},
         {2, "predict does not use --skip-bad-lines: it answers each line", {"predict", "--skip-bad-lines", "model", "t.csv"}},
         {2, "predict does not use --skip-bad-lines: it answers each line", {"predict", "--skip-bad-lines", "model", "-"}},
     };

@@ -42,12 +42,12 @@ static void wrong_usage_is_refused_with_what_is_right(void **state) {
         {2, "--staleness \"\": expected S, or", {"--staleness", ""}},
         {2, "--progress \"\": expected HOW, or", {"--progress", ""}},
         {2,
-         "merge damped is for replicas that merge alone: take --staleness inf",
+         "merge damped is for replicas that each merge on their own: use --staleness inf",
          {"--replicas", "worker", "--merge", "damped", "--staleness", "0"}},
         {2,
          "merge damped needs the curvature of the loss along each parameter",
          {"-M", "softmax", "--merge", "damped", "builtin:dense"}},
-        {2, "the store's name \"-x\" begins with '-'", {"-w", "1", "--name", "-x"}},
+        {2, "the store's name \"-x\" starts with '-'", {"-w", "1", "--name", "-x"}},
     };
     ASSERT_ALL_REFUSED(list);
 }
@@ -75,9 +75,9 @@ static void values_out_of_range_are_refused_with_the_range(void **state) {
         {2, "--rate 0,1: expected a number from ", {"-r", "0,1"}},
         {2, "--l2 -0.1: expected a number from 0 to ", {"--l2", "-0.1"}},
         {2, "--bias 2: expected 1 or 0", {"--bias", "2"}},
-        {2, "1.5: a share lies between 0 and 1", {"--valid", "1.5"}},
-        {2, "0: a share lies between 0 and 1", {"--valid", "0"}},
-        {2, "nan: a share lies between 0 and 1", {"--valid", "nan"}},
+        {2, "1.5: a share must be between 0 and 1", {"--valid", "1.5"}},
+        {2, "0: a share must be between 0 and 1", {"--valid", "0"}},
+        {2, "nan: a share must be between 0 and 1", {"--valid", "nan"}},
     };
     ASSERT_ALL_REFUSED(list);
 }
@@ -93,9 +93,9 @@ static void unknown_choices_are_refused_with_the_choices(void **state) {
         {2, "--backend mpi: expected one of shm|plain", {"--backend", "mpi"}},
         {2, "--spawn fork: expected one of processes|threads", {"--spawn", "fork"}},
         {2, "--schedule linear: expected one of auto|constant|inverse|", {"--schedule", "linear"}},
-        {2, "there is no model \"transformer\": take one of logistic", {"-M", "transformer"}},
-        {2, "builtin:sparse, builtin:dense and builtin:line", {"builtin:wide"}},
-        {2, "it takes examples, valid, features, nonzeros", {"builtin:sparse:rows=3"}},
+        {2, "unknown model \"transformer\": use one of logistic", {"-M", "transformer"}},
+        {2, "builtin:sparse, builtin:dense or builtin:line", {"builtin:wide"}},
+        {2, "its keys are examples, valid, features, nonzeros", {"builtin:sparse:rows=3"}},
         {2, "examples must be a whole number", {"builtin:sparse:examples=x"}},
         {2, "the plain backend has one worker", {"--backend", "plain", "-w", "2"}},
     };
@@ -150,11 +150,11 @@ static void what_is_no_data_is_refused(void **state) {
         {1, "empty is empty", {"empty"}},
         {1, "comments has no example", {"comments"}},
         {1, "noise:1:1: expected a label (a number), found \"", {"noise"}},
-        {2, "folder is a directory", {"folder"}},
+        {2, "folder is a folder", {"folder"}},
         {1, "/dev/null is empty", {"/dev/null"}},
         {1, "cannot open missing: No such file or directory", {DATA, "--valid", "missing"}},
         {1, "empty is empty", {DATA, "--valid", "empty"}},
-        {2, "folder is a directory", {DATA, "--valid", "folder"}},
+        {2, "folder is a folder", {DATA, "--valid", "folder"}},
     };
     ASSERT_ALL_REFUSED(list);
 }
@@ -193,8 +193,10 @@ static void labels_that_do_not_fit_are_named_with_their_line(void **state) {
     program_write_file("one", "1 1:1\n1 2:1\n");
     const struct refusal list[] = {
         {1, "three:800: the data has more than two labels", {"-w", "2", "three"}},
-        {1, "one:1: the data has one label only", {"-w", "2", "one"}},
-        {1, "foreign:600: label 7 does not occur in the training data, which has -1 and 1", {"good", "--valid", "foreign"}},
+        {1, "one:1: the data has only one label", {"-w", "2", "one"}},
+        {1,
+         "foreign:600: label 7 does not occur in the training data, which has labels -1 and 1",
+         {"good", "--valid", "foreign"}},
     };
     ASSERT_ALL_REFUSED(list);
 }
@@ -216,8 +218,8 @@ static void output_onto_what_is_read_is_refused(void **state) {
     program_assert_status(RUN("-q", "-w", "1", "-e", "1", "-o", "model", "good"), 0);
     assert_int_equal(symlink("good", "link-to-good"), 0);
     const struct refusal list[] = {
-        {2, "--output good is read as the data (good), and would be replaced", {"-o", "good", "good"}},
-        {2, "--output good is read as the data (one of 2 files), and would be replaced", {"-o", "good", "valid", "good"}},
+        {2, "--output good is read as the data (good) and would be replaced", {"-o", "good", "good"}},
+        {2, "--output good is read as the data (one of 2 files) and would be replaced", {"-o", "good", "valid", "good"}},
         {2, "--output ./good is read as the data (link-to-good)", {"-o", "./good", "link-to-good"}},
         {2, "--output valid is read as validation data (valid)", {"good", "--valid", "valid", "-o", "valid"}},
         {2, "--output good is read as the data (good)", {"predict", "-o", "good", "model", "good"}},
@@ -240,7 +242,7 @@ static void outputs_do_not_replace_what_cache_keeps(void **state) {
     for (int there = 0; there < 2; there++) {
         for (size_t i = 0; i < 9; i++)
             program_assert_refused(RUN("--cache", "--valid", "valid", OPTIONS[i % 3], NAMES[i / 3], "kept"), 2,
-                                   "is where --cache keeps the data, and would be replaced");
+                                   "is where --cache keeps the data and would be replaced");
         program_assert_status(RUN("data", "convert", "-o", "kept.shmcache", "kept"), 0);
         program_assert_status(RUN("data", "convert", "-o", "valid.shmcache", "valid"), 0);
     }

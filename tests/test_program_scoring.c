@@ -67,7 +67,7 @@ static void what_is_wrong_with_standard_input_is_said_of_it(void **state) {
     static const struct {
         const char *text, *words;
     } BAD[] = {{"1 1:1\n-1 bad\n", "standard input:2:4: expected \"index:value\", found \"bad\""},
-               {"1 1:1\n7 1:1\n", "standard input:2: label 7 is none of the model's, which are -1 and 1"},
+               {"1 1:1\n7 1:1\n", "standard input:2: label 7 is not one of the model's labels, which are -1 and 1"},
                {"", " is empty"},
                {"# nothing\n", "standard input has no example"}};
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
@@ -82,7 +82,7 @@ static void what_is_wrong_with_standard_input_is_said_of_it(void **state) {
     g_input = "beyond";
     struct program *p = RUN_IN(read_file, "eval", "model.st", "-");
     program_assert_status(p, 0);
-    assert_non_null(strstr(p->text[ERR], "shmtrain: standard input has features 1 to 77, the model 1 to "));
+    assert_non_null(strstr(p->text[ERR], "shmtrain: standard input has features 1 to 77, the model has 1 to "));
 }
 
 static void a_signal_ends_the_wait_for_standard_input(void **state) {
@@ -132,7 +132,7 @@ static void eval_and_predict_keep_a_cache_beside_the_data(void **state) {
     const char *labels = text_of(RUN("predict", "model.st", "t.svm"));
     struct program *p = RUN("eval", "--json", "--cache", "model.st", "t.svm");
     program_assert_status(p, 0);
-    assert_string_equal(p->text[ERR], "shmtrain: t.svm.shmcache was made from t.svm\n");
+    assert_string_equal(p->text[ERR], "shmtrain: t.svm.shmcache was created from t.svm\n");
     assert_string_equal(p->text[OUT], file);
     assert_string_equal(text_of(RUN("eval", "--json", "--cache", "model.st", "t.svm")), file);
     assert_string_equal(text_of(RUN("predict", "--cache", "model.st", "t.svm")), labels);
@@ -141,7 +141,7 @@ static void eval_and_predict_keep_a_cache_beside_the_data(void **state) {
     close(fd);
     p = RUN("predict", "--cache", "-w", "2", "model.st", "t.svm");
     program_assert_status(p, 0);
-    assert_string_equal(p->text[ERR], "shmtrain: t.svm.shmcache was made again, for it was damaged, from t.svm\n");
+    assert_string_equal(p->text[ERR], "shmtrain: t.svm.shmcache was recreated because it was damaged, from t.svm\n");
     assert_string_equal(p->text[OUT], labels);
     assert_int_equal(unlink("t.svm.shmcache"), 0);
 }
@@ -177,12 +177,12 @@ static void what_cannot_be_converted_is_refused_and_replaces_nothing(void **stat
         {2, "model shrink: expected model convert MODEL -o FILE", {"model", "shrink", "model.st"}},
         {2, "--output model.st is read as the model", {"model", "convert", "model.st", "-o", "model.st"}},
         {1, "cannot open the model none: No such file", {"model", "convert", "none", "-o", "out"}},
-        {1, "two: byte 0: no model file", {"model", "convert", "two", "-o", "out"}},
+        {1, "two: byte 0: not a model file", {"model", "convert", "two", "-o", "out"}},
         {2, "model does not use --workers", {"model", "convert", "model.st", "-w", "2"}},
     };
     ASSERT_ALL_REFUSED(list);
     program_assert_refused(RUN("model", "convert", "zero.st", "-o", "out", "--format", "liblinear"), 2,
-                           "the data has a feature 0, and LIBLINEAR counts from 1");
+                           "the data has a feature 0, but LIBLINEAR counts from 1");
     program_assert_refused(RUN("model", "convert", "model.st", "-o", "out", "--format", "onnx"), 2,
                            "format onnx: expected safetensors, liblinear or csv");
     struct stat out;

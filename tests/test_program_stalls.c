@@ -17,16 +17,16 @@ static unsigned count(const char *text, const char *words) {
     return n;
 }
 
-/* "worker 1 (process 4711) stands still for " */
+/* "worker 1 (process 4711) has made no progress for " */
 static const char *stall_of(unsigned rank, pid_t pid) {
     static char words[80];
-    snprintf(words, sizeof words, "shmtrain: worker %u (process %d) stands still for ", rank, pid);
+    snprintf(words, sizeof words, "shmtrain: worker %u (process %d) has made no progress for ", rank, pid);
     return words;
 }
 
 static const char *end_of(unsigned rank, pid_t pid) {
     static char words[80];
-    snprintf(words, sizeof words, "shmtrain: worker %u (process %d) goes on, after ", rank, pid);
+    snprintf(words, sizeof words, "shmtrain: worker %u (process %d) continues after ", rank, pid);
     return words;
 }
 
@@ -47,7 +47,7 @@ static void a_stopped_worker_is_told_of_in_each_mode_and_the_run_goes_on_with_it
         send_to(pid, SIGSTOP);
         program_wait_for(p, ERR, stall_of(1, pid));
         program_wait_for(p, ERR, "stopped by a signal (state T); ");
-        snprintf(remedy, sizeof remedy, "kill -CONT %d lets it go on\n", pid);
+        snprintf(remedy, sizeof remedy, "kill -CONT %d lets it continue\n", pid);
         program_wait_for(p, ERR, remedy);
         usleep(1200000); /* twice the time: it is told of once */
         send_to(pid, SIGCONT);
@@ -90,7 +90,7 @@ static void who_may_be_waiting_for_a_lock_of_it_does_not_stand_still(void **stat
         send_to(pid, SIGCONT);
         program_wait_for(p, ERR, end_of(rank, pid));
         end_by_signal(p);
-        assert_int_equal(count(p->text[ERR], "stands still"), 1);
+        assert_int_equal(count(p->text[ERR], "has made no progress"), 1);
     }
 }
 
@@ -102,9 +102,9 @@ static void a_long_item_is_told_from_a_stop_and_named(void **state) {
     program_wait_for(p, ERR, stall_of(0, program_worker(p, 0)));
     program_finish(p);
     program_assert_status(p, 0);
-    assert_int_equal(count(p->text[ERR], ", in item "), count(p->text[ERR], "stands still"));
+    assert_int_equal(count(p->text[ERR], ", in item "), count(p->text[ERR], "has made no progress"));
     assert_true(count(p->text[ERR], " of epoch 1: it ") >= 1); /* what it does at that moment */
-    assert_true(count(p->text[ERR], "take a longer --stall-timeout, or smaller items (--item)") >= 1);
+    assert_true(count(p->text[ERR], "use a longer --stall-timeout, or smaller items (--item)") >= 1);
     assert_int_equal(count(p->text[ERR], "state T"), 0);
 }
 
@@ -114,7 +114,7 @@ static void of_threads_the_progress_tells(void **state) {
                               "0:+2000ms", DATA);
     program_finish(p);
     program_assert_status(p, 0);
-    assert_true(count(p->text[ERR], "shmtrain: worker 0 stands still for ") >= 1);
+    assert_true(count(p->text[ERR], "shmtrain: worker 0 has made no progress for ") >= 1);
     assert_int_equal(count(p->text[ERR], "(state"), 0);
 }
 
@@ -147,7 +147,7 @@ static void and_is_started_again_where_that_is_not_forbidden(void **state) {
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[ERR], stall_of(1, pid)));
     assert_non_null(strstr(p->text[ERR], ": it is killed (--on-stall kill)\n"));
-    assert_non_null(strstr(p->text[ERR], ": it is started again (1 of 3)\n"));
+    assert_non_null(strstr(p->text[ERR], ": it is restarted (1 of 3)\n"));
     snprintf(hash, sizeof hash, "xxh64 %s", reference);
     assert_non_null(strstr(p->text[OUT], hash));
 }
@@ -168,6 +168,19 @@ static void or_the_run_ends_with_a_sentence(void **state) {
     }
 }
 
+/* Nobody comes to the consistent point at which the limit would end the run. */
+static void a_time_limit_ends_a_run_in_which_one_stands_still(void **state) {
+    (void)state;
+    struct program *p = START("-w", "2", "--mode", "sync", "--stall-timeout", "none", "--time-limit", "2", ENDLESS, DATA);
+    program_wait_for_epoch(p);
+    const pid_t pid = program_worker(p, 1);
+    send_to(pid, SIGSTOP);
+    program_assert_gone_within(p, 30);
+    assert_int_equal(p->status, 1);
+    assert_int_equal(strncmp(p->text[ERR], stall_of(1, pid), strlen(stall_of(1, pid))), 0);
+    assert_non_null(strstr(p->text[ERR], "; 1 other waits: the time limit has passed, so the run ends (--time-limit)\n"));
+}
+
 static void none_and_0_look_at_nobody(void **state) {
     const char *const offs[] = {"none", "0"};
     (void)state;
@@ -179,7 +192,7 @@ static void none_and_0_look_at_nobody(void **state) {
         usleep(600000);
         send_to(pid, SIGCONT);
         end_by_signal(p);
-        assert_int_equal(count(p->text[ERR], "stands still"), 0);
+        assert_int_equal(count(p->text[ERR], "has made no progress"), 0);
     }
 }
 
@@ -193,7 +206,7 @@ static void a_run_that_was_stopped_as_a_whole_tells_of_nobody(void **state) {
     send_to(-p->pid, SIGCONT);
     usleep(500000);
     end_by_signal(p);
-    assert_int_equal(count(p->text[ERR], "stands still"), 0);
+    assert_int_equal(count(p->text[ERR], "has made no progress"), 0);
 }
 
 static void metrics_say_who_stands_still(void **state) {
@@ -239,7 +252,7 @@ static void what_cannot_be_is_refused(void **state) {
     assert_string_equal(p->text[ERR], "shmtrain: --on-stall has no effect with --stall-timeout none\n");
     p = RUN("-w", "1", "-e", "1", "--spawn", "threads", "--on-stall", "kill", DATA);
     assert_string_equal(p->text[ERR],
-                        "shmtrain: workers are threads here, which cannot be killed: --on-stall kill has no effect\n");
+                        "shmtrain: workers are threads here and cannot be killed: --on-stall kill has no effect\n");
 }
 
 int main(void) {
@@ -252,6 +265,7 @@ int main(void) {
         PROGRAM_TEST(a_stopped_worker_is_killed_where_that_is_asked_for),
         PROGRAM_TEST(and_is_started_again_where_that_is_not_forbidden),
         PROGRAM_TEST(or_the_run_ends_with_a_sentence),
+        PROGRAM_TEST(a_time_limit_ends_a_run_in_which_one_stands_still),
         PROGRAM_TEST(none_and_0_look_at_nobody),
         PROGRAM_TEST(a_run_that_was_stopped_as_a_whole_tells_of_nobody),
         PROGRAM_TEST(metrics_say_who_stands_still),

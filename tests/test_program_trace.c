@@ -292,7 +292,7 @@ static void a_trace_that_cannot_be_written_is_refused_before_anything_is_loaded(
         {2, "is read as the data", {"--trace", "data.txt", "data.txt"}},
         {2, "is read as validation data", {"--trace", "data.txt", "--valid", "data.txt", "builtin:sparse"}},
         {2, "the same file", {"--trace", "m.json", "--metrics", "m.json", "builtin:sparse"}},
-        {2, "is written as the trace", {"--trace", "m.json", "-o", "m.json", "builtin:sparse"}},
+        {2, "is also written as the trace", {"--trace", "m.json", "-o", "m.json", "builtin:sparse"}},
     };
     ASSERT_ALL_REFUSED(refusals);
     struct stat there;
@@ -313,8 +313,8 @@ static void an_older_trace_is_replaced_whole(void **state) {
 static void a_trace_that_could_not_be_written_is_a_failure_of_the_program(void **state) {
     (void)state;
     const char *const options[] = {"--trace", "--metrics"}, *const says[] = {
-                                                                "there is no trace: cannot write the trace to /dev/full",
-                                                                "goes on without metrics: cannot write to /dev/full"};
+                                                                "no trace was written: cannot write the trace to /dev/full",
+                                                                "continues without metrics: cannot write to /dev/full"};
     for (int i = 0; i < 2; i++) {
         struct program *p = RUN("-w", "1", "-e", "1", options[i], "/dev/full", "-o", "kept.model", DATA);
         program_assert_status(p, 1);

@@ -87,7 +87,7 @@ static void a_listener_hears_how_far_the_run_is(void **state) {
     for (size_t i = 0; i < 2; i++) {
         struct shmtrain_store *store = make_run(SPAWNS[i], "1", "async");
         struct ear ear = {.store = store, .scene = make_scene(0.25)};
-        const struct shmtrain_listener listener = {.arg = &ear, .progress = hear};
+        const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = &ear, .progress = hear};
         shmtrain_store_listen(store, &listener);
         WELL(store, shmtrain_store_run(store, work, ear.scene));
         assert_true(ear.looked && ear.calls >= 1);
@@ -110,7 +110,7 @@ static void several_workers_are_counted_one_by_one(void **state) {
     for (size_t i = 0; i < 2; i++) {
         struct shmtrain_store *store = make_run("threads", "3", MODES[i]);
         struct ear ear = {.store = store, .scene = make_scene(0.25)};
-        const struct shmtrain_listener listener = {.arg = &ear, .progress = hear};
+        const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = &ear, .progress = hear};
         const struct shmtrain_progress *end;
         shmtrain_store_listen(store, &listener);
         ear.scene->go_on = 1; /* nobody stands still here */
@@ -163,7 +163,8 @@ static void what_goes_on_counts_before_it_is_over(void **state) {
     for (size_t i = 0; i < 4; i++) {
         struct shmtrain_store *store = make_run(SPAWNS[i / 2], "3", MODES[i % 2]);
         struct watcher watcher = {.scene = make_scene(0.25)};
-        const struct shmtrain_listener listener = {.arg = &watcher, .progress = hear_of_standing_still};
+        const struct shmtrain_listener listener = {
+            .size = sizeof(struct shmtrain_listener), .arg = &watcher, .progress = hear_of_standing_still};
         shmtrain_store_listen(store, &listener);
         WELL(store, shmtrain_store_run(store, stand_still, watcher.scene));
         assert_true(watcher.seen);
@@ -194,7 +195,7 @@ static void a_run_that_is_over_shows_how_it_ended(void **state) {
 static void without_reports_the_loss_is_unknown(void **state) {
     struct shmtrain_store *store = make_run("processes", "1", "async");
     struct ear ear = {.store = store, .scene = make_scene(0)};
-    const struct shmtrain_listener listener = {.arg = &ear, .progress = hear};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = &ear, .progress = hear};
     (void)state;
     shmtrain_store_listen(store, &listener);
     WELL(store, shmtrain_store_run(store, work, ear.scene));
@@ -215,7 +216,7 @@ static void without_a_run_there_is_nothing_to_see(void **state) {
 static void a_limit_of_steps_is_the_end_that_is_looked_forward_to(void **state) {
     struct shmtrain_store *store = make_run("processes", "1", "async");
     struct ear ear = {.store = store, .scene = make_scene(1)};
-    const struct shmtrain_listener listener = {.arg = &ear, .progress = hear};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = &ear, .progress = hear};
     const struct shmtrain_progress *end;
     (void)state;
     WELL(store, shmtrain_store_set(store, "steps", "12")); /* 8 are an epoch */
@@ -251,7 +252,7 @@ static void count_calls(void *arg, const struct shmtrain_report *so_far, const s
 /* The listener was told of the run, is not told of loading and scoring, and so is never late there. */
 static void nobody_hurries_to_tell_a_listener_when_nothing_trains(void **state) {
     int told = 0;
-    const struct shmtrain_listener listener = {.arg = &told, .progress = count_calls};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = &told, .progress = count_calls};
     const struct shmtrain_evaluation *evaluation;
     struct shmtrain_store *store;
     (void)state;

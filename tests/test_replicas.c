@@ -105,7 +105,7 @@ static int push_alike(struct run *run, shmtrain_session *s) {
     int rc;
     (void)run;
     for (uint32_t i = 0; (rc = shmtrain_next(s, &w)) == 1; i++) {
-        const float g = (float)w.n * (0.25f + 0.125f * (float)((i + w.epoch) % 5));
+        const float g = 0.25f + 0.125f * (float)((i + w.epoch) % 5);
         const uint32_t row[2] = {3, 1400};
         const float grad[2] = {g, -0.5f * g};
         if ((rc = shmtrain_push_rows(s, 0, row, 2, grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
@@ -242,7 +242,7 @@ static int keep_the_bound(struct run *run, shmtrain_session *s) {
         }
         if (s->seat->rank == 0) (void)nanosleep(&pause, NULL);
         const uint32_t row = 1 + s->seat->rank;
-        const float grad = -(float)w.n;
+        static const float grad = -1;
         if ((rc = shmtrain_push_rows(s, 0, &row, 1, &grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
     return rc;
@@ -256,6 +256,36 @@ static void a_finite_bound_holds(void **state) {
     go_well(&run, keep_the_bound);
     assert_true(load_relaxed(&run.store->slot[1].counters.wait_clock_ns) > 0); /* who is fast has waited */
     end(&run);
+}
+
+/* All go in step. In the first epoch's eighth item each replica has been merged by each of those who share it. */
+static int see_everybody(struct run *run, shmtrain_session *s) {
+    struct shmtrain_work w;
+    int rc;
+    for (uint64_t mine = 1; (rc = shmtrain_next(s, &w)) == 1; mine++) {
+        const uint32_t row = 1 + s->seat->rank;
+        const float grad = -(float)w.n;
+        keep_step(run, s, mine);
+        for (uint32_t seat = 0; mine == 8 && seat < s->spec->n_seats; seat++) {
+            float seen;
+            if ((rc = shmtrain_pull(s, 0, 1 + seat, 1, &seen)) < 0) return rc;
+            if (seen == 0) return shmt_fail(&s->error, SHMTRAIN_E_DATA, "nothing of worker %u is seen", seat);
+        }
+        if ((rc = shmtrain_push_rows(s, 0, &row, 1, &grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+static void replicas_that_are_shared_merge_within_an_epoch(void **state) {
+    static const enum shmt_write WRITES[] = {SHMT_WRITE_RACY, SHMT_WRITE_ATOMIC, SHMT_WRITE_LOCKED};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        const struct kase k = case_of(NODE(WRITES[i], INF, 1, SHMT_MERGE_SUM), 4, SHMT_TEAM_PROCESSES);
+        struct run run;
+        begin(&run, &k, spec_for(&k, ITEMS));
+        go_well(&run, see_everybody);
+        end(&run);
+    }
 }
 
 /* Three share a replica, one has its own. If merges were what is bounded, that one, which merges at the end of each stretch,
@@ -372,6 +402,7 @@ int main(void) {
         cmocka_unit_test(state_stays_possible_however_replicas_merge),
         cmocka_unit_test(elastic_replicas_stay_apart_and_the_master_is_between),
         cmocka_unit_test(a_finite_bound_holds),
+        cmocka_unit_test(replicas_that_are_shared_merge_within_an_epoch),
         cmocka_unit_test(who_has_a_replica_to_itself_is_not_held_up_by_those_who_share_one),
         cmocka_unit_test(who_has_no_work_takes_part_in_merges_until_nobody_has),
         cmocka_unit_test(a_failure_ends_all_who_wait_for_a_merge),

@@ -179,7 +179,7 @@ static int push_once(struct run *run, shmtrain_session *s) {
     int rc;
     for (uint64_t mine = 1; (rc = shmtrain_next(s, &w)) == 1; mine++) {
         float grad[PUSHED];
-        for (uint32_t i = 0; i < PUSHED; i++) grad[i] = -(float)w.n * (2 + 4 * (float)s->seat->rank);
+        for (uint32_t i = 0; i < PUSHED; i++) grad[i] = -(2 + 4 * (float)s->seat->rank);
         if (mine == 1) keep_step(run, s, mine);
         if (mine == 1 && (rc = shmtrain_push_rows(s, 0, ROW, PUSHED, grad)) < 0) return rc;
         if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;

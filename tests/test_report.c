@@ -34,7 +34,8 @@ static const struct shmtrain_epoch TWO_EPOCHS[] = {{.epoch = 1,
                                                     .valid_accuracy = NAN,
                                                     .valid_auc = NAN}};
 
-static const struct shmtrain_delays TWO_BUCKETS[] = {{0, 0, 3}, {1024, 1151, 1}};
+static const struct shmtrain_delays TWO_BUCKETS[] = {{.from = 0, .to = 0, .samples = 3},
+                                                     {.from = 1024, .to = 1151, .samples = 1}};
 static const struct shmtrain_delay TWO_DELAYS = {
     .samples = 4, .mean = 256, .p50 = 0, .p99 = 1024, .max = 1024, .clocks = 0.25, .bucket = TWO_BUCKETS, .n_buckets = 2};
 
@@ -54,7 +55,8 @@ static const struct shmtrain_worker_report TWO_WORKERS[] = {{.examples = 22390,
                                                              .delay = NAN}};
 
 static struct shmtrain_report ordinary(void) {
-    return (struct shmtrain_report){.mode = "async",
+    return (struct shmtrain_report){.size = sizeof(struct shmtrain_report),
+                                    .mode = "async",
                                     .write = "racy",
                                     .backend = "shm",
                                     .model = "logistic",
@@ -80,8 +82,8 @@ static struct shmtrain_report ordinary(void) {
                                     .seed = 1,
                                     .rate = 0.0625,
                                     .l2 = 0,
-                                    .dataset = {"a9a", 32561, 123, 451592, 0},
-                                    .valid = {"a9a.t", 16281, 123, 225776, 0},
+                                    .dataset = {"a9a", 32561, 123, 451592, 0, {0}},
+                                    .valid = {"a9a.t", 16281, 123, 225776, 0, {0}},
                                     .best_loss = NAN,
                                     .epoch = TWO_EPOCHS,
                                     .seconds = 1.5,
@@ -306,10 +308,10 @@ static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
                         "            33.6 k updates\n"
                         "delay       mean 256 updates (0.25 clocks), p50 0, p99 1,024, max 1,024\n"
                         "waiting     12.5 % of the workers' time, mostly for worker 1\n"
-                        "checkpoints 3, for which training has rested 0.125 s\n"
-                        "deaths      workers were started again 3 times,\n"
-                        "            256 examples of items in hand done once more,\n"
-                        "            64 examples of items in hand left out\n"
+                        "checkpoints 3, for which training paused 0.125 s\n"
+                        "deaths      workers were restarted 3 times,\n"
+                        "            256 examples of unfinished items done again,\n"
+                        "            64 examples of unfinished items skipped\n"
                         "validation  loss 0.34375, accuracy 84.38 %, AUC 0.8984\n"
                         "            the model that made the data has loss 0.31250: 0.03125 to go\n"
                         "parameters  xxh64 0123456789abcdef\n");
@@ -332,16 +334,16 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
                            "            on OpenBLAS 0.3.21 Zen\n"
                            "consistency async: write racy, staleness inf\n"
                            "            updates of 1024 examples, nobody waits\n"));
-    assert_non_null(strstr(text, "workers     8, places for 3 more by name, shm backend\n"));
+    assert_non_null(strstr(text, "workers     8, places for 3 guests, shm backend\n"));
     r.cores = 8;
     shmtrain_report_opening(&r, text, sizeof text);
-    assert_null(strstr(text, "more than there are cores"));
+    assert_null(strstr(text, "more threads than cores"));
     r.cores = 2;
     shmtrain_report_opening(&r, text, sizeof text);
-    assert_non_null(strstr(text, "            more than there are cores (2): they also wait for these\n"));
+    assert_non_null(strstr(text, "            more threads than cores (2): workers also wait for cores\n"));
     assert_non_null(strstr(text, "memory      interleave over 4 NUMA nodes, pages of 2 MiB\n"));
     shmtrain_report_summary(&r, text, sizeof text);
-    assert_non_null(strstr(text, "\nlost        1.50 % of the updates of single parameters, by estimate\n"));
+    assert_non_null(strstr(text, "\nlost        1.50 % of the updates of single parameters (an estimate)\n"));
 }
 
 static void add_strange_costs(struct shmtrain_report *r, uint64_t n, double x, int variant) {

@@ -23,7 +23,8 @@ static const struct shmtrain_epoch EPOCHS[] = {{.epoch = 1, .examples = 32561, .
                                                {.epoch = 2, .examples = 1024, .valid_loss = NAN}};
 
 static struct shmtrain_report ordinary(void) {
-    return (struct shmtrain_report){.mode = "async",
+    return (struct shmtrain_report){.size = sizeof(struct shmtrain_report),
+                                    .mode = "async",
                                     .mode_reason = "",
                                     .stopped_by = "",
                                     .write = "racy",
@@ -44,7 +45,7 @@ static struct shmtrain_report ordinary(void) {
                                     .stopped = 1,
                                     .batch = 256,
                                     .item = 1024,
-                                    .dataset = {"a9a", 32561, 123, 451592, 0},
+                                    .dataset = {"a9a", 32561, 123, 451592, 0, {0}},
                                     .valid = {.name = ""},
                                     .epoch = EPOCHS,
                                     .examples = 33585,
@@ -113,18 +114,17 @@ static void each_policy_is_said_by_its_axes_and_in_words(void **state) {
     r.late = "drop";
     r.quorum = 8;
     r.staleness = 2;
-    assert_opens(&r, "            one update per batch of 256 examples, at most 2 behind\n");
+    assert_opens(&r, "            one update per batch of 256 examples, at most 2 batches behind\n");
 }
 
 static void why_a_mode_was_chosen_and_who_is_slow_have_lines_of_their_own(void **state) {
     struct shmtrain_report r = ordinary();
     (void)state;
-    r.mode_reason = "gradients are sparse, and cost less than waiting for others";
+    r.mode_reason = "gradients are sparse and cost less than waiting for others";
     r.slow = "3:5x";
     assert_opens(&r,
-                 "nobody waits\n"
-                 "            auto: gradients are sparse, and cost less than waiting for others\n"
-                 "slowed down 3:5x\n");
+                 "nobody waits\n            auto: gradients are sparse and cost less than waiting for others\nslowed "
+                 "down 3:5x\n");
 }
 
 /* ---- the summary ---- */
@@ -153,7 +153,7 @@ static void costs_are_plain_figures(void **state) {
     assert_ends(&r,
                 "\nmerging     2.1 % of the workers' time, 1 merge\n"
                 "dropped     12.4 % of the examples came too late\n"
-                "folded      3.1 % of the examples came too late, and into a later update\n");
+                "folded      3.1 % of the examples came too late and went into a later update\n");
 }
 
 /* In every mode all meet at the end of an epoch; what a mode itself costs must not hide behind that. */
@@ -212,7 +212,8 @@ static void a_moment_is_one_line_of_json_with_these_names(void **state) {
                                                        .here = 1},
                                                       {.here = 0}, /* nobody */
                                                       {.examples = 100, .delay = NAN, .joined = 1, .here = 1}};
-    const struct shmtrain_progress now = {.epoch = 2,
+    const struct shmtrain_progress now = {.size = sizeof(struct shmtrain_progress),
+                                          .epoch = 2,
                                           .epochs = 9,
                                           .examples = 400,
                                           .all_examples = 1600,

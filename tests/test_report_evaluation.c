@@ -21,7 +21,8 @@ static const struct shmtrain_class_score SCORES[] = {
     {.examples = 1000033, .predicted = 1000012, .precision = 0.999988, .recall = 0.999967, .f1 = 0.999978}};
 
 static struct shmtrain_evaluation of_two(void) {
-    return (struct shmtrain_evaluation){.examples = 1000745,
+    return (struct shmtrain_evaluation){.size = sizeof(struct shmtrain_evaluation),
+                                        .examples = 1000745,
                                         .loss = 0.34375,
                                         .accuracy = 0.84375,
                                         .auc = 0.8984375,
@@ -42,8 +43,9 @@ static struct shmtrain_evaluation of_two(void) {
 /* Ten bins, of which the third has examples. */
 static const struct shmtrain_calibration_bin *bins(uint64_t examples) {
     static struct shmtrain_calibration_bin bin[SHMTRAIN_CALIBRATION_BINS];
-    for (int b = 0; b < SHMTRAIN_CALIBRATION_BINS; b++) bin[b] = (struct shmtrain_calibration_bin){0, NAN, NAN};
-    bin[2] = (struct shmtrain_calibration_bin){examples, 0.25, 0.3125};
+    for (int b = 0; b < SHMTRAIN_CALIBRATION_BINS; b++)
+        bin[b] = (struct shmtrain_calibration_bin){.predicted = NAN, .observed = NAN};
+    bin[2] = (struct shmtrain_calibration_bin){.examples = examples, .predicted = 0.25, .observed = 0.3125};
     return bin;
 }
 
@@ -86,7 +88,8 @@ static void calibration_is_a_table_of_the_tenths_that_have_examples(void **state
 }
 
 static void of_a_few_classes_each_has_a_line_and_the_mean(void **state) {
-    static const struct shmtrain_class_score THREE[] = {{7, 8, 0.5, 0.25, 0.125}, {0, 9, 0, NAN, 0}, {0, 0, NAN, NAN, NAN}};
+    static const struct shmtrain_class_score THREE[] = {
+        {7, 8, 0.5, 0.25, 0.125, {0}}, {0, 9, 0, NAN, 0, {0}}, {0, 0, NAN, NAN, NAN, {0}}};
     static const float CLASSES[] = {1, 2, 3.5f};
     static const uint64_t CONFUSION[9] = {0};
     struct shmtrain_evaluation e = of_two();
@@ -106,7 +109,8 @@ static void of_a_few_classes_each_has_a_line_and_the_mean(void **state) {
 }
 
 static void a_regression_has_no_accuracy_and_no_matrix(void **state) {
-    const struct shmtrain_evaluation e = {.examples = 4,
+    const struct shmtrain_evaluation e = {.size = sizeof(struct shmtrain_evaluation),
+                                          .examples = 4,
                                           .loss = 1.625,
                                           .accuracy = NAN,
                                           .auc = NAN,
@@ -132,7 +136,9 @@ static struct shmtrain_evaluation of_many(uint32_t n, uint64_t count, float scal
     e.n_classes = n;
     struct shmtrain_class_score *score = malloc(n * sizeof *score);
     assert_non_null(score);
-    for (uint32_t c = 0; c < n; c++) score[c] = (struct shmtrain_class_score){count, count, 0.5, 1, NAN};
+    for (uint32_t c = 0; c < n; c++)
+        score[c] =
+            (struct shmtrain_class_score){.examples = count, .predicted = count, .precision = 0.5, .recall = 1, .f1 = NAN};
     e.classes = classes;
     e.confusion = confusion;
     e.class_score = score;

@@ -1,6 +1,7 @@
 /* Tests of loading where memory is short: what cannot be kept from counting to filling is read again, with the same result. */
 #include "api_help.h"
 #include "folder_help.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -107,9 +108,9 @@ static void rows_that_leave_no_room_for_the_data_are_read_again(void **state) {
     sys.private_mappings_to_go = 1;
     sys.failures = 0;
     const uint64_t again = train("rows.svm");
-    if (sys.failures == 0) { /* no huge pages for private memory: the data is a memory file */
+    if (sys.failures == 0) {
         sys.private_mappings_to_go = 0;
-        skip();
+        SKIP("no huge pages for private memory: the data is a memory file");
     }
     assert_true(again == kept);
 }

@@ -76,7 +76,12 @@ static int learn(struct run *run, shmtrain_session *s) {
         if (s->seat->rank == 0) look((struct game *)run);
         if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
         struct slopes slopes = {.order = order};
-        const struct shmtrain_csr x = {.n = (uint32_t)w.n, .start = row_start, .id = column, .value = value_of, .order = order};
+        const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr),
+                                       .n = (uint32_t)w.n,
+                                       .start = row_start,
+                                       .id = column,
+                                       .value = value_of,
+                                       .order = order};
         if ((rc = shmtrain_each(s, 0, &x, 64, slope_of, &slopes)) < 0) return rc;
         if ((rc = shmtrain_report(s, slopes.loss)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }

@@ -254,7 +254,8 @@ static int follow_a_formula(struct game *game, shmtrain_session *s) {
             for (uint32_t j = 0; j < 3; j++)
                 id[3 * k + j] = j * 1600 + (uint32_t)shmt_below(shmt_hash64(order[k], j, 0, 0), j ? 1600 : 10);
         }
-        const struct shmtrain_csr x = {.n = (uint32_t)w.n, .bias = 1, .start = start, .id = id};
+        const struct shmtrain_csr x = {
+            .size = sizeof(struct shmtrain_csr), .n = (uint32_t)w.n, .bias = 1, .start = start, .id = id};
         if ((rc = shmtrain_dot(s, 0, &x, dot)) < 0) return rc;
         for (uint32_t k = 0; k < w.n; k++) slope[k] = dot[k] - (float)(order[k] % 3) + 1;
         if ((rc = shmtrain_push_sparse(s, 0, &x, slope)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;

@@ -9,7 +9,7 @@ static void a_death_is_noticed_and_named(void **state) {
         assert_death(die_second_by_kill, "worker 1 (process ", ") was killed by signal 9 (Killed) while testing");
         assert_death(die_second_by_fault, "worker 1 (process ", ") was killed by signal 11 (Segmentation fault) while testing");
         assert_death(exit_second_with_3, "worker 1 (process ", ") ended with exit status 3 while testing");
-        assert_death(exit_second_with_0, "worker 1 (process ", ") left by exit(0) while testing, without finishing");
+        assert_death(exit_second_with_0, "worker 1 (process ", ") called exit(0) while testing, without finishing");
     }
 }
 
@@ -30,10 +30,9 @@ static void workers_are_called_by_the_numbers_that_they_have(void **state) {
 static void lack_of_memory_is_named_when_the_kernel_counted_it(void **state) {
     (void)state;
     fake.oom_step = 1;
-    assert_death(
-        die_second_by_kill, "worker 1 (process ",
-        ") was killed by signal 9 (Killed) while testing, perhaps for lack of memory: the kernel ended a process for that "
-        "meanwhile");
+    assert_death(die_second_by_kill, "worker 1 (process ",
+                 ") was killed by signal 9 (Killed) while testing, perhaps because memory ran out: the kernel killed a process "
+                 "for that reason");
     assert_death(die_second_by_fault, "worker 1 (process ", ") was killed by signal 11 (Segmentation fault) while testing");
     (void)__real_shmt_oom_kills(); /* whatever it finds here */
 }
@@ -74,6 +73,39 @@ static void killing_a_team_ends_it_at_once(void **state) {
     assert_string_equal(e.text, "stopped while testing");
 }
 
+BODY(wait_for_abort) {
+    UNUSED;
+    store_release(&shared->entered[rank], 1);
+    return until_abort();
+}
+
+/* A number that another process has by now, or a later life of the worker, is nobody's who was meant. */
+static void one_worker_is_killed_by_its_pidfd_and_nobody_else(void **state) {
+    (void)state;
+    for (fake.no_pidfds = 0; fake.no_pidfds < 2; fake.no_pidfds++) {
+        struct shmt_team *team;
+        struct shmt_error e = {0};
+        char begin[64];
+        store_relaxed(&shared->abort, 0);
+        store_relaxed(&shared->by_pidfd, 0);
+        for (uint32_t rank = 0; rank < 3; rank++) store_relaxed(&shared->entered[rank], 0);
+        start(SHMT_TEAM_PROCESSES, 3, wait_for_abort, &team);
+        shmt_team_kill_worker(team, 1, shmt_team_pid(team, 2));
+        shmt_team_kill_worker(team, 1, 0);
+        shmt_team_kill_worker(team, 3, shmt_team_pid(team, 2));
+        sleep_ms(50);
+        assert_int_equal(shared->abort, 0);
+        snprintf(begin, sizeof begin, "worker 1 (process %d) was killed by signal 9 (Killed)", (int)shmt_team_pid(team, 1));
+        assert_int_equal(kill(shmt_team_pid(team, 1), SIGSTOP), 0);
+        shmt_team_kill_worker(team, 1, shmt_team_pid(team, 1));
+        assert_int_equal(shmt_team_finish(team, &e), SHMTRAIN_E_DIED);
+        assert_memory_equal(e.text, begin, strlen(begin));
+#ifdef SYS_pidfd_send_signal
+        assert_int_equal(load_relaxed(&shared->by_pidfd), fake.no_pidfds ? 0 : 1);
+#endif
+    }
+}
+
 static void killing_a_team_that_has_ended_changes_nothing(void **state) {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
@@ -85,12 +117,6 @@ static void killing_a_team_that_has_ended_changes_nothing(void **state) {
         assert_int_equal(shmt_team_finish(team, NULL), 0);
         assert_int_equal(shared->abort, 0);
     }
-}
-
-BODY(wait_for_abort) {
-    UNUSED;
-    store_release(&shared->entered[rank], 1);
-    return until_abort();
 }
 
 static void killing_threads_sets_the_abort_word(void **state) {
@@ -209,6 +235,7 @@ int main(void) {
         TEST(who_does_not_leave_is_killed_after_the_grace),
         TEST(workers_that_are_stopped_and_continued_go_on),
         TEST(killing_a_team_ends_it_at_once),
+        TEST(one_worker_is_killed_by_its_pidfd_and_nobody_else),
         TEST(killing_a_team_that_has_ended_changes_nothing),
         TEST(killing_threads_sets_the_abort_word),
         TEST(all_end_when_the_caller_is_killed),

@@ -94,7 +94,7 @@ static void who_dies_too_often_fails_with_place_and_number(void **state) {
     assert_int_equal(shmt_team_run(&spec, &e), SHMTRAIN_E_DIED);
     assert_int_equal(shared->abort, 2);
     assert_string_equal(strchr(e.text, ')'),
-                        ") was killed by signal 9 (Killed) while testing at item 10; it had been started again 3 times before");
+                        ") was killed by signal 9 (Killed) while testing at item 10; it had been restarted 3 times before");
 }
 
 static void the_others_go_on_without_who_is_left_out(void **state) {
@@ -120,7 +120,7 @@ static void deaths_are_recorded_in_order(void **state) {
     (void)state;
     const struct shmt_team_spec spec = dying(MOST);
     const char *const how[MOST] = {"was killed by signal 9 (Killed)", "was killed by signal 11 (Segmentation fault)",
-                                   "left by exit(0)"};
+                                   "called exit(0)"};
     struct shmt_team *team;
     struct shmt_team_death death;
     struct shmt_error e = {0};
@@ -156,7 +156,7 @@ static void a_worker_that_cannot_be_started_again_fails_and_says_why(void **stat
     assert_int_equal(shmt_team_run(&spec, &e), SHMTRAIN_E_DIED);
     assert_string_equal(strchr(e.text, ')'),
                         ") was killed by signal 9 (Killed) while testing at item 10; it could not be "
-                        "started again: Resource temporarily unavailable");
+                        "restarted: Resource temporarily unavailable");
 }
 
 static void nobody_is_started_again_when_the_team_is_killed(void **state) {

@@ -189,9 +189,9 @@ static void failing_seals_are_told(void **state) {
 static void a_failing_mmap_is_told(void **state) {
     (void)state;
     sys.mmap = ENOMEM;
-    expect_no_segment(MIB, SHMTRAIN_E_MEMORY, "mapping 1.0 MiB of shared memory is refused: Cannot allocate memory");
+    expect_no_segment(MIB, SHMTRAIN_E_MEMORY, "cannot map 1.0 MiB of shared memory: Cannot allocate memory");
     sys.mmap = EAGAIN;
-    expect_no_segment(MIB, SHMTRAIN_E_SYSTEM, "is refused: Resource temporarily unavailable");
+    expect_no_segment(MIB, SHMTRAIN_E_SYSTEM, ": Resource temporarily unavailable");
 }
 
 static void memory_that_ends_midway_is_told_with_figures(void **state) {
@@ -248,7 +248,7 @@ static int meets_address_limit(void *arg) {
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 2;
     const uint32_t before = descriptors();
     if (create("test", 128 * MIB, &segment, &e) != SHMTRAIN_E_MEMORY) return 3;
-    if (!strstr(e.text, "mapping 128 MiB of shared memory is refused") || !strstr(e.text, "(ulimit -v)")) return 4;
+    if (!strstr(e.text, "cannot map 128 MiB of shared memory") || !strstr(e.text, "(ulimit -v)")) return 4;
     return descriptors() == before ? 0 : 5;
 }
 

@@ -54,7 +54,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 12);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 13);
     assert_int_equal(sizeof(struct shmt_shm_control), 768);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -77,7 +77,8 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_slot, gate), 0);
     assert_int_equal(offsetof(struct shmt_shm_slot, alive), 256);
     assert_int_equal(offsetof(struct shmt_shm_slot, working), 260);
-    assert_int_equal(offsetof(struct shmt_shm_slot, merged), 272);
+    assert_int_equal(offsetof(struct shmt_shm_slot, life), 272);
+    assert_int_equal(offsetof(struct shmt_shm_slot, merged), 288);
     assert_int_equal(offsetof(struct shmt_shm_slot, counters), 384);
     assert_int_equal(offsetof(struct shmt_shm_slot, undo), 2048);
     assert_int_equal(offsetof(struct shmt_shm_slot, redo), 2056);
@@ -109,7 +110,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0xde36f1b944d52b18));
+    assert_true(shmt_shm_layout_fingerprint() == UINT64_C(0x7f5d990923f2a587));
 }
 
 struct range {
@@ -289,7 +290,8 @@ static int push_both(shmtrain_session *s) {
             slope[k] = -64;
             start[k + 1] = k + 1;
         }
-        const struct shmtrain_csr x = {.n = (uint32_t)w.n, .bias = 1, .start = start, .id = id};
+        const struct shmtrain_csr x = {
+            .size = sizeof(struct shmtrain_csr), .n = (uint32_t)w.n, .bias = 1, .start = start, .id = id};
         for (int i = 0; i < 6; i++) dense[i] = -(float)w.n * (float)i;
         if ((rc = shmtrain_push_sparse(s, 0, &x, slope)) < 0 || (rc = shmtrain_push(s, 1, 0, 3, dense)) < 0) return rc;
         if ((rc = shmtrain_report(s, (double)w.n)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
@@ -455,7 +457,7 @@ static void there_is_no_seat_beyond_the_last(void **state) {
     struct shmt_error e = {0};
     (void)state;
     assert_int_equal(SHMT_BACKEND_SHM.enter(store, 2, 0, &seat, &e), SHMTRAIN_E_USAGE);
-    assert_string_equal(e.text, "there is no seat 2");
+    assert_string_equal(e.text, "seat 2 does not exist");
     assert_null(SHMT_BACKEND_SHM.counters(store, 2));
     SHMT_BACKEND_SHM.destroy(store);
 }

@@ -166,7 +166,7 @@ static void a_worker_that_is_not_there_is_refused(void **state) {
     assert_string_equal(e.text, "--slow 8:+1ms: there are 8 workers, 0 to 7");
     shmt_error_clear(&e);
     assert_int_equal(shmt_slow_check(&plan, text, 1, &e), SHMTRAIN_E_USAGE);
-    assert_string_equal(e.text, "--slow 7:2x: there is one worker, 0");
+    assert_string_equal(e.text, "--slow 7:2x: there is only worker 0");
 }
 
 /* ---- what becomes of an item ---- */

@@ -51,7 +51,8 @@ static void make_sample(struct sample *s, uint32_t n, uint32_t features, uint32_
         s->label[i] = s->classes[shmt_below(shmt_hash64(22, i, 0, 0), classes)];
         s->weight[i] = (float)shmt_below(shmt_hash64(23, i, 0, 0), 5) / 2;
     }
-    s->data = (struct shmtrain_data){.n_examples = n,
+    s->data = (struct shmtrain_data){.size = sizeof(struct shmtrain_data),
+                                     .n_examples = n,
                                      .n_features = features,
                                      .n_labels = classes,
                                      .dense = s->dense,
@@ -333,7 +334,7 @@ static void a_label_that_training_does_not_know_is_refused(void **state) {
     s.label[7] = 4;
     struct training t = of_all(&s.data, 1, 1, 0);
     assert_int_equal(try_to_train(&t, w, &e), SHMTRAIN_E_DATA);
-    assert_string_equal(e.text, "the label 4 is none of the 3 of the training data");
+    assert_string_equal(e.text, "label 4 is not one of the 3 labels of the training data");
     free_sample(&s);
 }
 
@@ -350,9 +351,9 @@ static void weights_that_are_no_numbers_show_in_the_loss(void **state) {
 }
 
 static void it_needs_two_labels_and_takes_1024(void **state) {
-    struct shmtrain_data data = {.n_labels = 1};
+    struct shmtrain_data data = {.size = sizeof(struct shmtrain_data), .n_labels = 1};
     (void)state;
-    assert_non_null(strstr(SHMT_MODEL_SOFTMAX.check(&data), "one label only"));
+    assert_non_null(strstr(SHMT_MODEL_SOFTMAX.check(&data), "only one label"));
     data.n_labels = 2;
     assert_null(SHMT_MODEL_SOFTMAX.check(&data));
     data.n_labels = SHMTRAIN_MAX_CLASSES;
@@ -362,8 +363,9 @@ static void it_needs_two_labels_and_takes_1024(void **state) {
 }
 
 static void its_tables_have_a_row_for_each_class(void **state) {
-    const struct shmtrain_data data = {.n_features = 5, .n_labels = 3};
-    const struct shmtrain_settings with = {.bias = 1, .n_classes = 3}, without = {.bias = 0, .n_classes = 3};
+    const struct shmtrain_data data = {.size = sizeof(struct shmtrain_data), .n_features = 5, .n_labels = 3};
+    const struct shmtrain_settings with = {.size = sizeof(struct shmtrain_settings), .bias = 1, .n_classes = 3},
+                                   without = {.bias = 0, .n_classes = 3};
     struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
     (void)state;
     assert_int_equal(SHMT_MODEL_SOFTMAX.tables(&data, &with, shape), 2);

@@ -22,7 +22,7 @@ static void note_steps(void *arg, const struct shmtrain_report *so_far, const st
     g_steps[g_n++] = *steps;
 }
 
-static const struct shmtrain_listener LISTENER = {.steps = note_steps};
+static const struct shmtrain_listener LISTENER = {.size = sizeof(struct shmtrain_listener), .steps = note_steps};
 
 /* `total` steps in all, a line every `every`. */
 static void assert_lines(uint64_t every, uint64_t total, uint64_t examples, uint32_t epochs) {
@@ -196,9 +196,15 @@ static void a_run_that_goes_on_counts_on(void **state) {
 }
 
 static void a_line_for_people_has_it_all_and_fits(void **state) {
-    const struct shmtrain_steps some = {
-        .step = 1200, .epoch = 3, .epochs = 10, .examples = 1228800, .loss = 0.3125, .examples_per_second = 1200000};
-    const struct shmtrain_steps most = {.step = 1000000000000,
+    const struct shmtrain_steps some = {.size = sizeof(struct shmtrain_steps),
+                                        .step = 1200,
+                                        .epoch = 3,
+                                        .epochs = 10,
+                                        .examples = 1228800,
+                                        .loss = 0.3125,
+                                        .examples_per_second = 1200000};
+    const struct shmtrain_steps most = {.size = sizeof(struct shmtrain_steps),
+                                        .step = 1000000000000,
                                         .epoch = 1000000,
                                         .epochs = 1000000,
                                         .examples = UINT64_C(1000000000000000),

@@ -30,7 +30,7 @@ static void stop_in_handler(int number) {
 }
 
 static void run_until_stopped(const char *spawn, pthread_t *by_signal) {
-    const struct shmtrain_listener listener = {.begin = note_begin};
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .begin = note_begin};
     pthread_t thread;
     g_running = make(spawn, "3", "1000000", 6400);
     shmtrain_store_listen(g_running, &listener);
@@ -119,7 +119,8 @@ static void a_stop_in_begin_lets_nobody_begin(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct shmtrain_store *store = make(SPAWNS[i], "2", "1000000", 6400);
-        const struct shmtrain_listener listener = {.arg = store, .begin = stop_at_once};
+        const struct shmtrain_listener listener = {
+            .size = sizeof(struct shmtrain_listener), .arg = store, .begin = stop_at_once};
         shmtrain_store_listen(store, &listener);
         WELL(store, shmtrain_store_run(store, count, NULL));
         assert_true(shmtrain_store_report(store)->stopped == 1 && shmtrain_store_report(store)->updates <= 1);

@@ -61,7 +61,8 @@ static struct shmt_span span_for(struct table *t, const struct variant *v) {
 }
 
 static struct shmtrain_csr csr_of(const struct examples *x, const struct variant *v) {
-    return (struct shmtrain_csr){.n = v->n,
+    return (struct shmtrain_csr){.size = sizeof(struct shmtrain_csr),
+                                 .n = v->n,
                                  .bias = v->bias,
                                  .start = x->start,
                                  .id = x->id,
@@ -185,7 +186,8 @@ static void plain_loops_compute_what_the_header_says(void **state) {
     const uint64_t start[] = {0, 2};
     const uint32_t id[] = {2, 0};
     const float value[] = {0.5f, 4.0f}, slope = -2.0f;
-    const struct shmtrain_csr x = {.n = 1, .bias = 1, .start = start, .id = id, .value = value};
+    const struct shmtrain_csr x = {
+        .size = sizeof(struct shmtrain_csr), .n = 1, .bias = 1, .start = start, .id = id, .value = value};
     float weight[4] = {1, 7, 8, 0.25f}, share[4] = {1, 1, 4, 1}, dot;
     struct shmt_span span = {.weight = weight, .sink = weight, .l2_share = share, .rows = 4, .width = 1};
     const struct shmt_kernels *l2 = shmt_kernels_reference(SHMT_WRITE_RACY, SHMT_RULE_SGD);
@@ -213,7 +215,7 @@ static void dot_products_are_summed_in_eight_lanes(void **state) {
     const uint64_t start[] = {0, 16};
     const uint32_t id[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     float weight[16] = {big, 0, 0, 0, 1, 0, 0, 0, -big, 0, 0, 0, 1, 0, 0, 0}, dot;
-    const struct shmtrain_csr x = {.n = 1, .start = start, .id = id};
+    const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr), .n = 1, .start = start, .id = id};
     const struct shmt_span span = {.weight = weight, .sink = weight, .rows = 16, .width = 1};
     const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_RACY, SHMT_RULE_SGD, false, false);
     kernels->dot(&span, &x, &dot);
@@ -234,7 +236,9 @@ static void touched_maps_mark_the_lines_of_a_push_and_no_others(void **state) {
     span.touched = t.touched;
     const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false);
     const float slope = 1, grad[20] = {0};
-    kernels->push_sparse(&span, &(struct shmtrain_csr){.n = 1, .bias = 1, .start = start, .id = id}, &slope, UPDATE(1, 0));
+    kernels->push_sparse(
+        &span, &(struct shmtrain_csr){.size = sizeof(struct shmtrain_csr), .n = 1, .bias = 1, .start = start, .id = id}, &slope,
+        UPDATE(1, 0));
     kernels->push_dense(&span, 47, 17, grad, UPDATE(1, 0)); /* lines 2 and 3 */
     kernels->push_dense(&span, 128, 0, grad, UPDATE(1, 0));
     const uint8_t want[LINES] = {1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1};
@@ -326,7 +330,8 @@ static void every_push_is_counted_once_through_folds_and_apply(void **state) {
     for (uint32_t k = 0; k < EXAMPLES; k++) { /* each example by another of four workers */
         struct shmt_span span = span_of(&part[k % 4], SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD);
         span.touched = part[k % 4].touched;
-        const struct shmtrain_csr one = {.n = 1, .bias = 1, .start = x.start, .id = x.id, .order = &x.order[k]};
+        const struct shmtrain_csr one = {
+            .size = sizeof(struct shmtrain_csr), .n = 1, .bias = 1, .start = x.start, .id = x.id, .order = &x.order[k]};
         kernels->push_sparse(&span, &one, ones, UPDATE(0, 0));
         want[ROWS - 1]++;
     }

@@ -92,7 +92,7 @@ static void *push_ones(void *arg) {
     static const uint64_t start[2] = {0, HOT};
     const struct worker *w = arg;
     const struct shmt_kernels *kernels = shmt_kernels_find(w->write, w->rule, false, false);
-    const struct shmtrain_csr x = {.n = 1, .bias = 1, .start = start, .id = id};
+    const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr), .n = 1, .bias = 1, .start = start, .id = id};
     const float minus_one = -1;
     float grad[HOT];
     for (int i = 0; i < HOT; i++) grad[i] = -1;
@@ -185,8 +185,13 @@ static void updates_are_counted_as_racily_as_they_are_made(void **state) {
     struct dice d = {.seed = 18};
     struct examples x;
     make_examples(&x, &d);
-    const struct shmtrain_csr csr = {
-        .n = EXAMPLES, .bias = 1, .start = x.start, .id = x.id, .value = x.value, .order = x.order};
+    const struct shmtrain_csr csr = {.size = sizeof(struct shmtrain_csr),
+                                     .n = EXAMPLES,
+                                     .bias = 1,
+                                     .start = x.start,
+                                     .id = x.id,
+                                     .value = x.value,
+                                     .order = x.order};
     const uint64_t each = 20 * (x.start[EXAMPLES] + EXAMPLES + 8);
     for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++)
         for (uint32_t crew = 1; crew <= 8; crew *= 2) {
@@ -225,8 +230,13 @@ static void workers_race_on_live_weights_and_every_weight_stays_whole(void **sta
     struct dice d = {.seed = 17};
     struct examples x;
     make_examples(&x, &d);
-    const struct shmtrain_csr csr = {
-        .n = EXAMPLES, .bias = 1, .start = x.start, .id = x.id, .value = x.value, .order = x.order};
+    const struct shmtrain_csr csr = {.size = sizeof(struct shmtrain_csr),
+                                     .n = EXAMPLES,
+                                     .bias = 1,
+                                     .start = x.start,
+                                     .id = x.id,
+                                     .value = x.value,
+                                     .order = x.order};
     const struct shmt_update u = {
         .rate = 0.1f, .scale = 1, .l1 = 1e-4f, .l2 = 1e-3f, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 0.1f, .beta = 1};
     for (uint32_t i = 0; i < 3 * SHMT_N_RULES; i++) {

@@ -99,7 +99,8 @@ static void live_course(const struct shmt_rule *rule, enum shmt_write write, boo
     for (int k = 0; k < PUSHES; k++) {
         struct shmt_update u;
         const float slope = draw(d);
-        const struct shmtrain_csr x = {.n = 1, .bias = 1, .start = start, .id = id, .value = value};
+        const struct shmtrain_csr x = {
+            .size = sizeof(struct shmtrain_csr), .n = 1, .bias = 1, .start = start, .id = id, .value = value};
         shmt_update_make(rule, rate_at(rule, k), 0, &u);
         u.scale = sparse ? 1 : 0.25f;
         for (int i = 0; i < FLOATS; i++) value[i] = draw(d);
@@ -417,9 +418,9 @@ static void refused(struct shmt_rule rule, enum shmt_write write, const char *wo
 
 static void rules_refuse_what_they_cannot_bear_and_say_why(void **state) {
     (void)state;
-    refused(rule_of(SHMT_RULE_FTRL, 0, 0), SHMT_WRITE_ATOMIC, "a weight that fits its z and n");
-    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "two averages, which have no bound");
-    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "take --write racy or locked");
+    refused(rule_of(SHMT_RULE_FTRL, 0, 0), SHMT_WRITE_ATOMIC, "a weight that matches its z and n");
+    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "its step has no bound");
+    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "use --write racy or locked");
     for (uint32_t i = 0; i < SHMT_N_RULES * 4; i++) {
         const struct shmt_rule rule = rule_of(i / 4, 0.1f, 0.1f);
         const bool alone = rule.kind == SHMT_RULE_FTRL || rule.kind == SHMT_RULE_ADAM;
@@ -435,13 +436,13 @@ static void constants_that_cannot_be_are_refused(void **state) {
         rule.field = value;                           \
         refused(rule, SHMT_WRITE_RACY, words);        \
     } while (0)
-    WITH(SHMT_RULE_SGD, kind, 99, "no optimizer number 99");
+    WITH(SHMT_RULE_SGD, kind, 99, "unknown optimizer number 99");
     WITH(SHMT_RULE_SGD, l1, -1, "l1 -1");
     WITH(SHMT_RULE_SGD, l2, INFINITY, "l2 inf");
     WITH(SHMT_RULE_SGD, l2, NAN, "finite numbers");
-    WITH(SHMT_RULE_MOMENTUM, momentum, 1, "from 0 to below 1");
-    WITH(SHMT_RULE_ADAM, beta2, 1, "from 0 to below 1");
-    WITH(SHMT_RULE_ADAM, beta2, NAN, "from 0 to below 1");
+    WITH(SHMT_RULE_MOMENTUM, momentum, 1, "of at least 0 and below 1");
+    WITH(SHMT_RULE_ADAM, beta2, 1, "of at least 0 and below 1");
+    WITH(SHMT_RULE_ADAM, beta2, NAN, "of at least 0 and below 1");
     WITH(SHMT_RULE_ADAM, epsilon, 0, "an epsilon above 0");
     WITH(SHMT_RULE_ADAGRAD, epsilon, -1, "an epsilon above 0");
     WITH(SHMT_RULE_FTRL, beta, -1, "a beta of at least 0");
@@ -460,7 +461,7 @@ static void rules_have_names(void **state) {
         assert_int_equal(kind, i);
     }
     assert_int_equal(shmt_rule_parse("adamw", &kind, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "take sgd, momentum, adagrad, adam or ftrl"));
+    assert_non_null(strstr(e.text, "use sgd, momentum, adagrad, adam or ftrl"));
 }
 
 int main(void) {

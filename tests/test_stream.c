@@ -72,7 +72,8 @@ static struct answers *make_answers(struct shmtrain_store *store, const char *te
 static int stream(struct answers *a, int probabilities) {
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
-    const struct shmtrain_stream from = {.fd = pipes[0], .name = "the pipe", .pause = send_more};
+    const struct shmtrain_stream from = {
+        .size = sizeof(struct shmtrain_stream), .fd = pipes[0], .name = "the pipe", .pause = send_more};
     a->to = pipes[1];
     a->n = a->sent = a->pauses = 0;
     const int rc = shmtrain_store_predict_stream(a->store, &from, probabilities, keep, a);

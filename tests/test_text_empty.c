@@ -43,13 +43,14 @@ static void assert_adds_nothing(const char *names, const char *sentence) {
 
 static void an_empty_file_among_others_adds_nothing(void **state) {
     (void)state;
-    assert_adds_nothing("empty\nu.svm", "empty is empty, and adds nothing");
-    assert_adds_nothing("u.svm\nempty", "empty is empty, and adds nothing");
-    assert_adds_nothing("none.gz\nu.svm", "none.gz is empty, and adds nothing");
-    assert_adds_nothing("/dev/null\nu.svm", "/dev/null is empty, and adds nothing");
-    assert_adds_nothing("u.svm\nempty\nnone.gz", "empty and 1 other of 3 files (u.svm, empty, ...) are empty, and add nothing");
+    assert_adds_nothing("empty\nu.svm", "empty is empty and adds no examples");
+    assert_adds_nothing("u.svm\nempty", "empty is empty and adds no examples");
+    assert_adds_nothing("none.gz\nu.svm", "none.gz is empty and adds no examples");
+    assert_adds_nothing("/dev/null\nu.svm", "/dev/null is empty and adds no examples");
+    assert_adds_nothing("u.svm\nempty\nnone.gz",
+                        "empty and 1 other of 3 files (u.svm, empty, ...) are empty and add no examples");
     assert_adds_nothing("none.gz\nempty\nempty\nu.svm",
-                        "none.gz and 2 others of 4 files (none.gz, empty, ...) are empty, and add nothing");
+                        "none.gz and 2 others of 4 files (none.gz, empty, ...) are empty and add no examples");
 }
 
 static void files_that_are_not_empty_are_not_called_so(void **state) {

@@ -45,7 +45,7 @@ static void a_message_names_the_file(void **state) {
     assert_fails("t.svm\nt.packed\nu.svm", SHMTRAIN_E_DATA, "t.packed:2:3: expected \"index:value\", found \"y\"");
     save(OTHER, "\n", 1);
     write_text("# nothing\n");
-    assert_fails("t.svm\nu.svm", SHMTRAIN_E_DATA, "2 files (t.svm, u.svm) has no example, only blank lines and comments");
+    assert_fails("t.svm\nu.svm", SHMTRAIN_E_DATA, "2 files (t.svm, u.svm) has no examples, only blank lines and comments");
 }
 
 static void what_cannot_be_one_of_several_is_refused(void **state) {
@@ -55,11 +55,11 @@ static void what_cannot_be_one_of_several_is_refused(void **state) {
         int status;
     } LISTS[] = {
         {"t.svm\nmissing", "cannot open missing: No such file or directory", SHMTRAIN_E_SYSTEM},
-        {"t.svm\n/", "/ is a directory; name a file in it", SHMTRAIN_E_USAGE},
+        {"t.svm\n/", "/ is a folder; name a file in it", SHMTRAIN_E_USAGE},
         {"t.svm\n", "cannot open : No such file or directory", SHMTRAIN_E_SYSTEM},
-        {"t.svm\nbuiltin:line", "builtin:line is generated, and several files are read as text: name it alone",
+        {"t.svm\nbuiltin:line", "builtin:line is generated, but only text files can be combined: use this file alone",
          SHMTRAIN_E_USAGE},
-        {"t.svm\nidx", "idx is an IDX file, and several files are read as text: name it alone", SHMTRAIN_E_USAGE},
+        {"t.svm\nidx", "idx is an IDX file, but only text files can be combined: use this file alone", SHMTRAIN_E_USAGE},
     };
     write_text("1 1:1\n");
     save("idx", "\0\0\x08\x01\0\0\0\x01\x05", 9);

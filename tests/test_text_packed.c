@@ -89,7 +89,7 @@ static void archives_that_are_cut_off_or_changed_are_refused(void **state) {
         assert_int_equal(stat(PACKED, &s), 0);
         assert_int_equal(truncate(PACKED, s.st_size * 3 / 4), 0);
         assert_int_equal(load_all(PACKED, true, &l), SHMTRAIN_E_DATA);
-        assert_non_null(strstr(l.error.text, "t.packed is damaged: unpacking it failed behind byte "));
+        assert_non_null(strstr(l.error.text, "t.packed is damaged: unpacking failed after byte "));
     }
     assert_true(pack("gzip", PACKED, g_text, g_bytes));
     assert_int_equal(stat(PACKED, &s), 0);
@@ -100,7 +100,7 @@ static void archives_that_are_cut_off_or_changed_are_refused(void **state) {
     assert_int_equal(fseek(f, s.st_size - 8, SEEK_SET), 0);
     assert_int_equal(fputc(byte ^ 1, f), byte ^ 1);
     assert_int_equal(fclose(f), 0);
-    assert_fails(PACKED, SHMTRAIN_E_DATA, "t.packed is damaged: its checksum is not that of its contents; get it again");
+    assert_fails(PACKED, SHMTRAIN_E_DATA, "t.packed is damaged: its checksum does not match its contents; get it again");
 }
 
 static void a_file_that_changes_between_the_passes_is_noticed(void **state) {

@@ -65,7 +65,7 @@ static void a_pipe_is_known_again(void **state) {
     assert_true(shmt_source_meet(a, b));
     assert_false(shmt_source_meet(a, c) || shmt_source_meet(c, c));
     assert_int_equal(shmt_source_open(PIPE "\n./" PIPE, 1, 0, &twice, &e), SHMTRAIN_E_USAGE);
-    assert_string_equal(e.text, "./t.pipe is named twice, and can be read once only");
+    assert_string_equal(e.text, "./t.pipe is named twice, but can be read only once");
     shmt_source_close(a);
     shmt_source_close(b);
     shmt_source_close(c);

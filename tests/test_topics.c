@@ -129,11 +129,7 @@ static void every_mode_is_in_the_help(void **state) {
 static void the_program_prints_each_of_them(void **state) {
     (void)state;
     const struct topic *t;
-    struct program *all = RUN("help");
     for (size_t i = 0; (t = topic_at(i)); i++) {
-        char line[128];
-        snprintf(line, sizeof line, "\n  %-22s %s\n", t->name, t->about);
-        assert_non_null(strstr(all->text[OUT], line));
         struct program *p = RUN("help", t->name);
         program_assert_status(p, 0);
         assert_string_equal(p->text[OUT], seen(t));

@@ -337,6 +337,31 @@ static void descriptions_that_are_none_are_refused(void **state) {
     }
 }
 
+/* hwloc would take hours, or all memory. */
+static void machines_without_end_are_refused_before_they_are_made(void **state) {
+    static const char *const TOO_LARGE[] = {"node:999 core:99 pu:9", "node:2 core:8192", "4096 2 2",
+                                            "[numa(memory=1GB)] pack:2 l3:64(size=32MB) core:64 pu:2",
+                                            "node:99999999999 core:99999999999 pu:99999999999"};
+    static const char *const GOOD[] = {"pack:2 [numa(memory=1000000000000)] l2:2(size=4194304) core:2 pu:2(indexes=0*8:8*2)",
+                                       "2 4 2"};
+    (void)state;
+    for (size_t i = 0; i < sizeof TOO_LARGE / sizeof *TOO_LARGE; i++) {
+        struct shmt_topo *topo;
+        struct shmt_error e = {0};
+        setenv("HWLOC_SYNTHETIC", TOO_LARGE[i], 1);
+        const int rc = shmt_topo_open(&topo, &e);
+        unsetenv("HWLOC_SYNTHETIC");
+        assert_int_equal(rc, SHMTRAIN_E_USAGE);
+        assert_non_null(strstr(e.text, TOO_LARGE[i]));
+        assert_non_null(strstr(e.text, " processors: describe 8192 at most"));
+    }
+    for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++) {
+        struct shmt_topo *topo = open_synthetic(GOOD[i]);
+        assert_int_equal(shmt_topo_cpus(topo), 16);
+        shmt_topo_close(topo);
+    }
+}
+
 static void closing_nothing_is_harmless(void **state) {
     (void)state;
     shmt_topo_close(NULL);
@@ -545,6 +570,7 @@ int main(void) {
         cmocka_unit_test(the_plan_uses_exactly_the_allowed_processors),
         cmocka_unit_test(a_worker_runs_where_it_is_bound_and_is_told_where_it_cannot),
         cmocka_unit_test(opening_leaves_the_binding_and_starts_no_thread),
+        cmocka_unit_test(machines_without_end_are_refused_before_they_are_made),
         cmocka_unit_test(closing_nothing_is_harmless),
         cmocka_unit_test(descriptions_that_are_none_are_refused),
         WITH_ROOT(a_v2_quota_limits_the_cores_rounded_up),

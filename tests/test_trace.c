@@ -257,7 +257,8 @@ static int learn(struct run *run, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
         struct slopes slopes = {.order = how.in_order ? NULL : order, .first = w.first};
-        const struct shmtrain_csr x = {.n = (uint32_t)w.n,
+        const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr),
+                                       .n = (uint32_t)w.n,
                                        .bias = 1,
                                        .start = row_start + (how.in_order ? w.first : 0),
                                        .id = column,

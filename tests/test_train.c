@@ -72,8 +72,13 @@ static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const 
     return 0;
 }
 
-static const struct shmtrain_model KNOWN = {
-    .name = "known", .about = "for this test", .tables = one_table, .step = step, .score = score, .threshold = 0.25f};
+static const struct shmtrain_model KNOWN = {.size = sizeof(struct shmtrain_model),
+                                            .name = "known",
+                                            .about = "for this test",
+                                            .tables = one_table,
+                                            .step = step,
+                                            .score = score,
+                                            .threshold = 0.25f};
 
 /* ---- running jobs ---- */
 
@@ -347,9 +352,9 @@ static void a_loss_that_is_no_number_ends_the_run_with_what_to_do(void **state) 
         prepare(&r, seats, 0);
         r.job.model = &bad;
         g_bad_loss = NAN;
-        fails_with(&r, SHMTRAIN_E_NUMBERS, "the loss became not a number in epoch 2: take a smaller rate than 0.5 (--rate)");
+        fails_with(&r, SHMTRAIN_E_NUMBERS, "the loss became not a number in epoch 2: use a smaller rate than 0.5 (--rate)");
         g_bad_loss = -INFINITY;
-        fails_with(&r, SHMTRAIN_E_NUMBERS, "the loss became infinite in epoch 2: take a smaller rate than 0.5 (--rate)");
+        fails_with(&r, SHMTRAIN_E_NUMBERS, "the loss became infinite in epoch 2: use a smaller rate than 0.5 (--rate)");
     }
 }
 
@@ -370,7 +375,7 @@ static void a_model_that_cannot_score_ends_the_run_with_its_sentence(void **stat
     bad.score = fail_to_score;
     prepare(&r, 3, 2000);
     r.job.model = &bad;
-    fails_with(&r, SHMTRAIN_E_USAGE, "shmtrain_pull: rows beyond the end of the table");
+    fails_with(&r, SHMTRAIN_E_USAGE, "shmtrain_pull: row 1 is beyond the end of table \"t\", which has 1 row");
 }
 
 static int leave_early(shmtrain_session *s, void *arg) {
@@ -422,8 +427,10 @@ static void parts_of_the_board_do_not_overlap_and_start_on_lines(void **state) {
 /* 100 examples of 9 nonzeros each, whose squares add up to `square` on average; `classes` of them. */
 static double rate_for(const struct shmtrain_model *model, enum shmt_rule_kind kind, bool live, uint32_t bias, double square,
                        uint32_t classes) {
-    const struct shmtrain_settings with = {.bias = bias, .group = live ? 4 : 64, .n_classes = classes};
-    const struct shmtrain_data data = {.n_examples = 100, .n_nonzeros = 900, .mean_square = square};
+    const struct shmtrain_settings with = {
+        .size = sizeof(struct shmtrain_settings), .bias = bias, .group = live ? 4 : 64, .n_classes = classes};
+    const struct shmtrain_data data = {
+        .size = sizeof(struct shmtrain_data), .n_examples = 100, .n_nonzeros = 900, .mean_square = square};
     const struct shmt_rule rule = {.kind = kind, .momentum = 0.75f};
     const struct shmt_rate_wish wish = {
         .model = model, .with = &with, .data = &data, .rule = &rule, .mean_weight = 1, .live = live};

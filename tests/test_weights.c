@@ -30,9 +30,9 @@ static void what_is_no_weight_is_refused_with_its_place(void **state) {
         {"1\n1e39\n", "t.svm:2:1: expected a weight of at most 3.4e38, found \"1e39\""},
         {"1 2\n", "t.svm:1:3: expected one weight in each line, found \"2\""},
         {"1,2\n", "t.svm:1:1: expected a weight (a number of at least 0), found \"1,2\""},
-        {"1\n2", "t.svm has 2 weights, and the data 3 examples: there must be one for each"},
-        {"1\n2\n3\n4\n", "t.svm has 4 weights, and the data 3 examples: there must be one for each"},
-        {"# nothing\n", "t.svm has 0 weights, and the data 3 examples: there must be one for each"},
+        {"1\n2", "t.svm has 2 weights, but the data has 3 examples: each example needs one weight"},
+        {"1\n2\n3\n4\n", "t.svm has 4 weights, but the data has 3 examples: each example needs one weight"},
+        {"# nothing\n", "t.svm has 0 weights, but the data has 3 examples: each example needs one weight"},
         {"", "t.svm is empty"},
         {"\x1f\x8b\x08", "t.svm is compressed; unpack it with gunzip first"},
     };
@@ -54,7 +54,7 @@ static void what_is_no_file_is_refused(void **state) {
     assert_string_equal(e.text, "cannot open missing: No such file or directory");
     memset(&e, 0, sizeof e);
     assert_int_equal(shmt_weights_read(".", 3, NULL, &e), SHMTRAIN_E_USAGE);
-    assert_string_equal(e.text, ". is a directory; name a file in it");
+    assert_string_equal(e.text, ". is a folder; name a file in it");
 }
 
 /* More lines than one buffer of the reader holds. */

@@ -204,7 +204,8 @@ static void note(void *arg, const char *line) {
 }
 
 void look_at_training(struct look *look, const char *data) {
-    const struct shmtrain_listener listener = {.arg = look, .begin = begin, .note = note};
+    const struct shmtrain_listener listener = {
+        .size = sizeof(struct shmtrain_listener), .arg = look, .begin = begin, .note = note};
     shmtrain_store_listen(look->store, &listener);
     const int rc = shmtrain_store_train(look->store, data);
     check(rc == 0, "training ends well%s%s", rc ? ": " : "", rc ? shmtrain_store_message(look->store) : "");

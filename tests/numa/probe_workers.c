@@ -138,7 +138,8 @@ static void stop_when_seen(void *arg, const struct shmtrain_report *report, cons
 void look_at_guest(struct look *look) {
     static const char NAME[] = "numa-probe";
     struct errand errand;
-    const struct shmtrain_listener listener = {.arg = &errand, .epoch = stop_when_seen};
+    const struct shmtrain_listener listener = {
+        .size = sizeof(struct shmtrain_listener), .arg = &errand, .epoch = stop_when_seen};
     const int begun = begin(&errand, look, look->plan->n_workers + 1) && shmtrain_store_set(look->store, "name", NAME) == 0 &&
                       shmtrain_store_set(look->store, "guests", "1") == 0 &&
                       shmtrain_store_set(look->store, "epochs", MOST_EPOCHS) == 0;

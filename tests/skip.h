@@ -1,0 +1,13 @@
+/* A case that is skipped says why; tests/summary shows it: SKIP("no right to mount %s", folder). */
+#ifndef SHMT_TESTS_SKIP_H
+#define SHMT_TESTS_SKIP_H
+
+#define SKIP(...)                   \
+    do {                            \
+        print_message("skipped: "); \
+        print_message(__VA_ARGS__); \
+        print_message("\n");        \
+        skip();                     \
+    } while (0)
+
+#endif

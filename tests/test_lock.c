@@ -1,0 +1,93 @@
+/* Waiting for a row lock (store/lock.h): a waiter spins, offers the processor, and then sleeps, so that a stopped holder costs it
+ * no processor. The system's naps and offers are counted here; they take no time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <time.h>
+
+#include "store/lock.h"
+
+#define HOLDER 7
+#define ME     9
+
+static _Atomic uint32_t g_word, g_abort;
+static uint32_t g_naps, g_yields, g_release_at, g_abort_at;
+static uint64_t g_longest_ns, g_slept_ns;
+
+int __wrap_nanosleep(const struct timespec *wish, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *wish, struct timespec *left) {
+    (void)left;
+    const uint64_t ns = (uint64_t)wish->tv_sec * 1000000000u + (uint64_t)wish->tv_nsec;
+    if (ns > g_longest_ns) g_longest_ns = ns;
+    g_slept_ns += ns;
+    g_naps++;
+    if (g_naps == g_release_at) store_release(&g_word, 0); /* pairs with the waiter's compare-and-swap */
+    if (g_naps == g_abort_at) store_relaxed(&g_abort, 1);
+    return 0;
+}
+
+/* A waiter that never sleeps would be here for ever. */
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void) {
+    if (++g_yields == 100000) store_relaxed(&g_abort, 1);
+    return 0;
+}
+
+static int begin(void **state) {
+    (void)state;
+    store_relaxed(&g_word, HOLDER);
+    store_relaxed(&g_abort, 0);
+    g_naps = g_yields = g_release_at = g_abort_at = 0;
+    g_longest_ns = g_slept_ns = 0;
+    return 0;
+}
+
+static const struct shmt_locks LOCKS = {.word = &g_word, .owner = ME, .abort = &g_abort};
+
+static void a_waiter_sleeps_until_the_lock_is_released(void **state) {
+    (void)state;
+    g_release_at = 30;
+    assert_ptr_equal(shmt_unit_acquire(&LOCKS, 0), &g_word);
+    assert_int_equal(load_relaxed(&g_word), ME);
+    assert_int_equal(g_naps, 30);
+    assert_true(g_yields > 0 && g_yields < 1000);
+}
+
+static void it_looks_at_the_abort_word_ten_times_a_second(void **state) {
+    (void)state;
+    g_abort_at = 50;
+    assert_null(shmt_unit_acquire(&LOCKS, 0));
+    assert_int_equal(load_relaxed(&g_word), HOLDER);
+    assert_int_equal(g_naps, 50);
+    assert_true(g_longest_ns <= 100000000u);
+}
+
+/* Of 10 s, in which a processor could look a thousand million times. */
+static void a_stopped_holder_costs_it_few_looks(void **state) {
+    (void)state;
+    g_release_at = 210;
+    assert_non_null(shmt_unit_acquire(&LOCKS, 0));
+    assert_true(g_slept_ns >= UINT64_C(10000000000));
+}
+
+static void a_free_lock_is_taken_without_a_call_of_the_system(void **state) {
+    (void)state;
+    store_relaxed(&g_word, 0);
+    assert_ptr_equal(shmt_unit_acquire(&LOCKS, 0), &g_word);
+    shmt_unit_release(&g_word);
+    assert_int_equal(load_relaxed(&g_word), 0);
+    assert_int_equal(g_naps + g_yields, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_waiter_sleeps_until_the_lock_is_released, begin),
+        cmocka_unit_test_setup(it_looks_at_the_abort_word_ten_times_a_second, begin),
+        cmocka_unit_test_setup(a_stopped_holder_costs_it_few_looks, begin),
+        cmocka_unit_test_setup(a_free_lock_is_taken_without_a_call_of_the_system, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
