@@ -161,7 +161,7 @@ static void their_models_are_evaluated(void **state) {
 static void formats_that_cannot_be_are_refused_before_training(void **state) {
     (void)state;
     static const struct refusal LIST[] = {
-        {2, "--format csv: of what? --output FILE saves a model", {"--format", "csv"}},
+        {2, "--format csv needs --output FILE", {"--format", "csv"}},
         {2, "--format xml: expected safetensors, liblinear or csv", {"--format", "xml", "-o", "model"}},
         {2, "eval does not use --format", {"eval", "--format", "csv", "model", "examples"}},
     };

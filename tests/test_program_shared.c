@@ -107,7 +107,7 @@ static void a_store_in_use_is_removed_only_by_force(void **state) {
     struct program *run = start_run();
     assert_non_null(strstr(listed(), " in use"));
     program_assert_refused(RUN("rm", g_name), 2, "is in use");
-    program_assert_refused(RUN("rm", g_name), 2, "--force removes it all the same");
+    program_assert_refused(RUN("rm", g_name), 2, "use --force to remove it anyway");
     program_assert_status(RUN("rm", "--force", g_name), 0);
     assert_null(listed());
     end_run(run); /* it has noticed nothing */

@@ -84,7 +84,7 @@ static void each_policy_is_said_by_its_axes_and_in_words(void **state) {
     r.staleness = 4;
     assert_opens(&r,
                  "consistency ssp:4: write atomic, staleness 4\n"
-                 "            updates after each example, nobody more than 4 clocks ahead\n");
+                 "            updates after each example, no worker more than 4 clocks ahead\n");
     r.mode = "atomic, staleness 0"; /* no mode's point */
     r.staleness = 0;
     assert_opens(&r,

@@ -75,8 +75,8 @@ struct shmtrain_predictions {
  * class. Errors: _USAGE (there is no model; a run is going on). */
 SHMTRAIN_API int shmtrain_store_outputs(struct shmtrain_store *store);
 
-/* As shmtrain_store_predict, of any data, but into arrays: element i is of example i, what is behind the data's examples stays
- * as it is. Errors: as there; _USAGE (no room for all examples: nothing, or a part of the arrays, has been written). */
+/* As shmtrain_store_predict, of any data, but into arrays: element i is of example i, and elements beyond the last example are
+ * not written. Errors: as there; _USAGE (no room for all examples: nothing, or a part of the arrays, has been written). */
 SHMTRAIN_API int shmtrain_store_predict_into(struct shmtrain_store *store, const char *data,
                                              const struct shmtrain_predictions *into);
 

@@ -48,8 +48,8 @@ struct shmtrain_drill {
 struct shmtrain_drill_how {
     uint32_t size;   /* sizeof(struct shmtrain_drill_how) */
     uint32_t rounds; /* 0: 1,000 */
-    uint64_t
-        seed; /* of the first round; the next one's is larger by one. It decides about the mode, and about who is hit how */
+    uint64_t seed;   /* of the first round, one more for each next round. It decides the mode, and which worker is killed or
+                        stopped */
     void *arg;
     void (*round)(void *arg, uint32_t done, uint32_t of, uint32_t failed); /* after each round; may be NULL */
 };

@@ -113,8 +113,8 @@ struct shmtrain_report {
     struct shmtrain_delay delay;
     const struct shmtrain_worker_report *worker; /* (n_workers) with those that joined by name */
     uint32_t n_workers;
-    uint32_t waits_mostly_for; /* the worker that most of wait_fraction is about; UINT32_MAX: nobody in particular, or there is
-                                  next to no waiting, or nobody knows (option measure) */
+    uint32_t waits_mostly_for; /* the worker that most of wait_fraction is about; UINT32_MAX: no single worker, hardly any
+                                  waiting, or not measured (option measure) */
     double lost_updates;       /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
                                    asked for (option count-lost) */
     uint32_t with_accuracy, with_auc; /* 1: the model classifies; two classes */

@@ -14,10 +14,10 @@
  *
  * It keeps its state in its argument and the session, not in static variables, and it waits only in session calls.
  *
- * Threads: a session belongs to the thread that was given it. Calls return 0 (next: 1) or a negative status of status.h; a call
- * that cannot be (a row that is not there; but see shmtrain_csr) returns SHMTRAIN_E_USAGE and leaves its sentence with the
- * session, which ends up in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means:
- * return it, the run is ending. A worker's own sentence is left by shmtrain_fail.
+ * Threads: a session belongs to the thread that was given it. Calls return 0 (next: 1) or a negative status of status.h; an
+ * invalid call (such as a row that does not exist; but see shmtrain_csr) returns SHMTRAIN_E_USAGE and leaves its sentence with
+ * the session; it ends up in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means:
+ * return it, the run is ending. A worker leaves its own sentence by shmtrain_fail.
  *
  * What divides a gradient. The same worker function is right in every mode, if what it pushes for an item is the sum of its
  * examples' gradients:

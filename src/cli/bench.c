@@ -28,7 +28,7 @@ int bench_run(struct shmtrain_store *store, const struct arguments *a) {
     if (rc < 0) return talk_refuse("%s", message) - (rc != SHMTRAIN_E_USAGE);
     char *text = a->json ? shmtrain_bench_json(bench) : shmtrain_bench_text(bench);
     free(bench);
-    if (!text) return talk_refuse("no memory for the figures") - 1;
+    if (!text) return talk_refuse("not enough memory for the figures") - 1;
     fputs(text, stdout);
     free(text);
     return talk_close_output();

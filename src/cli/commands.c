@@ -25,10 +25,11 @@ static const struct command COMMANDS[] = {
      "files.\n",
      "* output format quiet json progress", 0, MOST_OPERANDS, train_run},
     {"eval", "MODEL DATA", "measure a model on data",
-     "Prints the loss (of a regression half the squared error) and what suits the\n"
-     "model: accuracy, AUC, precision and recall, calibration of the probabilities,\n"
-     "the confusion matrix; the error of a regression. MODEL may be LIBLINEAR's. DATA\n"
-     "may be - for standard input. Keys of --json: shmtrain help formats.\n",
+     "Prints the loss (for regression, half the squared error) and the metrics of the\n"
+     "model's task: accuracy, AUC, precision, recall, calibration of the probabilities\n"
+     "and the confusion matrix, or the errors of a regression. MODEL may be a\n"
+     "LIBLINEAR model. DATA may be - for standard input. Keys of --json: shmtrain help\n"
+     "formats.\n",
      SCORING "skip-bad-lines cache json", 2, 2, eval_run},
     {"predict", "MODEL DATA", "predict labels",
      "Prints one line per example, in the order of the data: the predicted label.\n"
@@ -36,9 +37,9 @@ static const struct command COMMANDS[] = {
      "the larger label) or a regression, else one per class, in ascending order\n"
      "of the labels. DATA has a label in each line, which may be anything and is\n"
      "not used. An IDX file needs none. DATA may be - for standard input, packed\n"
-     "or not: each line is answered as it comes, in memory that does not grow. A\n"
-     "bad line ends it when all lines before it have been answered; with --output\n"
-     "nothing is written then.\n",
+     "or not: each line is answered as it comes, and memory does not grow. At a bad\n"
+     "line it answers all lines before it and ends. With --output it then writes\n"
+     "nothing.\n",
      SCORING "cache output scores probabilities", 2, 2, predict_run},
     {"topo", "[DATA...]", "show a run's plan",
      "Prints which worker goes to which core, where parameters and DATA go, in which\n"
@@ -68,8 +69,8 @@ static const struct command COMMANDS[] = {
      "of a checkpoint also its run and the position in it; and each tensor with its\n"
      "type, shape, least, most and mean element, and the share of elements that are\n"
      "not 0. The whole file is read and checked; a damaged one is refused with exit\n"
-     "status 1. FILE may be LIBLINEAR's, but no pipe, nor -, as it is read in more\n"
-     "than one pass.\n",
+     "status 1. FILE may be a LIBLINEAR model. It is read more than once, so it\n"
+     "cannot be a pipe or -.\n",
      "json", 1, 1, inspect_run},
     {"ls", "", "list runs with a name",
      "A run gets a name by --name. Its store keeps the name after the run, until it is\n"

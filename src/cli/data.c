@@ -16,7 +16,7 @@ static void begin(struct shmtrain_store *store) {
 
 static int convert(struct shmtrain_store *store, const struct arguments *a, const char *data) {
     if (!a->output) return talk_refuse("data convert: name the file to write, as in -o data.shmcache");
-    if (a->json) return talk_refuse("data convert has nothing to say as --json: shmtrain data info does");
+    if (a->json) return talk_refuse("data convert has no --json; use shmtrain data info");
     (void)shmtrain_store_set(store, "cache", "0"); /* of the environment: what --cache would keep may be written here */
     const struct output_wish wish = {"--output", a->output, "the cache"};
     const int status = output_check(store, &wish, NULL, data);
@@ -31,13 +31,13 @@ static int convert(struct shmtrain_store *store, const struct arguments *a, cons
 static int info(struct shmtrain_store *store, const struct arguments *a, const char *data) {
     struct shmtrain_data_info found;
     char title[8192];
-    if (a->output) return talk_refuse("data info prints, and writes no file: leave --output out");
+    if (a->output) return talk_refuse("data info writes no file: remove --output");
     begin(store);
     const int rc = shmtrain_store_data_info(store, data, &found);
     if (rc < 0) return talk_fail(store, rc);
     files_title(a, 1, NULL, title, sizeof title);
     char *text = a->json ? shmtrain_data_info_json(title, &found) : shmtrain_data_info_text(title, &found);
-    if (!text) return talk_refuse("no memory for the result") - 1;
+    if (!text) return talk_refuse("not enough memory for the result") - 1;
     fputs(text, stdout);
     free(text);
     return talk_exit_status(talk_close_output());

@@ -13,7 +13,7 @@ int doctor_run(struct shmtrain_store *store, const struct arguments *a) {
     char *text = a->json ? shmtrain_checkup_json(checkup) : shmtrain_checkup_text(checkup);
     const int stops = checkup->n_stops > 0;
     free(checkup);
-    if (!text) return talk_refuse("no memory for the findings") - 1;
+    if (!text) return talk_refuse("not enough memory for the findings") - 1;
     fputs(text, stdout);
     free(text);
     const int status = talk_close_output();

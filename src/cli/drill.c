@@ -42,7 +42,7 @@ int drill_run(struct shmtrain_store *store, const struct arguments *a) {
     const int failed = drill->failed > 0;
     char *text = a->json ? shmtrain_drill_json(drill) : shmtrain_drill_text(drill);
     free(drill);
-    if (!text) return talk_refuse("no memory for the figures") - 1;
+    if (!text) return talk_refuse("not enough memory for the figures") - 1;
     fputs(text, stdout);
     free(text);
     const int closed = talk_close_output();

@@ -17,7 +17,7 @@ const char *files_named(const struct arguments *a, int first, const char *standa
     if (rc == SHMTRAIN_E_USAGE)
         talk_refuse("one of %d files has no name, or one with a line break in it: rename it, or name it alone", n);
     else
-        talk_refuse("no memory for the names of %d files", n);
+        talk_refuse("not enough memory for the names of %d files", n);
     return NULL;
 }
 

@@ -13,7 +13,7 @@ int inspect_run(struct shmtrain_store *store, const struct arguments *a) {
     const int rc = shmtrain_store_inspect(store, name, &found);
     if (rc < 0) return talk_fail(store, rc);
     char *text = a->json ? shmtrain_file_info_json(name, &found) : shmtrain_file_info_text(name, &found);
-    if (!text) return talk_refuse("no memory for the result") - 1;
+    if (!text) return talk_refuse("not enough memory for the result") - 1;
     fputs(text, stdout);
     free(text);
     return talk_close_output();

@@ -63,7 +63,7 @@ static __attribute__((noinline)) int run_program(int argc, char **argv) {
     leave_devices_out();
     talk_catch_faults();
     if (shmtrain_store_create(&store) < 0) {
-        fprintf(stderr, "shmtrain: no memory to begin\n");
+        fprintf(stderr, "shmtrain: not enough memory to begin\n");
         return 1;
     }
     int status = shmtrain_store_set_from_environment(store) < 0 ? talk_fail(store, SHMTRAIN_E_USAGE) : 0;

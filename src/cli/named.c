@@ -79,7 +79,7 @@ int ls_run(struct shmtrain_store *store, const struct arguments *a) {
     (void)store;
     const int n = shmtrain_named_list(&list);
     if (n < 0) {
-        talk_refuse(n == SHMTRAIN_E_MEMORY ? "no memory for the list of stores" : "cannot read /dev/shm");
+        talk_refuse(n == SHMTRAIN_E_MEMORY ? "not enough memory for the list of stores" : "cannot read /dev/shm");
         return 1;
     }
     if (a->json)
@@ -95,6 +95,6 @@ int rm_run(struct shmtrain_store *store, const struct arguments *a) {
     (void)store;
     const int rc = shmtrain_named_remove(a->operand[0], a->force, message, sizeof message);
     if (rc == 0) return 0;
-    talk_refuse("%s%s", message, !a->force && strstr(message, " in use") ? "; --force removes it all the same" : "");
+    talk_refuse("%s%s", message, !a->force && strstr(message, " in use") ? "; use --force to remove it anyway" : "");
     return rc == SHMTRAIN_E_USAGE ? 2 : 1;
 }

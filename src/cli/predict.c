@@ -29,7 +29,7 @@ int eval_run(struct shmtrain_store *store, const struct arguments *a) {
     const int rc = shmtrain_store_evaluate(store, a->operand[1], &e);
     if (rc < 0) return talk_fail(store, rc);
     char *text = a->json ? shmtrain_evaluation_json(e) : shmtrain_evaluation_text(e);
-    if (!text) return talk_refuse("no memory for the result") - 1;
+    if (!text) return talk_refuse("not enough memory for the result") - 1;
     fputs(text, stdout);
     free(text);
     return talk_exit_status(talk_close_output());

@@ -22,7 +22,7 @@ int show_open(struct show *show, struct shmtrain_store *store, const struct argu
     *show = (struct show){.store = store, .arguments = a, .out = out};
     show->display = display_open(display_choose(a->progress, a->quiet, fileno(out)), out);
     if (show->display) return 0;
-    talk_refuse("no memory to begin");
+    talk_refuse("not enough memory to begin");
     return 1;
 }
 

@@ -17,7 +17,7 @@ int topo_run(struct shmtrain_store *store, const struct arguments *a) {
     const int rc = shmtrain_store_plan(store, data, &plan);
     if (rc < 0) return talk_fail(store, rc);
     char *text = a->json ? shmtrain_plan_json(plan) : shmtrain_plan_text(plan);
-    if (!text) return talk_refuse("no memory for the plan") - 1;
+    if (!text) return talk_refuse("not enough memory for the plan") - 1;
     fputs(text, stdout);
     free(text);
     return talk_exit_status(talk_close_output());

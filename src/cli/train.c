@@ -19,7 +19,7 @@
  * status. */
 static int check_format(struct shmtrain_store *store, const struct arguments *a) {
     if (!a->format) return 0;
-    if (!a->output) return talk_refuse("--format %s: of what? --output FILE saves a model", a->format);
+    if (!a->output) return talk_refuse("--format %s needs --output FILE", a->format);
     return shmtrain_store_will_save_as(store, a->format) < 0 ? talk_refuse("--%s", shmtrain_store_message(store)) : 0;
 }
 

@@ -82,7 +82,9 @@ int shmt_given_copy(struct shmt_given *given, struct shmt_error *e) {
                          given->name, a->start[0], a->n_entries);
     const struct copy c = lay_out(a, are_narrow(a));
     unsigned char *own = c.bytes > 0 && c.bytes < UINT64_MAX ? malloc(c.bytes) : NULL;
-    if (!own) return shmt_fail(e, SHMTRAIN_E_MEMORY, "%s: no memory for a copy of %" PRIu64 " MiB", given->name, c.bytes >> 20);
+    if (!own)
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "%s: not enough memory for a copy of %" PRIu64 " MiB", given->name,
+                         c.bytes >> 20);
     if (a->start) copy_sparse(a, &c, own);
     if (a->dense) copy_dense(a, (float *)(void *)(own + c.dense));
     if (a->label) memcpy(own + c.label, a->label, a->n_examples * sizeof(float));

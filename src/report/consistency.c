@@ -83,7 +83,7 @@ static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
     else if (r->staleness == UINT64_MAX)
         shmt_add_item(out, bytes, 0, "nobody waits");
     else
-        shmt_add_item(out, bytes, 0, "nobody more than %" PRIu64 " clock%s ahead", r->staleness, shmt_plural(r->staleness));
+        shmt_add_item(out, bytes, 0, "no worker more than %" PRIu64 " clock%s ahead", r->staleness, shmt_plural(r->staleness));
 }
 
 void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report *r) {

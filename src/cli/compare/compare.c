@@ -171,7 +171,7 @@ static int write_page(const struct comparison *c) {
 
 static int tell(const struct comparison *c) {
     const struct arguments *a = c->arguments;
-    if (a->json && compare_put_json(c, stdout) < 0) return talk_refuse("no memory for the result") - 1;
+    if (a->json && compare_put_json(c, stdout) < 0) return talk_refuse("not enough memory for the result") - 1;
     if (!a->json && !a->quiet) {
         FILE *out = c->stdout_is_taken ? stderr : stdout;
         if (isatty(fileno(out))) fprintf(out, "\n"); /* below what was seen while it ran */
@@ -188,7 +188,7 @@ static int tell(const struct comparison *c) {
 
 int compare_run(struct shmtrain_store *store, const struct arguments *a) {
     struct comparison *c = calloc(1, sizeof *c);
-    if (!c) return talk_refuse("no memory to begin") - 1;
+    if (!c) return talk_refuse("not enough memory to begin") - 1;
     int status = prepare(c, store, a);
     if (status == 0) status = run_all(c);
     if (status == 0) {

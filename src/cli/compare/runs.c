@@ -86,7 +86,7 @@ static void keep_report(const struct shmtrain_store *store, struct compare_run *
     run->kept = kept_create(shmtrain_store_report(store));
     if (run->kept) return;
     run->status = SHMTRAIN_E_MEMORY;
-    snprintf(run->why, sizeof run->why, "no memory for its report");
+    snprintf(run->why, sizeof run->why, "not enough memory for its report");
 }
 
 static int train(const struct comparison *c, struct compare_run *run, struct view *view, enum progress_kind kind) {
@@ -116,7 +116,7 @@ int compare_train(struct comparison *c, struct compare_run *run) {
     if (!view.display || shmtrain_store_create(&view.store) < 0) {
         display_close(view.display);
         run->status = SHMTRAIN_E_MEMORY;
-        snprintf(run->why, sizeof run->why, "no memory to begin");
+        snprintf(run->why, sizeof run->why, "not enough memory to begin");
         return SHMTRAIN_E_MEMORY;
     }
     const int rc = train(c, run, &view, kind);
