@@ -37,6 +37,31 @@ static void texts_fit_a_screen(void **state) {
     }
 }
 
+/* A paragraph's lines begin at the margin. One of a single word before another line was left by a change that did not wrap. */
+static void no_paragraph_has_a_line_of_one_word(void **state) {
+    (void)state;
+    const struct topic *t;
+    for (size_t i = 0; (t = topic_at(i)); i++)
+        for (const char *at = seen(t), *next; *at; at = next) {
+            const size_t n = strcspn(at, "\n");
+            next = at + n + 1;
+            if (n > 0 && strcspn(at, " ") >= n && *next && !strchr(" \n", *next))
+                fail_msg("%s: a line of one word: %.*s", t->name, (int)n, at);
+        }
+}
+
+static void the_output_is_explained_figure_by_figure(void **state) {
+    (void)state;
+    static const char *const ROWS[] = {
+        "\n  train loss                  mean of the epoch's losses, each before its update\n",
+        "\n  valid loss, accuracy, AUC   of the parameters at the end of the epoch\n",
+        "\n  examples/s, seconds         of training, without evaluation\n",
+        "\n  parameters   XXH64 of the final parameters: equal for equal bits\n",
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (!strstr(seen(topic_named("output")), ROWS[i])) fail_msg("help output lacks the row:%s", ROWS[i]);
+}
+
 static void a_topic_is_found_by_its_name(void **state) {
     (void)state;
     const char *const names[] = {"modes",       "axes",  "costs",  "optimizers", "files",    "models",
@@ -140,9 +165,14 @@ static void the_program_prints_each_of_them(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_fit_a_screen),           cmocka_unit_test(a_topic_is_found_by_its_name),
-        cmocka_unit_test(options_that_are_named_exist), cmocka_unit_test(choices_that_are_named_are_taken),
-        cmocka_unit_test(every_mode_is_in_the_help),    PROGRAM_TEST(the_program_prints_each_of_them),
+        cmocka_unit_test(texts_fit_a_screen),
+        cmocka_unit_test(no_paragraph_has_a_line_of_one_word),
+        cmocka_unit_test(the_output_is_explained_figure_by_figure),
+        cmocka_unit_test(a_topic_is_found_by_its_name),
+        cmocka_unit_test(options_that_are_named_exist),
+        cmocka_unit_test(choices_that_are_named_are_taken),
+        cmocka_unit_test(every_mode_is_in_the_help),
+        PROGRAM_TEST(the_program_prints_each_of_them),
     };
     return cmocka_run_group_tests_name("topics", tests, program_make_folder, program_remove_folder);
 }

@@ -118,7 +118,7 @@ static const struct shmt_option_row ROWS[] = {
      REAL, AT(rate), 1e-12, 1e12, "auto"},
     {{"schedule", 0, "NAME", "auto", ENV("SCHEDULE"), LEARN, "constant, inverse, step or cosine; auto: by model and optimizer"},
      CHOICE, AT(schedule), 0, 0, "auto|constant|inverse|step|cosine"},
-    {{"power", 0, "X", "auto", ENV("POWER"), LEARN, "inverse: rate / (1 + epochs / N)^X; auto: 2; aggregate, softmax 0.5"},
+    {{"power", 0, "X", "auto", ENV("POWER"), LEARN, "inverse: rate / (1 + epochs / N)^X; auto: 0.5 or 2 (shmtrain help optimizers)"},
      REAL, AT(power), 0, 8, "auto"},
     {{"decay-every", 0, "X", "auto", ENV("DECAY_EVERY"), LEARN, "step, inverse: the N of their formulas, in epochs"},
      REAL, AT(decay_every), 1e-6, 1e9, "auto"},
