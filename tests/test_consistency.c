@@ -37,6 +37,10 @@ static void a_point_of_two_modes_has_the_name_that_was_asked_for(void **state) {
     assert_string_equal(name, "async");
     shmt_mode_name(&p, "hogwild", name, sizeof name);
     assert_string_equal(name, "hogwild");
+    shmt_mode_name(&p, "async", name, sizeof name);
+    assert_string_equal(name, "async");
+    shmt_mode_name(&p, "node:8", name, sizeof name); /* it has turned out to have one copy */
+    assert_string_equal(name, "hogwild");
     p.write = SHMT_WRITE_LOCKED;
     shmt_mode_name(&p, "hogwild", name, sizeof name);
     assert_string_equal(name, "locked, staleness inf");

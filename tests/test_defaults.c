@@ -63,7 +63,7 @@ static void a_node_alone_has_no_copy_of_its_own(void **state) {
     if (train(&store, SPARSE, NODE) < 0) fail_msg("%s", shmtrain_store_message(store));
     const struct shmtrain_report *r = shmtrain_store_report(store);
     const bool alone = r->numa_nodes <= 1;
-    assert_string_equal(r->mode, alone ? "async" : "node");
+    assert_string_equal(r->mode, alone ? "hogwild" : "node");
     assert_string_equal(r->replicas, alone ? "one" : "node");
     if (alone) assert_true(r->merges == 0 && r->merge_every == 0);
     shmtrain_store_destroy(store);

@@ -82,7 +82,8 @@ static int axes_of_config(struct shmtrain_store *store, struct shmt_policy *p) {
 /* Where all workers are on one node, its copy would be the only one: there is nothing to merge, and nobody to wait for. */
 static void settle_one_node(struct shmtrain_store *store, uint32_t n_nodes, struct shmt_policy *p) {
     if (p->replicas != SHMT_REPLICAS_NODE || n_nodes > 1) return;
-    shmt_log(&store->log, "all workers are on one NUMA node: there is only one copy of the parameters, and nothing is merged");
+    shmt_log(&store->log,
+             "all workers are on one NUMA node: there is only one copy of the parameters, and nothing is merged (hogwild)");
     p->replicas = SHMT_REPLICAS_ONE;
     p->merge_every = 0;
     p->staleness = SHMT_STALENESS_INF; /* it was of merges */

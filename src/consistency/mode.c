@@ -120,9 +120,11 @@ static void name_axes(const struct shmt_policy *policy, char *out, size_t bytes)
 
 void shmt_mode_name(const struct shmt_policy *policy, const char *asked_for, char *out, size_t bytes) {
     const struct shmt_mode *mode = asked_for ? shmt_mode_find(asked_for) : NULL;
+    /* With one copy in the end, a mode of which copies are no choice (`node` on one node) has not become the one that chooses. */
+    const bool chooses = !mode || mode->may_copy || shmt_policy_has_replicas(policy);
     if (mode && !is_of(policy, mode)) mode = NULL;
     for (size_t i = 0; i < N_MODES && !mode; i++)
-        if (is_of(policy, MODES[i])) mode = MODES[i];
+        if (is_of(policy, MODES[i]) && (chooses || !MODES[i]->may_copy)) mode = MODES[i];
     out[0] = '\0';
     if (mode)
         add(out, bytes, mode->name);

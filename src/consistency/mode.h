@@ -32,8 +32,9 @@ const struct shmt_mode *shmt_mode_find(const char *text);
 int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error *e);
 
 /* The name of a point: the mode's of which at most the numbers differ, else its axes, as "racy, staleness 0". Where several
- * modes are that point, the one `asked_for` (as in shmt_mode_find; NULL: none) is it, else the first. Written to `out`; 64
- * bytes are enough. */
+ * modes are that point, the one `asked_for` (as in shmt_mode_find; NULL: none) is it, else the first; but what was asked for as
+ * a mode that chooses no copies does not get the name of one that does (`node` with one copy is `hogwild`). Written to `out`;
+ * 64 bytes are enough. */
 void shmt_mode_name(const struct shmt_policy *policy, const char *asked_for, char *out, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* A copy for each NUMA node: Hogwild! within a node, whose caches are near, and merges between nodes every H clocks without
- * waiting (DimmWitted, Zhang and Re 2014; HogWild++, Zhang, Hsieh and Akella 2016). With one node it is async. */
+ * waiting (DimmWitted, Zhang and Re 2014; HogWild++, Zhang, Hsieh and Akella 2016). With one node it is hogwild. */
 #include "consistency/mode_priv.h"
 
 const struct shmt_mode SHMT_MODE_NODE = {
