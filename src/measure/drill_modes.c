@@ -2,7 +2,8 @@
 #include "measure/drill_priv.h"
 
 #define SPARSE "builtin:sparse:examples=20000,features=2000,nonzeros=20"
-#define MORE   "builtin:sparse:examples=50000,features=2000,nonzeros=20" /* for runs that have to last */
+#define MORE   "builtin:sparse:examples=50000,features=2000,nonzeros=20"   /* for runs that have to last */
+#define WIDE   "builtin:sparse:examples=10000,features=300000,nonzeros=20" /* too large for a copy: of the hot rows only */
 #define DENSE  "builtin:dense:examples=4000"
 
 static const struct shmt_drill_mode MODES[] = {
@@ -10,6 +11,8 @@ static const struct shmt_drill_mode MODES[] = {
     {.name = "sync, adam", .options = "mode=sync optimizer=adam epochs=4", .data = SPARSE, .same_bits = true},
     {.name = "sync, softmax", .options = "mode=sync model=softmax epochs=4", .data = DENSE, .same_bits = true},
     {.name = "async", .options = "mode=async replicas=one epochs=30", .data = SPARSE, .may_skip = true},
+    {.name = "async, copies", .options = "mode=async epochs=20", .data = SPARSE},
+    {.name = "async, hot rows", .options = "mode=async epochs=20", .data = WIDE},
     {.name = "async, locked", .options = "mode=async replicas=one write=locked epochs=20", .data = SPARSE, .may_skip = true},
     {.name = "async, atomic", .options = "mode=async replicas=one write=atomic epochs=20", .data = SPARSE, .may_skip = true},
     {.name = "async, locked, adagrad",
