@@ -74,7 +74,8 @@ struct shmtrain_model {
     /* Can this data be learned from? NULL: yes; else what is wrong with it, as an end to "the data has ...". May be NULL. */
     const char *(*check)(const struct shmtrain_data *data);
 
-    /* The tables to make: (n <= SHMTRAIN_MODEL_TABLES) into `out`; returns n. Pure. Of `data`, only the numbers count. */
+    /* The tables to make: (n <= SHMTRAIN_MODEL_TABLES) into `out`, which is all 0 before; returns n. Pure. Of `data`, only the
+     * numbers count. */
     uint32_t (*tables)(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out);
 
     /* What table t begins with: `value` (rows, width) is zeros, and may be changed. `train`: all examples that are trained on,

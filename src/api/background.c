@@ -130,9 +130,11 @@ static void post_checkpoint(void *arg, const struct shmtrain_report *so_far, con
     struct note *note = make_note(checkpoint->path, checkpoint->failure);
     (void)so_far;
     if (note) {
+        const struct shmtrain_checkpoint texts = note->checkpoint;
         note->kind = CHECKPOINT;
-        note->checkpoint.step = checkpoint->step;
-        note->checkpoint.written = checkpoint->written;
+        note->checkpoint = *checkpoint;
+        note->checkpoint.path = texts.path;
+        note->checkpoint.failure = texts.failure;
     }
     post_word(arg, note);
 }

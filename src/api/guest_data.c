@@ -52,7 +52,7 @@ static int open_set(struct shmtrain_store *store, enum shmt_named_part part, con
 
 /* The model has the tables that the store has: a program may offer another one under the same name. */
 static int check_tables(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmtrain_data *data) {
-    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES] = {0};
     const struct shmt_spec *spec = &store->spec;
     const uint32_t n = model->tables(data, &store->job.settings, shape);
     bool same = n == spec->n_tables && (data->dense != NULL) == (model->dense != 0);

@@ -249,7 +249,7 @@ static int declare_shape(struct arrival *a, const struct shmtrain_shape *shape) 
 }
 
 static int take_tables(struct arrival *a) {
-    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES] = {0};
     const uint32_t n_tensors = shmt_model_n_tensors(a->file);
     int rc = 0;
     if (n_tensors == 0) return shmt_fail(&a->store->error, SHMTRAIN_E_DATA, "%s: it has no tensors", a->path);

@@ -39,7 +39,7 @@ static int find_libraries(struct shmt_training *s) { return shmt_probe_libraries
 
 static int make_tables(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
-    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES] = {0};
     const uint32_t n = s->model->tables(&s->train.data, &store->job.settings, shape);
     shmt_store_forget_tables(store);
     for (uint32_t t = 0; t < n; t++) {
@@ -347,7 +347,8 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {renumber_columns, false},
                   {note_loading, false},
                   {know_rows, false}};
-    s->store->job = (struct shmt_job){.settings = {.bias = (uint32_t)s->store->config.bias}};
+    s->store->job = (struct shmt_job){
+        .settings = {.size = sizeof(struct shmtrain_settings), .bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         if (plan_only && !STAGES[i].of_plan) continue;
         const int rc = STAGES[i].run(s);

@@ -84,7 +84,7 @@ static struct shmtrain_data data_of(const struct shmt_manifest *m) {
 /* Whether the tables are the model's for such data, so that it may read them: it trusts their shapes. */
 static bool has_tables_of(const struct shmtrain_store *store, const struct shmtrain_model *model,
                           const struct shmtrain_data *data) {
-    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES] = {0};
     const uint32_t n = model->tables(data, &store->job.settings, shape);
     bool same = n == store->spec.n_tables;
     for (uint32_t t = 0; same && t < n; t++)

@@ -92,7 +92,7 @@ static const struct shmtrain_model *find_model(const struct shmtrain_store *stor
 }
 
 static void make_tables(struct shmtrain_store *store, struct shmt_timed *run) {
-    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
+    struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES] = {0};
     const uint32_t n = run->model->tables(&run->data, &run->settings, shape);
     for (uint32_t t = 0; t < n; t++) must(store, shmtrain_store_table(store, shape[t].name, shape[t].rows, shape[t].width));
 }
