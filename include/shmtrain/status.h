@@ -43,7 +43,8 @@ enum {
     SHMTRAIN_E_DIED = -5,    /* a worker died too often (option max-respawns), or stood still (on-stall abort): which and why */
     SHMTRAIN_E_STOPPED = -6, /* the run was told to end: leave the worker function, returning this */
     SHMTRAIN_E_NUMBERS = -7, /* the parameters are no finite numbers any more */
-    SHMTRAIN_E_AGAIN = -8    /* not yet: the run of a named store is still being prepared; ask again in a moment */
+    SHMTRAIN_E_AGAIN =
+        -8 /* not yet: the run of a named store is still being prepared, or a snapshot is on its way; ask again */
 };
 
 /* The name of a status code, such as "SHMTRAIN_E_DATA"; never NULL. Any thread, any time. */

@@ -354,6 +354,8 @@ const struct shmtrain_progress *shmt_background_look(struct shmt_background *b) 
     return &b->shown;
 }
 
+void shmt_background_poke(const struct shmt_background *b) { poke(b); }
+
 void shmt_background_listen(struct shmt_background *b, const struct shmtrain_listener *listener) { b->listener = *listener; }
 
 bool shmt_background_end(struct shmt_background *b) {

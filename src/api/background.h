@@ -17,6 +17,9 @@ bool shmt_background_is_here(const struct shmt_background *b);
 /* The newest progress; valid until the next call, or step. */
 const struct shmtrain_progress *shmt_background_look(struct shmt_background *b);
 
+/* Its descriptor becomes readable. Any thread. */
+void shmt_background_poke(const struct shmt_background *b);
+
 /* From now on these are told; on the application's thread. */
 void shmt_background_listen(struct shmt_background *b, const struct shmtrain_listener *listener);
 

@@ -233,23 +233,47 @@ static void ask_if_due(struct shmtrain_store *store) {
     if (c->asked_ns == 0) c->asked_ns = now_ns; /* the run begins */
     if ((double)(now_ns - c->asked_ns) * 1e-9 < c->every.seconds) return;
     c->asked_ns = now_ns;
+    c->asked = true;
     store->ops->ask(store->job.store);
+}
+
+/* Of steps or epochs, as checkpoint-every counts them: how many periods of the run are over. */
+static uint64_t periods_of(const struct shmtrain_store *store, uint64_t epoch, uint64_t step) {
+    const struct shmt_every *every = &store->checkpoints.every;
+    if (every->steps > 0) return (epoch * shmt_spec_steps(&store->spec) + step) / every->steps;
+    return epoch / every->epochs;
+}
+
+/* Those that the workers take of their own accord always are; of those that the application has asked for, the first one of a
+ * period, which then is as good as the one that would follow. */
+static bool is_due(struct shmtrain_store *store, const struct shmt_snapshot *snapshot, bool for_application) {
+    struct shmt_checkpoints *c = &store->checkpoints;
+    if (!is_asked_for(store)) return false;
+    if (c->every.seconds > 0) return c->asked;
+    const uint64_t begun = periods_of(store, store->spec.first_epoch, store->spec.first_step);
+    const uint64_t periods = periods_of(store, snapshot->at.epoch, snapshot->at.step);
+    const bool due = !for_application || periods > shmt_max_u64(begun, c->periods);
+    if (due) c->periods = periods;
+    return due;
 }
 
 void shmt_checkpoints_tick(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
-    struct shmt_snapshot snapshot;
     if (!is_asked_for(store) || !store->spec.pauses.allowed) return;
     /* acquire: pairs with the release in write_apart */
     if (c->writing && load_acquire(&c->written)) end_apart(store);
     ask_if_due(store);
-    if (c->writing || !store->ops->snapshot(store->job.store, &snapshot)) return;
-    fill(store, &snapshot);
+}
+
+bool shmt_checkpoints_take(struct shmtrain_store *store, const struct shmt_snapshot *snapshot, bool for_application) {
+    if (!is_due(store, snapshot, for_application)) return false;
+    store->checkpoints.asked = false;
+    fill(store, snapshot);
     tell(store, false);
-    if (begin_apart(store)) return;
+    if (begin_apart(store)) return true;
     write_file(store); /* without one, here */
-    store->ops->release(store->job.store);
     take_back(store);
+    return false;
 }
 
 void shmt_checkpoints_end(struct shmtrain_store *store, int rc) {

@@ -1,6 +1,6 @@
 /* Checkpoints of a run: options checkpoint, checkpoint-every, keep and resume. Called by run.c and train.c, in this order:
  *
- *     begin -> settle -> [data is loaded: meet] -> [restore] -> begin_board -> tick, tick, ... -> end -> close
+ *     begin -> settle -> [data is loaded: meet] -> [restore] -> begin_board -> tick, [take,] tick, ... -> end -> close
  *
  * Workers only copy what they have learned (ps/snapshot.h); files are written by a thread of the application, so that neither
  * they nor who drives the run wait for a disk. A file that cannot be written while the run goes on is a line of the log, and
@@ -18,6 +18,7 @@
 
 struct shmtrain_store;
 struct shmt_store;
+struct shmt_snapshot;
 struct shmtrain_model;
 
 struct shmt_checkpoints {
@@ -31,6 +32,8 @@ struct shmt_checkpoints {
     struct shmt_notes *notes;      /* the same as notes */
 
     uint64_t asked_ns;     /* when a snapshot was asked for */
+    bool asked;            /* and has not come yet */
+    uint64_t periods;      /* of steps or epochs, that were over at the last one that was due */
     uint64_t written_step; /* of the run, that the last file is of; UINT64_MAX: none was written */
     uint32_t n_failed;     /* since the last one that could be written: the first of them is told */
     bool writing;          /* a thread is at `now`, in the snapshot of the store */
@@ -60,8 +63,12 @@ int shmt_checkpoints_restore(struct shmtrain_store *store);
 /* The backend and the board of a run, before workers exist: what is done already. */
 int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store *made);
 
-/* By who drives the run, ten times a second. */
+/* By who drives the run, ten times a second: sees that a file has been written, and asks for a snapshot when that is due. */
 void shmt_checkpoints_tick(struct shmtrain_store *store);
+
+/* What the workers have copied, while nothing is being written. True: it becomes a checkpoint, and a thread is at it, which
+ * releases it. False: it is not needed (any more). `for_application`: it was the application that has asked for it. */
+bool shmt_checkpoints_take(struct shmtrain_store *store, const struct shmt_snapshot *snapshot, bool for_application);
 
 /* The workers have ended; rc: how. Where the run was well until then, what it has learned is written, too. */
 void shmt_checkpoints_end(struct shmtrain_store *store, int rc);

@@ -58,10 +58,15 @@ int shmt_drive(struct shmtrain_store *store, const struct shmt_team_spec *spec, 
     int rc = shmt_team_start(spec, &team, &store->error);
     if (rc < 0) return rc;
     while (!shmt_team_step(team)) {
-        struct pollfd pollfd[2] = {{.fd = shmt_team_fd(team), .events = POLLIN}, {.fd = store->stop_fd, .events = POLLIN}};
+        /* Requests are for those who have a tick; they wait for the others. */
+        const int request_fd = driver->tick ? shmt_snapshots_fd(store) : -1;
+        struct pollfd pollfd[3] = {{.fd = shmt_team_fd(team), .events = POLLIN},
+                                   {.fd = store->stop_fd, .events = POLLIN},
+                                   {.fd = request_fd, .events = POLLIN}};
         /* Who has no tick tells nobody, so nothing would be due later than now. */
         const int most_ms = driver->tick ? shmt_snapshots_due_ms(store, shmt_progress_due_ms(store, LOOK_MS)) : LOOK_MS;
-        (void)poll(pollfd, 2, most_ms); /* interrupted: look at once */
+        (void)poll(pollfd, 3, most_ms); /* interrupted: look at once */
+        if (request_fd >= 0) shmt_snapshots_hear(store);
         look(store, team, driver, &course);
     }
     shmt_deaths_note(store, team);

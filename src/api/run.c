@@ -104,6 +104,17 @@ static void end_if_late(struct shmtrain_store *store) {
     stop(store);
 }
 
+/* What the workers have copied goes to the application, if it has asked, and into a checkpoint, if one is due. While a thread
+ * writes one of it, nobody else looks: that thread gives the room back to the workers when it is done, at any moment. */
+static void share_snapshot(struct shmtrain_store *store) {
+    struct shmt_snapshot snapshot;
+    if (!store->spec.pauses.allowed || store->checkpoints.writing) return;
+    if (!store->ops->snapshot(store->job.store, &snapshot)) return;
+    const bool asked = store->snapshots.asked;
+    shmt_snapshots_serve(store, &snapshot);
+    if (!shmt_checkpoints_take(store, &snapshot, asked)) store->ops->release(store->job.store);
+}
+
 /* Deaths first: whoever listens to the epochs may take a long time. */
 static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
     int rc = shmt_lease_tick(store);
@@ -111,8 +122,9 @@ static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
     end_if_late(store);
     shmt_report_progress(store);
     shmt_steps_tick(store);
-    shmt_snapshots_tick(store); /* before checkpoints: one that is being written can be copied, too */
+    shmt_snapshots_tick(store);
     shmt_checkpoints_tick(store);
+    share_snapshot(store);
     shmt_progress_tick(store);
     return rc;
 }

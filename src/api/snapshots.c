@@ -1,14 +1,20 @@
 /* Snapshots for the application: see snapshots.h. */
 #include "api/snapshots.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "api/places.h"
 #include "api/store_priv.h"
+#include "base/clock.h"
 #include "segment/budget.h"
 
-#define LOOK_MS 1 /* until a pause has come, which may be any moment */
+#define LOOK_MS      1   /* until a pause has come, which may be any moment */
+#define MOST_SECONDS 1e9 /* longer is for ever */
 
 /* ---- the copy ---- */
 
@@ -55,85 +61,135 @@ static int check_memory(const struct shmtrain_store *store, struct shmt_error *e
     return shmt_budget_check(&budget, bytes, "a snapshot", NULL, "free some", e);
 }
 
-static void move_in(struct shmtrain_store *into, const struct origin *from, const struct shmt_declared *table,
-                    const struct shmt_trained *trained) {
-    shmt_store_forget_tables(into);
-    memcpy(into->table, table, sizeof into->table);
-    into->n_tables = from->store->n_tables;
-    into->has_run = true; /* there is something to save, and no table can be added to it */
-    shmt_trained_clear(&into->trained);
-    into->trained = *trained;
-    memcpy(into->offered, from->store->offered, sizeof into->offered); /* models are found by their names */
-    into->n_offered = from->store->n_offered;
+/* A model of a moment, made on one thread and handed over on another. */
+struct shmt_taken {
+    struct shmt_declared table[SHMT_MAX_TABLES];
+    uint32_t n_tables;
+    struct shmt_trained trained;
+    uint64_t step;
+};
+
+static void free_taken(struct shmt_taken *taken) {
+    if (!taken) return;
+    for (uint32_t t = 0; t < SHMT_MAX_TABLES; t++) free(taken->table[t].value);
+    shmt_trained_clear(&taken->trained);
+    free(taken);
 }
 
-/* *into as it was, or all new. */
-static int copy(const struct origin *from, struct shmtrain_store *into, struct shmt_error *e) {
-    struct shmt_declared table[SHMT_MAX_TABLES] = {0};
-    struct shmt_trained *trained = calloc(1, sizeof *trained); /* too large for a thread's stack */
-    int rc = trained ? check_memory(from->store, e) : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a snapshot");
-    for (uint32_t t = 0; t < from->store->n_tables && rc == 0; t++) rc = copy_table(from, t, &table[t], e);
-    if (rc == 0 && from->trained) rc = shmt_trained_copy(from->trained, trained, e);
-    if (rc == 0) move_in(into, from, table, trained);
-    for (uint32_t t = 0; t < SHMT_MAX_TABLES && rc < 0; t++) free(table[t].value);
-    if (rc < 0 && trained) shmt_trained_clear(trained);
-    free(trained);
+static int fill(const struct origin *from, struct shmt_taken *out, struct shmt_error *e) {
+    int rc = check_memory(from->store, e);
+    out->n_tables = from->store->n_tables;
+    for (uint32_t t = 0; t < out->n_tables && rc == 0; t++) rc = copy_table(from, t, &out->table[t], e);
+    if (rc == 0 && from->trained) rc = shmt_trained_copy(from->trained, &out->trained, e);
+    return rc;
+}
+
+/* *out: to be freed, or NULL with an error. */
+static int take(const struct origin *from, uint64_t step, struct shmt_taken **out, struct shmt_error *e) {
+    struct shmt_taken *taken = *out = calloc(1, sizeof *taken);
+    if (!taken) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a snapshot");
+    taken->step = step;
+    const int rc = fill(from, taken, e);
+    if (rc == 0) return 0;
+    free_taken(taken);
+    *out = NULL;
     return rc;
 }
 
 /* ---- the driver's thread ---- */
 
 void shmt_snapshots_init(struct shmt_snapshots *s) {
+    pthread_condattr_t attr;
+    s->wake_fd = -1;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->answered, NULL);
+    pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* that of shmt_now_ns */
+    pthread_cond_init(&s->answered, &attr);
+    pthread_condattr_destroy(&attr);
 }
 
 void shmt_snapshots_fini(struct shmt_snapshots *s) {
+    if (s->wake_fd >= 0) close(s->wake_fd);
+    free_taken(s->taken);
     pthread_cond_destroy(&s->answered);
     pthread_mutex_destroy(&s->lock);
 }
 
-/* With the lock. */
-static void answer(struct shmt_snapshots *s, int status) {
+int shmt_snapshots_fd(const struct shmtrain_store *store) { return store->snapshots.wake_fd; }
+
+void shmt_snapshots_hear(const struct shmtrain_store *store) {
+    uint64_t pokes;
+    if (read(store->snapshots.wake_fd, &pokes, sizeof pokes) < 0) return; /* another look has heard it */
+}
+
+/* With the lock. Whoever waits, and whoever polls, hears of it. */
+static void answer(struct shmtrain_store *store, int status, struct shmt_taken *taken) {
+    struct shmt_snapshots *s = &store->snapshots;
     s->status = status;
-    s->into = NULL;
+    s->taken = taken;
+    s->request = SHMT_REQUEST_ANSWERED;
     pthread_cond_signal(&s->answered);
+    if (store->background) shmt_background_poke(store->background);
+}
+
+static bool is_requested(struct shmt_snapshots *s) {
+    pthread_mutex_lock(&s->lock);
+    const bool is = s->request == SHMT_REQUEST_ASKED;
+    pthread_mutex_unlock(&s->lock);
+    return is;
+}
+
+static void refuse_backend(struct shmtrain_store *store) {
+    struct shmt_snapshots *s = &store->snapshots;
+    shmt_error_clear(&s->error);
+    pthread_mutex_lock(&s->lock);
+    answer(store, shmt_fail(&s->error, SHMTRAIN_E_USAGE, "backend %s cannot take snapshots: use shm", store->ops->name), NULL);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void shmt_snapshots_tick(struct shmtrain_store *store) {
+    struct shmt_snapshots *s = &store->snapshots;
+    if (!s->wanted || s->asked || !is_requested(s)) return;
+    if (!store->spec.pauses.allowed) {
+        refuse_backend(store);
+        return;
+    }
+    store->ops->ask(store->job.store);
+    s->asked = true;
+    s->asked_ns = shmt_now_ns();
 }
 
 static uint64_t step_of(const struct shmt_spec *spec, const struct shmt_snapshot *snapshot) {
     return snapshot->at.epoch * shmt_spec_steps(spec) + snapshot->at.step;
 }
 
-/* With the lock. A checkpoint may be written of the same snapshot: then it is not ours to release. */
-static void serve(struct shmtrain_store *store) {
+/* The lock is not held while the copy is made: the application's thread may look meanwhile. */
+void shmt_snapshots_serve(struct shmtrain_store *store, const struct shmt_snapshot *snapshot) {
     struct shmt_snapshots *s = &store->snapshots;
-    struct shmt_snapshot snapshot;
-    if (!store->spec.pauses.allowed) {
-        answer(s, shmt_fail(&s->error, SHMTRAIN_E_USAGE, "backend %s cannot take snapshots: use shm", store->ops->name));
-        return;
-    }
-    if (!store->ops->snapshot(store->job.store, &snapshot)) {
-        if (!s->asked) store->ops->ask(store->job.store);
-        s->asked = true;
-        return;
-    }
-    const struct origin from = {store, &snapshot, store->checkpoints.as};
+    const struct origin from = {store, snapshot, store->checkpoints.as};
+    struct shmt_taken *taken;
     s->asked = false;
-    s->step = step_of(&store->spec, &snapshot);
-    answer(s, copy(&from, s->into, &s->error));
-    if (store->config.checkpoint[0] == '\0') store->ops->release(store->job.store);
-}
-
-void shmt_snapshots_tick(struct shmtrain_store *store) {
-    struct shmt_snapshots *s = &store->snapshots;
-    if (!s->wanted) return;
+    if (!s->wanted || !is_requested(s)) return;
+    shmt_error_clear(&s->error);
+    const int rc = take(&from, step_of(&store->spec, snapshot), &taken, &s->error);
     pthread_mutex_lock(&s->lock);
-    if (s->into) serve(store);
+    answer(store, rc, taken);
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Often at first, and the more rarely the longer it takes: a worker may be stopped. */
 int shmt_snapshots_due_ms(const struct shmtrain_store *store, int most) {
-    return store->snapshots.asked && most > LOOK_MS ? LOOK_MS : most;
+    const struct shmt_snapshots *s = &store->snapshots;
+    if (!s->asked) return most;
+    const uint64_t look_ms = LOOK_MS + (shmt_now_ns() - s->asked_ns) / 8000000;
+    return look_ms < (uint64_t)most ? (int)look_ms : most;
+}
+
+/* With the lock. */
+static void forget_request(struct shmt_snapshots *s) {
+    free_taken(s->taken);
+    s->taken = NULL;
+    s->request = SHMT_REQUEST_NONE;
 }
 
 void shmt_snapshots_open(struct shmtrain_store *store) {
@@ -144,39 +200,32 @@ void shmt_snapshots_open(struct shmtrain_store *store) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Of parameters that nobody changes any more. */
-static int copy_final(struct shmtrain_store *store, struct shmtrain_store *into, uint64_t *step_out, struct shmt_error *e) {
-    const struct origin from = {store, NULL, store->trained.model ? &store->trained : NULL};
-    const int rc = copy(&from, into, e);
-    if (rc == 0) *step_out = store->spec.n_examples > 0 ? shmt_steps_told(store) : 0;
-    return rc;
-}
-
-static int refuse_failed(int status, struct shmt_error *e) {
-    return shmt_fail(e, status, "the run has failed: shmtrain_store_step says why");
-}
-
 void shmt_snapshots_close(struct shmtrain_store *store, int status) {
     struct shmt_snapshots *s = &store->snapshots;
     pthread_mutex_lock(&s->lock);
     s->asked = s->open = false;
     s->ended_with = status;
-    if (s->into) answer(s, status < 0 ? refuse_failed(status, &s->error) : copy_final(store, s->into, &s->step, &s->error));
+    forget_request(s);
+    pthread_cond_signal(&s->answered);
     pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- the application's thread ---- */
 
 int shmtrain_store_will_snapshot(struct shmtrain_store *store, int on) {
+    struct shmt_snapshots *s = &store->snapshots;
     const int rc = shmt_call_idle(store);
     if (rc < 0) return rc;
-    store->snapshots.wanted = on != 0;
+    if (on && s->wake_fd < 0) s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (on && s->wake_fd < 0) return shmt_fail_errno(&store->error, "cannot create a descriptor for snapshots");
+    s->wanted = on != 0;
     return 0;
 }
 
-static int check(struct shmtrain_store *store, const struct shmtrain_store *into, struct shmt_error *e) {
+static int check(struct shmtrain_store *store, const struct shmtrain_store *into, double seconds, struct shmt_error *e) {
     if (!into || into == store) return shmt_fail(e, SHMTRAIN_E_USAGE, "a snapshot goes into another store");
     if (into->busy) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run of the store for the snapshot is in progress");
+    if (!(seconds >= 0)) return shmt_fail(e, SHMTRAIN_E_USAGE, "a snapshot is waited for 0 seconds or longer, not %g", seconds);
     if (store->visit.open)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s belongs to another program: only that program can take snapshots",
                          store->visit.name);
@@ -191,30 +240,91 @@ static int check(struct shmtrain_store *store, const struct shmtrain_store *into
     return 0;
 }
 
-/* With the lock. */
-static int request(struct shmt_snapshots *s, struct shmtrain_store *into, uint64_t *step_out, struct shmt_error *e) {
-    shmt_error_clear(&s->error);
-    s->into = into;
-    while (s->into) pthread_cond_wait(&s->answered, &s->lock);
-    if (s->status < 0) return shmt_fail(e, s->status, "%s", s->error.text);
-    *step_out = s->step;
+/* The model has to be known where it is used. One of the same name that does something else would be given tables that are not
+ * its own. */
+static int offer_model(const struct shmtrain_store *store, const char *name, struct shmtrain_store *into,
+                       struct shmt_error *e) {
+    const struct shmtrain_model *model = name ? shmt_store_model_named(store, name) : NULL;
+    const struct shmtrain_model *theirs = model ? shmt_store_model_named(into, name) : NULL;
+    if (!model) return 0;
+    if (theirs && theirs->tables == model->tables && theirs->score == model->score) return 0;
+    if (theirs) return shmt_fail(e, SHMTRAIN_E_USAGE, "the store for the snapshot offers a different model named \"%s\"", name);
+    if (into->n_offered == SHMT_MAX_OFFERED)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "the store for the snapshot offers %u models already, and has no room for \"%s\"",
+                         into->n_offered, name);
+    into->offered[into->n_offered++] = *model;
     return 0;
 }
 
-int shmtrain_store_snapshot(struct shmtrain_store *store, struct shmtrain_store *into, uint64_t *step_out) {
+/* *into as it was, or all new. The texts of the model in `taken` are the application's. */
+static int move_in(const struct shmtrain_store *store, struct shmt_taken *taken, struct shmtrain_store *into,
+                   struct shmt_error *e) {
+    const int rc = offer_model(store, taken->trained.model, into, e);
+    if (rc < 0) return rc;
+    shmt_store_forget_tables(into);
+    memcpy(into->table, taken->table, sizeof into->table);
+    into->n_tables = taken->n_tables;
+    into->has_run = true; /* there is something to save, and no table can be added to it */
+    shmt_trained_clear(&into->trained);
+    into->trained = taken->trained;
+    memset(taken->table, 0, sizeof taken->table);
+    taken->trained = (struct shmt_trained){0};
+    return 0;
+}
+
+static void wake(const struct shmt_snapshots *s) {
+    const uint64_t one = 1;
+    if (write(s->wake_fd, &one, sizeof one) < 0) return; /* full: readable it is */
+}
+
+/* With the lock. False: the time is over. */
+static bool wait_for_answer(struct shmt_snapshots *s, double seconds) {
+    struct timespec until;
+    int code = 0;
+    if (seconds > MOST_SECONDS) seconds = MOST_SECONDS;
+    const uint64_t until_ns = shmt_now_ns() + (uint64_t)(seconds * 1e9);
+    until = (struct timespec){.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+    while (s->open && s->request == SHMT_REQUEST_ASKED && code == 0)
+        code = seconds > 0 ? pthread_cond_timedwait(&s->answered, &s->lock, &until) : ETIMEDOUT;
+    return !s->open || s->request != SHMT_REQUEST_ASKED;
+}
+
+/* With the lock, of a run that goes on. 1: it has ended meanwhile. */
+static int request(struct shmt_snapshots *s, double seconds, struct shmt_taken **out, struct shmt_error *e) {
+    if (s->request == SHMT_REQUEST_NONE) {
+        s->request = SHMT_REQUEST_ASKED;
+        wake(s);
+    }
+    if (!wait_for_answer(s, seconds))
+        return shmt_fail(e, SHMTRAIN_E_AGAIN,
+                         "there is no snapshot yet: the workers have not all come to a point between two steps");
+    if (!s->open) return 1;
+    *out = s->taken;
+    s->taken = NULL;
+    s->request = SHMT_REQUEST_NONE;
+    return s->status < 0 ? shmt_fail(e, s->status, "%s", s->error.text) : 0;
+}
+
+/* Of parameters that nobody changes any more. */
+static int take_final(struct shmtrain_store *store, struct shmt_taken **out, struct shmt_error *e) {
+    const struct origin from = {store, NULL, store->trained.model ? &store->trained : NULL};
+    if (store->busy && store->snapshots.ended_with < 0)
+        return shmt_fail(e, store->snapshots.ended_with, "the run has failed: shmtrain_store_step says why");
+    return take(&from, store->spec.n_examples > 0 ? shmt_steps_told(store) : 0, out, e);
+}
+
+int shmtrain_store_snapshot(struct shmtrain_store *store, struct shmtrain_store *into, double seconds, uint64_t *step_out) {
     struct shmt_snapshots *s = &store->snapshots;
     struct shmt_error *e = shmt_call_error(store);
-    uint64_t step = 0;
-    int rc = check(store, into, e);
+    struct shmt_taken *taken = NULL;
+    int rc = check(store, into, seconds, e);
     if (rc < 0) return rc;
     pthread_mutex_lock(&s->lock);
-    if (s->open)
-        rc = request(s, into, &step, e);
-    else if (store->busy && s->ended_with < 0)
-        rc = refuse_failed(s->ended_with, e);
-    else
-        rc = copy_final(store, into, &step, e);
+    rc = s->open ? request(s, seconds, &taken, e) : 1;
+    if (rc == 1) rc = take_final(store, &taken, e);
     pthread_mutex_unlock(&s->lock);
-    if (rc == 0 && step_out) *step_out = step;
+    if (rc == 0) rc = move_in(store, taken, into, e);
+    if (rc == 0 && step_out) *step_out = taken->step;
+    free_taken(taken);
     return rc;
 }
