@@ -36,16 +36,26 @@ static bool parse(const char *text, struct look *out) {
     return true;
 }
 
-static bool look_at(pid_t pid, struct look *out) {
-    char path[40], text[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+static bool read_text(const char *path, char *text, size_t bytes) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
-    const ssize_t n = read(fd, text, sizeof text - 1);
+    const ssize_t n = read(fd, text, bytes - 1);
     close(fd);
     if (n <= 0) return false;
     text[n] = '\0';
-    return parse(text, out);
+    return true;
+}
+
+/* A /proc of another PID namespace (unshare --pid without --mount-proc) has other processes under our numbers. */
+static bool is_proc_ours(void) {
+    char text[1024];
+    return read_text("/proc/self/stat", text, sizeof text) && strtol(text, NULL, 10) == (long)getpid();
+}
+
+static bool look_at(pid_t pid, struct look *out) {
+    char path[40], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    return is_proc_ours() && read_text(path, text, sizeof text) && parse(text, out);
 }
 
 char shmt_process_state(pid_t pid) {
@@ -67,7 +77,7 @@ static uint64_t process_of(pid_t pid, const struct look *look) {
     return pid > 0 && pid < 1 << PID_BITS ? look->began << PID_BITS | (uint64_t)pid : 0;
 }
 
-static pid_t number_of(const struct shmt_life *life) { return (pid_t)(life->process & ((1u << PID_BITS) - 1)); }
+pid_t shmt_life_number(const struct shmt_life *life) { return (pid_t)(life->process & ((1u << PID_BITS) - 1)); }
 
 void shmt_life_mine(struct shmt_life *out) {
     const pid_t pid = getpid();
@@ -80,7 +90,7 @@ void shmt_life_mine(struct shmt_life *out) {
 
 /* A process whose first thread has ended while others go on is shown as a zombie, too. */
 enum shmt_living shmt_life_look(const struct shmt_life *life) {
-    const pid_t pid = number_of(life);
+    const pid_t pid = shmt_life_number(life);
     struct look look;
     if (pid == 0 || life->space == 0 || life->space != space_of_mine()) return SHMT_LIFE_UNKNOWN;
     if (!look_at(pid, &look)) return kill(pid, 0) != 0 && errno == ESRCH ? SHMT_LIFE_IS_OVER : SHMT_LIFE_UNKNOWN;
@@ -88,20 +98,41 @@ enum shmt_living shmt_life_look(const struct shmt_life *life) {
     return process_of(pid, &look) != life->process || ended ? SHMT_LIFE_IS_OVER : SHMT_LIFE_GOES_ON;
 }
 
-pid_t shmt_life_pid(const struct shmt_life *life) { return shmt_life_look(life) == SHMT_LIFE_GOES_ON ? number_of(life) : 0; }
+pid_t shmt_life_pid(const struct shmt_life *life) {
+    return shmt_life_look(life) == SHMT_LIFE_GOES_ON ? shmt_life_number(life) : 0;
+}
 
-/* The pidfd first: if the number is still that life's afterwards, the pidfd is. */
+static int open_pidfd(pid_t pid) {
+#ifdef SYS_pidfd_open
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+    (void)pid;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static int kill_by_pidfd(int fd) {
+#ifdef SYS_pidfd_send_signal
+    return (int)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+#else
+    (void)fd;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+/* The pidfd first: if the number is still that life's afterwards, the pidfd is. Where the system refuses it (old kernels, filters
+ * of containers, no descriptor left), the number has to do. */
 int shmt_life_kill(const struct shmt_life *life) {
-    int fd = -1, rc = -1;
-#ifdef SYS_pidfd_send_signal
-    if (number_of(life) > 0) fd = (int)syscall(SYS_pidfd_open, number_of(life), 0);
-#endif
-    const bool lives = shmt_life_look(life) == SHMT_LIFE_GOES_ON;
-    if (!lives) errno = ESRCH;
-#ifdef SYS_pidfd_send_signal
-    if (lives && fd >= 0) rc = (int)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-#endif
-    if (lives && fd < 0) rc = kill(number_of(life), SIGKILL);
+    const int fd = shmt_life_number(life) > 0 ? open_pidfd(shmt_life_number(life)) : -1;
+    int rc = -1;
+    if (shmt_life_look(life) != SHMT_LIFE_GOES_ON) {
+        errno = ESRCH;
+    } else {
+        if (fd >= 0) rc = kill_by_pidfd(fd);
+        if (rc < 0 && (fd < 0 || errno != ESRCH)) rc = kill(shmt_life_number(life), SIGKILL);
+    }
     const int code = errno;
     if (fd >= 0) close(fd);
     errno = code;

@@ -14,13 +14,17 @@ struct shmt_life {
     uint64_t space;   /* of the namespaces in which these mean something */
 };
 
-/* Whether it lives. UNKNOWN: it has said nothing, lives in another namespace, or there is no /proc here. */
+/* Whether it lives. UNKNOWN: it has said nothing, lives in another namespace, or there is no /proc of
+ * ours here. */
 enum shmt_living { SHMT_LIFE_UNKNOWN, SHMT_LIFE_GOES_ON, SHMT_LIFE_IS_OVER };
 
 /* Of this process. */
 void shmt_life_mine(struct shmt_life *out);
 
 enum shmt_living shmt_life_look(const struct shmt_life *life);
+
+/* Its number, as itself has it, whether it lives or not; 0: it does not know. */
+pid_t shmt_life_number(const struct shmt_life *life);
 
 /* The process's number here; 0: UNKNOWN, as above, or it has ended. */
 pid_t shmt_life_pid(const struct shmt_life *life);
