@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #include "backends/shm/shm.h"
 #include "backends/shm/shm_priv.h"
+#include "base/process.h"
 #include "ps/session.h"
 
 #define RATE 0.25f
@@ -399,6 +401,60 @@ static void a_seat_that_nobody_has_entered_is_given_back(void **state) {
     OPS->destroy(store);
 }
 
+/* Its program until it has entered, then its worker, and nobody of before. */
+static void a_seat_says_whose_it_is(void **state) {
+    const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
+    struct shmt_error e = {0};
+    struct shmt_store *store;
+    struct shmt_seat *seat;
+    struct shmt_life life, mine;
+    (void)state;
+    shmt_life_mine(&mine);
+    assert_int_not_equal(mine.process, 0);
+    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    life = (struct shmt_life){0};
+    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_COMES);
+    assert_memory_equal(&life, &mine, sizeof mine);
+    const pid_t pid = fork(); /* a worker */
+    if (pid == 0) _exit(OPS->enter(store, 2, 0, &seat, &e) == 0 ? 0 : 1);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_WORKS);
+    assert_int_equal(shmt_life_number(&life), pid);
+    assert_int_equal(shmt_life_look(&life), SHMT_LIFE_IS_OVER);
+    assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
+    assert_int_equal(OPS->mourn(store, 2), 1);
+    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
+    assert_int_equal(load_relaxed(&store->slot[2].life[0]), 0); /* or who comes next would be taken for it */
+    OPS->destroy(store);
+}
+
+/* The chief counts it in at the same moment, or its worker comes. */
+static void whoever_comes_when_it_was_mourned_is_mourned_again(void **state) {
+    const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
+    struct shmt_error e = {0};
+    struct shmt_store *store;
+    struct shmt_seat *seat;
+    (void)state;
+    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    assert_int_equal(OPS->mourn(store, 2), 1);
+    store_relaxed(&store->slot[2].alive, 1);
+    assert_int_equal(OPS->occupied(store, 2), SHMT_OCCUPIED_BY_NOBODY);
+    assert_int_equal(OPS->reserve(store, 2, &e), 0);
+    assert_int_equal(OPS->mourn(store, 2), 1);
+    assert_int_equal(OPS->occupied(store, 2), 0);
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    assert_int_equal(OPS->mourn(store, 2), 1);
+    assert_int_equal(OPS->enter(store, 2, 0, &seat, &e), 0);
+    assert_int_equal(OPS->occupied(store, 2), 0);
+    assert_int_equal(OPS->admit(seat), 0); /* it is sent away */
+    OPS->leave(seat);
+    assert_int_equal(OPS->occupied(store, 2), 0);
+    OPS->destroy(store);
+}
+
 static void a_guest_does_not_believe_a_store_whose_own_workers_are_not_there(void **state) {
     const struct shmt_spec spec = spec_of(SHMT_WRITE_AGGREGATE);
     struct shmt_error e = {0};
@@ -490,6 +546,8 @@ int main(void) {
         cmocka_unit_test(nobody_waits_for_who_has_reserved_a_seat_and_is_not_there),
         cmocka_unit_test(a_seat_is_reserved_once_and_not_when_the_run_is_over),
         cmocka_unit_test(a_seat_that_nobody_has_entered_is_given_back),
+        cmocka_unit_test(a_seat_says_whose_it_is),
+        cmocka_unit_test(whoever_comes_when_it_was_mourned_is_mourned_again),
         cmocka_unit_test(a_guest_does_not_believe_a_store_whose_own_workers_are_not_there),
         cmocka_unit_test(the_living_go_on_without_a_dead_guest_and_its_piece_is_lost),
         cmocka_unit_test(a_gradient_of_a_dead_guest_is_missing_in_aggregate),

@@ -224,22 +224,32 @@ static void lose(struct shmtrain_store *store, uint32_t rank, uint32_t pid) {
     /* Somebody else may have set it already. Release: as in the supervisor. */
     if (load_relaxed(abort_word) == 0) store_release(abort_word, rank + 1);
     store->ops->rouse(store->job.store);
-    if (pid != UINT32_MAX) snprintf(whose, sizeof whose, "process %u, ", pid);
+    if (pid != SHMT_OCCUPIED_BY_NOBODY) snprintf(whose, sizeof whose, "process %u, ", pid);
     shmt_fail(&store->lease.lost, SHMTRAIN_E_DIED, "worker %u (%sjoined by name) died or gave up while training: %s is missing",
               rank / shmt_seats_of_worker(&store->spec), whose,
               shmt_policy_has_replicas(&store->spec.policy) ? "its part of a merge" : "its gradient");
 }
 
-/* The mark of the seat is ours: nobody who lives has it, and nobody takes it. `named`: the worker that a line was about. */
+/* The process that was there, for sentences: the worker's, where it has said which that is, as in all other lines about it;
+ * else that of the program which has joined. */
+static uint32_t number_of(struct shmtrain_store *store, uint32_t rank) {
+    struct shmt_life worker = {0};
+    const enum shmt_occupant who = store->ops->occupant(store->job.store, rank, &worker);
+    const uint32_t number = who == SHMT_OCCUPANT_NONE ? 0 : (uint32_t)shmt_life_number(&worker);
+    return number ? number : store->ops->occupied(store->job.store, rank);
+}
+
+/* Its process has ended, or the mark of the seat is ours: then nobody who lives has it, and nobody takes it. `named`: the worker
+ * that a line was about. */
 static void mourn(struct shmtrain_store *store, uint32_t rank, uint32_t *named) {
-    const uint32_t pid = store->ops->occupied(store->job.store, rank);
+    const uint32_t pid = number_of(store, rank);
     if (pid == 0) return; /* it has left meanwhile */
     if (!store->ops->mourn(store->job.store, rank)) {
         lose(store, rank, pid);
         return;
     }
     store->ops->rouse(store->job.store);
-    if (pid == UINT32_MAX) return; /* mourned before, and counted in by the chief at the same moment */
+    if (pid == SHMT_OCCUPIED_BY_NOBODY) return; /* a line was about it */
     const uint32_t worker = rank / shmt_seats_of_worker(&store->spec);
     if (worker == *named) return; /* the same one's next thread */
     *named = worker;
@@ -250,7 +260,9 @@ static void mourn(struct shmtrain_store *store, uint32_t rank, uint32_t *named) 
 /* Whoever holds its mark: a child that its program has forked may, and a program that is stopped itself does not drop it. */
 static bool has_ended(const struct shmtrain_store *store, uint32_t rank) {
     struct shmt_life worker;
-    return store->ops->occupant(store->job.store, rank, &worker) && shmt_life_look(&worker) == SHMT_LIFE_IS_OVER;
+    if (store->ops->occupied(store->job.store, rank) == SHMT_OCCUPIED_BY_NOBODY) return true;
+    if (store->ops->occupant(store->job.store, rank, &worker) == SHMT_OCCUPANT_NONE) return false;
+    return shmt_life_look(&worker) == SHMT_LIFE_IS_OVER;
 }
 
 /* Guests hold their mark from before they take the seat until after they have left. Nobody else sits down there while somebody

@@ -131,6 +131,17 @@ struct shmt_home {
     uint64_t *page_bytes_out; /* what the pages are; may be NULL */
 };
 
+/* Instead of a process: who had the seat was mourned, and counted in by the chief at the same moment. To be mourned again, whoever
+ * holds its mark. */
+#define SHMT_OCCUPIED_BY_NOBODY UINT32_MAX
+
+/* Who is on a guest's seat. */
+enum shmt_occupant {
+    SHMT_OCCUPANT_NONE,  /* nobody, or somebody who has just come or gone */
+    SHMT_OCCUPANT_WORKS, /* a worker */
+    SHMT_OCCUPANT_COMES, /* a program that has reserved it; its worker has not entered yet */
+};
+
 struct shmt_backend_ops {
     const char *name, *about;
     uint32_t caps;
@@ -159,16 +170,16 @@ struct shmt_backend_ops {
      * has ended meanwhile. `part` asks to be let go at the end of the epoch: `turn` (or `admit`) returns 0 then, for the
      * guest alone; signal-safe.
      *
-     * By the application that made the store: `occupied`: the process that has the seat, 0: none. `occupant`: the process that
-     * works there, which that one may have forked: 1 and *out; 0: nobody has entered. `mourn`: the process has
-     * died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of it is
-     * missing, or with replicas its part of a merge. To be called until the seat is not occupied. */
+     * By the application that made the store: `occupied`: the process that has reserved the seat, 0: none, or
+     * SHMT_OCCUPIED_BY_NOBODY. `occupant`: the process that works there, which that one may have forked, into *out. `mourn`: the
+     * process has died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of
+     * it is missing, or with replicas its part of a merge. To be called until the seat is not occupied. */
     int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
     void (*unreserve)(struct shmt_store *store, uint32_t rank);
     int (*admit)(struct shmt_seat *seat);
     void (*part)(struct shmt_store *store, uint32_t rank);
     uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
-    int (*occupant)(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
+    enum shmt_occupant (*occupant)(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
     int (*mourn)(struct shmt_store *store, uint32_t rank);
 
     /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end, or

@@ -3,11 +3,13 @@
  * end of an epoch (admit_all).
  *
  * A guest reserves a free seat by a compare-and-swap of its `guest` word from 0 to its process id and a mark that it is on
- * its way; the mark goes when its thread has entered. Between two epochs the chief counts in those who have, and counts out
- * those who asked to leave: before it reaches the meeting that begins the epoch, so that whoever has passed that meeting sees
- * the same members. A guest that was counted in has already reached that meeting: its gate is written by the chief, as its
- * owner is not let in yet. Nobody waits for one that is on its way: it may still have to be forked, or find that it cannot
- * come at all. */
+ * its way; the mark goes when its thread has entered. `life` says whose it is: first its program's, then its worker's
+ * process; it is cleared before the seat is given up, so nobody is taken for the one before.
+ *
+ * Between two epochs the chief counts in those who have entered, and counts out those who asked to leave: before it reaches the
+ * meeting that begins the epoch, so that whoever has passed that meeting sees the same members. A guest that was counted in has
+ * already reached that meeting: its gate is written by the chief, as its owner is not let in yet. Nobody waits for one that is
+ * on its way: it may still have to be forked, or find that it cannot come at all. */
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +31,29 @@ static bool is_over(const struct shmt_store *store) {
     return load_relaxed(&store->control->over) != 0 || load_relaxed(&store->control->abort) != 0;
 }
 
+/* Who has the seat: by its owner, or before the seat is given up. release, both: who has read one of these words and finds the
+ * other, or `guest`, of somebody else at its second look (shmt_shm_occupant), does not take them for one. */
+static void sign(struct shmt_shm_slot *slot, const struct shmt_life *life) {
+    store_release(&slot->life[0], life->process);
+    store_release(&slot->life[1], life->space);
+}
+
+static void sign_mine(struct shmt_shm_slot *slot) {
+    struct shmt_life mine;
+    shmt_life_mine(&mine);
+    sign(slot, &mine);
+}
+
+/* By whoever gives a seat up: its owner, the chief, or who mourns. `guest`: the word as it was when that was decided; another one
+ * may have done the same meanwhile, and a third have the seat by now. Then it is that one's, who at worst is not recognised by
+ * its life, but by its mark alone. */
+static void let_go(struct shmt_shm_slot *slot, uint32_t guest) {
+    if (guest == 0 || load_relaxed(&slot->guest) != guest) return; /* relaxed: a hint, the compare-and-swap decides */
+    sign(slot, &(const struct shmt_life){0});
+    (void)lock_release(&slot->guest, &guest,
+                       0); /* pairs with the acquire of its owner, and of whoever reserves the seat next */
+}
+
 int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e) {
     uint32_t nobody = 0;
     if (is_over(store)) return shmt_fail(e, SHMTRAIN_E_USAGE, "the run has ended: no worker can join it any more");
@@ -37,23 +62,21 @@ int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error 
     /* acquire: pairs with the release of whoever had the seat before: its words are at rest */
     if (load_relaxed(&slot->alive) || !lock_acquire(&slot->guest, &nobody, (uint32_t)getpid() | ON_ITS_WAY)) return 0;
     store_relaxed(&slot->parting, 0); /* the chief looks at it when the guest has entered, which publishes it */
+    sign_mine(slot);                  /* this program may die on its way */
     return 1;
 }
 
 void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank) {
-    uint32_t mine = (uint32_t)getpid() | ON_ITS_WAY;
-    /* release: `parting` is mine until then; pairs with the acquire of whoever reserves the seat next */
-    (void)lock_release(&store->slot[rank].guest, &mine, 0);
+    /* its release: `parting` is mine until then */
+    let_go(&store->slot[rank], (uint32_t)getpid() | ON_ITS_WAY);
 }
 
 void shmt_shm_come(struct shmt_shm_seat *p) {
-    struct shmt_life mine;
-    shmt_life_mine(&mine); /* this worker's process: the one that has reserved the seat is its program's */
-    store_relaxed(&p->slot->life[0], mine.process);
-    store_relaxed(&p->slot->life[1], mine.space);
-    /* relaxed: my own process's word since it was reserved. release: `parting` is mine, and so are the words of the seat, now;
-     * pairs with the acquire in shmt_shm_admit_all and in shmt_shm_occupant */
-    store_release(&p->slot->guest, load_relaxed(&p->slot->guest) & ~ON_ITS_WAY);
+    uint32_t guest = load_relaxed(&p->slot->guest); /* relaxed: my own program's word since it was reserved */
+    sign_mine(p->slot); /* this worker's process: the one that has reserved the seat is its program's */
+    /* release: `parting` is mine, and so are the words of the seat, now; pairs with the acquire in shmt_shm_admit_all and in
+     * shmt_shm_occupant. It fails when my program has died and was mourned: then the word is 0, and I am sent away. */
+    if (guest & ON_ITS_WAY) (void)lock_release(&p->slot->guest, &guest, guest & ~ON_ITS_WAY);
 }
 
 /* A nap between two looks: epochs are far apart, and joining is no hot path. */
@@ -94,38 +117,40 @@ void shmt_shm_part(struct shmt_store *store, uint32_t rank) {
     (void)lock_acquire(&store->slot[rank].parting, &stays, ASKS_TO_GO); /* a flag: the order is of no importance */
 }
 
-static void let_go(struct shmt_shm_slot *slot) {
-    store_release(&slot->guest, 0); /* pairs with the acquire of its owner, and of whoever reserves the seat next */
-}
-
 void shmt_shm_give_back(struct shmt_shm_seat *p) {
     /* The chief may have counted me out before I said, in `turn`, that I work in the next epoch: nobody waits for my clock.
      * release: as when I find no more work; pairs with the acquire of the gates' member words */
     store_release(&p->slot->working, 0);
     store_relaxed(&p->slot->alive, 0); /* nobody reads anything of mine on the strength of it */
     shmt_gates_rouse(&p->clocks);
-    let_go(p->slot);
+    let_go(p->slot, load_relaxed(&p->slot->guest)); /* relaxed: my own process's word */
 }
 
+/* acquire: pairs with the release in let_go. Who gives a seat back is not `alive` any more before: so nobody's that is `alive` is
+ * that of a dead one, whom the chief has counted in while it was mourned. */
 uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank) {
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
     const struct shmt_shm_slot *slot = &store->slot[rank];
-    const uint32_t pid = load_relaxed(&slot->guest) & ~ON_ITS_WAY; /* for display, and for a look at its lock */
-    return pid ? pid : load_relaxed(&slot->alive) ? UINT32_MAX : 0;
+    const uint32_t pid = load_acquire(&slot->guest) & ~ON_ITS_WAY; /* for display, and for a look at its lock */
+    return pid ? pid : load_relaxed(&slot->alive) ? SHMT_OCCUPIED_BY_NOBODY : 0;
 }
 
-int shmt_shm_occupant(struct shmt_store *store, uint32_t rank, struct shmt_life *out) {
-    if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
+enum shmt_occupant shmt_shm_occupant(struct shmt_store *store, uint32_t rank, struct shmt_life *out) {
+    if (rank < first_guest(store) || rank >= store->spec.n_seats) return SHMT_OCCUPANT_NONE;
     const struct shmt_shm_slot *slot = &store->slot[rank];
-    const uint32_t guest = load_acquire(&slot->guest); /* pairs with the release in shmt_shm_come */
-    if (guest == 0 || guest & ON_ITS_WAY) return 0;
-    *out = (struct shmt_life){load_relaxed(&slot->life[0]), load_relaxed(&slot->life[1])};
-    /* relaxed: another one may have come meanwhile, and then it has said another number since */
-    return load_relaxed(&slot->guest) == guest && load_relaxed(&slot->life[0]) == out->process;
+    const uint32_t guest = load_acquire(&slot->guest); /* pairs with the release in shmt_shm_come, and with that in let_go */
+    if (guest == 0) return SHMT_OCCUPANT_NONE;
+    /* acquire, both: pairs with the release in `sign`. Who signs has the seat, or had it: if a word here is a later owner's, the
+     * second look sees what that one had done before, and so that it is another one. */
+    const struct shmt_life life = {load_acquire(&slot->life[0]), load_acquire(&slot->life[1])};
+    if (load_relaxed(&slot->guest) != guest || load_relaxed(&slot->life[0]) != life.process) return SHMT_OCCUPANT_NONE;
+    *out = life;
+    return guest & ON_ITS_WAY ? SHMT_OCCUPANT_COMES : SHMT_OCCUPANT_WORKS;
 }
 
 int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
     struct shmt_shm_slot *slot = &store->slot[rank];
+    const uint32_t guest = load_acquire(&slot->guest); /* pairs with the release in shmt_shm_come: its words are at rest */
     if (!shmt_shm_is_live(store) || shmt_policy_has_replicas(&store->spec.policy)) {
         if (load_relaxed(&slot->alive)) return 0;
         /* One that was counted out may have said since, in `turn`, that it works in the next epoch (see shmt_shm_give_back):
@@ -133,7 +158,7 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
          * `alive` stays as it is: should the chief be counting the dead one in at this very moment, all must see the same
          * members, and the next look finds that a gradient, or a slice of a merge, will be missing. */
         store_release(&slot->working, 0);
-        let_go(slot);
+        let_go(slot, guest);
         return 1;
     }
     shmt_shm_take_back(store, rank);
@@ -142,7 +167,7 @@ int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
     /* release, both: what was taken back; pairs with the acquire of the gates' member words */
     store_release(&slot->working, 0);
     store_release(&slot->alive, 0);
-    let_go(slot);
+    let_go(slot, guest);
     return 1;
 }
 
@@ -188,6 +213,6 @@ void shmt_shm_admit_all(struct shmt_shm_seat *chief) {
         if (parting == 0)
             count_in(chief, rank);
         else if (parting != COUNTED_OUT) /* such a one may still be on its way out, and has not given the seat back */
-            let_go(slot);
+            let_go(slot, guest);
     }
 }
