@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,6 +26,7 @@ struct tally {
     _Atomic pid_t pid[64];             /* by rank */
     _Atomic uint32_t times[EXAMPLES];  /* how often each example was dealt */
     _Atomic uint32_t fail_rank, holds; /* rank + 1 that fails next; how long an item takes, in microseconds */
+    _Atomic uint32_t stuck_rank;       /* rank + 1 whose item takes until this is another */
     _Atomic pid_t child;               /* that maker or guest has forked, without exec: it has what its parent has open */
     char said[512];                    /* by the maker, or by a guest that was refused or failed; at its end */
     uint64_t xxh64;
@@ -32,6 +34,7 @@ struct tally {
     char note[256];
 };
 static struct tally *tally;
+static bool kills_stalled; /* what stands still, soon: makers that are started from now on */
 
 /* Around all tests of a program. */
 static inline int share_tally(void **state) {
@@ -46,6 +49,7 @@ static inline int begin(void **state) {
     (void)state;
     alarm(120);
     memset(tally, 0, sizeof *tally);
+    kills_stalled = false;
     return 0;
 }
 
@@ -72,6 +76,7 @@ static inline int work(shmtrain_session *s, void *arg) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         const float grad = -(float)w.n;
         nap((long)tally->holds);
+        while (tally->stuck_rank == shmtrain_rank(s) + 1) nap(1000);
         if (tally->fail_rank == shmtrain_rank(s) + 1) return SHMTRAIN_E_DATA;
         if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
         for (uint64_t i = 0; i < w.n; i++) atomic_fetch_add(&tally->times[order[i]], 1);
@@ -120,6 +125,8 @@ static inline struct shmtrain_store *make_store(const struct how *how) {
     WELL(store, shmtrain_store_set(store, "item", "16"));
     WELL(store, shmtrain_store_set(store, "guests", how->guests));
     WELL(store, shmtrain_store_set(store, "name", NAME));
+    if (kills_stalled) WELL(store, shmtrain_store_set(store, "stall-timeout", "300ms"));
+    if (kills_stalled) WELL(store, shmtrain_store_set(store, "on-stall", "kill"));
     if (how->data && strstr(how->data, "dense")) WELL(store, shmtrain_store_set(store, "model", "softmax"));
     return store;
 }

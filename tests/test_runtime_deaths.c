@@ -97,7 +97,7 @@ static void one_worker_is_killed_by_its_pidfd_and_nobody_else(void **state) {
         assert_int_equal(shared->abort, 0);
         snprintf(begin, sizeof begin, "worker 1 (process %d) was killed by signal 9 (Killed)", (int)shmt_team_pid(team, 1));
         assert_int_equal(kill(shmt_team_pid(team, 1), SIGSTOP), 0);
-        shmt_team_kill_worker(team, 1, shmt_team_pid(team, 1));
+        assert_int_equal(shmt_team_kill_worker(team, 1, shmt_team_pid(team, 1)), 0);
         assert_int_equal(shmt_team_finish(team, &e), SHMTRAIN_E_DIED);
         assert_memory_equal(e.text, begin, strlen(begin));
 #ifdef SYS_pidfd_send_signal
@@ -126,6 +126,7 @@ static void killing_threads_sets_the_abort_word(void **state) {
     spec.arg = shared;
     spec.roused = note_rouser;
     assert_int_equal(shmt_team_start(&spec, &team, NULL), 0);
+    assert_int_equal(shmt_team_kill_worker(team, 0, getpid()), -1); /* one alone cannot be killed */
     shmt_team_kill(team);
     assert_int_equal(shmt_team_finish(team, NULL), SHMTRAIN_E_STOPPED);
     assert_true(shared->abort == SHMT_TEAM_KILLED);

@@ -34,7 +34,8 @@ void shmt_stalls_begin(struct shmtrain_store *store, const struct shmt_crew *cre
     forget(s);
     s->timeout_ns = shmt_stall_timeout_ns(&store->config);
     if (s->timeout_ns == 0 && !(store->config.time_limit > 0)) return; /* NaN: there is none */
-    if (s->timeout_ns > 0 && crew->kind == SHMT_TEAM_THREADS && strcmp(store->config.on_stall, "kill") == 0)
+    s->threads = crew->kind == SHMT_TEAM_THREADS;
+    if (s->timeout_ns > 0 && s->threads && spec->n_guests == 0 && strcmp(store->config.on_stall, "kill") == 0)
         shmt_log(&store->log, "workers are threads here and cannot be killed: --on-stall kill has no effect");
     s->seats = shmt_seats_of_worker(spec);
     s->n_workers = spec->n_workers + spec->n_guests / s->seats;
@@ -78,19 +79,28 @@ static bool waits(const struct shmt_counters *c) {
 
 static bool is_guest(const struct shmtrain_store *store, uint32_t worker) { return worker >= store->spec.n_workers; }
 
-/* The process of a guest's worker, into *life; all zeros: nobody works there. True: somebody does. */
-static bool look_for_guest(const struct shmtrain_store *store, uint32_t worker, struct shmt_life *life) {
+/* The process in which a guest's thread works, into *life; all zeros: nobody works there. True: somebody does. */
+static bool look_for_guest(const struct shmtrain_store *store, uint32_t seat, struct shmt_life *life) {
     *life = (struct shmt_life){0};
-    return store->ops->occupant(store->job.store, worker * store->stalls.seats, life) == 1;
+    if (store->ops->occupant(store->job.store, seat, life) == SHMT_OCCUPANT_WORKS) return true;
+    *life = (struct shmt_life){0};
+    return false;
+}
+
+/* Whether somebody trains on this seat. Who has died there may have left its counters growing. */
+static bool is_taken(const struct shmtrain_store *store, uint32_t seat) {
+    const uint32_t worker = seat / store->stalls.seats;
+    struct shmt_life ignored;
+    return is_guest(store, worker) ? look_for_guest(store, seat, &ignored) : store->stalls.worker[worker].there;
 }
 
 static bool is_same(const struct shmt_life *a, const struct shmt_life *b) {
     return a->process == b->process && a->space == b->space;
 }
 
-/* Looks at the counters of a worker's threads. True: none of them says anything new. *still_ns_out: since when one that is at
- * work has said nothing; 0: there is none. */
-static bool rests(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns, uint64_t *still_ns_out) {
+/* Notes what the counters of a worker's threads say. True: none of them says anything new. *still_ns_out: since when one that is
+ * at work has said nothing; 0: there is none. */
+static bool note_counters(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns, uint64_t *still_ns_out) {
     struct shmt_stalls *s = &store->stalls;
     bool all = true;
     *still_ns_out = 0;
@@ -102,7 +112,7 @@ static bool rests(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns
         if (seat->since_ns == 0 || seen != seat->seen) {
             *seat = (struct shmt_stall_seat){.seen = seen, .since_ns = now_ns};
             all = false;
-        } else if (is_at_work(c) && (*still_ns_out == 0 || seat->since_ns < *still_ns_out)) {
+        } else if (is_at_work(c) && is_taken(store, k) && (*still_ns_out == 0 || seat->since_ns < *still_ns_out)) {
             *still_ns_out = seat->since_ns;
         }
     }
@@ -119,7 +129,7 @@ static uint32_t count_waiting(const struct shmtrain_store *store, uint32_t but) 
         bool any = false;
         for (uint32_t k = 0; k < s->seats && i != but && s->worker[i].told_ns == 0; k++) {
             const struct shmt_counters *c = counters_of(store, i * s->seats + k);
-            any |= c && waits(c);
+            any |= c && waits(c) && is_taken(store, i * s->seats + k);
         }
         n += any;
     }
@@ -207,37 +217,55 @@ static void give_up(struct shmtrain_store *store, uint32_t worker, const char *w
 
 /* A guest's death, too, is dealt with as ever: its program ends, and the run goes on without it or fails (lease.c). What cannot be
  * killed from here may go on at any moment, with a lock in its hand, so nobody can go on without it. */
-static void kill_stalled(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, const char *what) {
+static void kill_guest(struct shmtrain_store *store, uint32_t worker, const char *what) {
     const struct shmt_stall_worker *w = &store->stalls.worker[worker];
     char why[128];
-    if (!is_guest(store, worker)) {
-        shmt_team_kill_worker(team, worker, w->pid);
-    } else if (shmt_life_kill(&w->life) != 0 && (errno != ESRCH || w->pid == 0)) {
+    if (shmt_life_kill(&w->life) == 0) {
+        shmt_log(&store->log, "%s: it is killed (--on-stall kill)", what);
+    } else if (errno == ESRCH && w->pid > 0) {
+        shmt_log(&store->log, "%s: it has just ended by itself", what);
+    } else {
         snprintf(why, sizeof why, "it cannot be killed (%s), so the run ends (--on-stall kill)",
                  w->pid == 0 ? "its process cannot be seen from here" : strerror(errno));
         give_up(store, worker, what, why);
-        return;
     }
-    shmt_log(&store->log, "%s: it is killed (--on-stall kill)", what);
 }
 
-/* Threads cannot be. */
-static bool may_kill(const struct shmtrain_store *store, uint32_t worker) {
-    return strcmp(store->config.on_stall, "kill") == 0 && (is_guest(store, worker) || store->stalls.worker[worker].pid > 0);
+/* By the supervisor. Where the order does not reach it, the next look gives it again. */
+static void kill_own(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, const char *what) {
+    struct shmt_stall_worker *w = &store->stalls.worker[worker];
+    if (shmt_team_kill_worker(team, worker, w->pid) == 0) {
+        shmt_log(&store->log, "%s: it is killed (--on-stall kill)", what);
+        return;
+    }
+    shmt_log(&store->log, "%s: the supervisor cannot be told to kill it (%s): trying again (--on-stall kill)", what,
+             strerror(errno));
+    w->told_ns = 0;
+}
+
+/* Threads cannot be killed. A guest's thread works in the process that has reserved its seat, which is the application that
+ * joined. */
+static bool is_thread(const struct shmtrain_store *store, uint32_t worker) {
+    const struct shmt_stall_worker *w = &store->stalls.worker[worker];
+    if (!is_guest(store, worker)) return store->stalls.threads;
+    const uint32_t program = store->ops->occupied(store->job.store, worker * store->stalls.seats);
+    return program != 0 && (uint32_t)shmt_life_number(&w->life) == program;
 }
 
 static void meet_stall(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
     char what[320], remedy[128];
-    store->report.stalls++;
     say_stall(store, worker, now_ns, what, sizeof what);
     if (strcmp(store->config.on_stall, "abort") == 0) {
         give_up(store, worker, what, "the run ends (--on-stall abort)");
-    } else if (may_kill(store, worker)) {
-        kill_stalled(store, team, worker, what);
-    } else {
+    } else if (strcmp(store->config.on_stall, "kill") != 0 || is_thread(store, worker)) {
         say_remedy(store, worker, remedy, sizeof remedy);
         shmt_log(&store->log, "%s: %s", what, remedy);
+    } else if (is_guest(store, worker)) {
+        kill_guest(store, worker, what);
+    } else {
+        kill_own(store, team, worker, what);
     }
+    store->report.stalls += store->stalls.worker[worker].told_ns != 0;
 }
 
 static void tell_end(struct shmtrain_store *store, uint32_t worker, uint64_t now_ns) {
@@ -260,24 +288,28 @@ static bool is_one_stopped(const struct shmt_stalls *s) {
     return any;
 }
 
-/* Whose rest is looked at. False: nobody is there, or it is another one than at the last look, who begins anew. */
-static bool find_process(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
+enum meeting { NOBODY, NEW, SAME };
+
+/* Notes whose rest it is that is looked at. NEW: another one than at the last look, who begins anew. Of own workers nobody is
+ * there when the others go on without one that has died. */
+static enum meeting meet_process(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
     struct shmt_stalls *s = &store->stalls;
     struct shmt_stall_worker *w = &s->worker[worker], now = {0};
-    const bool there = !is_guest(store, worker) || look_for_guest(store, worker, &now.life);
-    now.pid = is_guest(store, worker) ? shmt_life_pid(&now.life) : shmt_team_pid(team, worker);
-    if (now.pid == w->pid && is_same(&now.life, &w->life)) return there;
+    const bool guest = is_guest(store, worker), guest_there = guest && look_for_guest(store, worker * s->seats, &now.life);
+    now.pid = guest ? shmt_life_pid(&now.life) : shmt_team_pid(team, worker);
+    now.there = guest ? guest_there : s->threads || now.pid > 0;
+    if (now.there && w->there && now.pid == w->pid && is_same(&now.life, &w->life)) return SAME;
     *w = now; /* what was told is about one that is gone */
     count_from(s, worker, now_ns);
-    return false;
+    return now.there ? NEW : NOBODY;
 }
 
 static void look_at(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
     struct shmt_stalls *s = &store->stalls;
     struct shmt_stall_worker *w = &s->worker[worker];
     uint64_t still_ns;
-    const bool resting = rests(store, worker, now_ns, &still_ns);
-    if (!find_process(store, team, worker, now_ns)) return;
+    const bool resting = note_counters(store, worker, now_ns, &still_ns);
+    if (meet_process(store, team, worker, now_ns) != SAME) return;
     w->state = resting && w->pid > 0 ? shmt_process_state(w->pid) : '\0';
     const bool stopped = shmt_state_is_stopped(w->state);
     w->stopped_ns = stopped ? w->stopped_ns ? w->stopped_ns : now_ns : 0;
@@ -297,19 +329,21 @@ static void look_at(struct shmtrain_store *store, const struct shmt_team *team, 
 
 /* ---- when the time limit is over ---- */
 
-/* A guest that cannot be seen, while all say for long that they wait: it is that one which is stopped. */
+/* A guest that cannot be seen, while all say for long that they wait for others: it is that one which is stopped. Whether who
+ * scores, or pauses for a snapshot, works or waits, counters do not tell: then nobody is given up. */
 static bool is_unseen_and_missing(const struct shmtrain_store *store, uint32_t worker, uint64_t now_ns) {
     const struct shmt_stalls *s = &store->stalls;
-    struct shmt_life life;
-    if (!is_guest(store, worker) || s->worker[worker].pid > 0 || !look_for_guest(store, worker, &life)) return false;
+    if (!is_guest(store, worker) || !s->worker[worker].there || s->worker[worker].pid > 0) return false;
     for (uint32_t k = 0; k < s->n_workers * s->seats; k++) {
         const struct shmt_counters *c = counters_of(store, k);
-        if (c && (is_at_work(c) || now_ns - s->seat[k].since_ns < UNSEEN_NS)) return false;
+        if (!c || !is_taken(store, k)) continue;
+        if (is_at_work(c) || grows(&c->evaluate_ns) || grows(&c->pause_ns)) return false;
+        if (now_ns - s->seat[k].since_ns < UNSEEN_NS) return false;
     }
     return true;
 }
 
-/* Who has been told to end, and stands still, will not. */
+/* Who has been told to end, and is stopped, will not. Who is at work, for however long, will. */
 static void end_late_run(struct shmtrain_store *store, uint64_t now_ns) {
     struct shmt_stalls *s = &store->stalls;
     if (now_ns - store->timed_out_ns < LATE_NS) return;
@@ -317,7 +351,7 @@ static void end_late_run(struct shmtrain_store *store, uint64_t now_ns) {
         struct shmt_stall_worker *w = &s->worker[i];
         const bool stopped = w->stopped_ns != 0 && now_ns - w->stopped_ns >= LATE_NS;
         char what[320];
-        if (!stopped && w->told_ns == 0 && !is_unseen_and_missing(store, i, now_ns)) continue;
+        if (!stopped && !is_unseen_and_missing(store, i, now_ns)) continue;
         if (w->told_ns == 0) store->report.stalls++;
         if (w->told_ns == 0) w->told_ns = stopped ? w->stopped_ns : now_ns - UNSEEN_NS;
         say_stall(store, i, now_ns, what, sizeof what);

@@ -1,13 +1,13 @@
-/* Workers that stand still: --stall-timeout, --on-stall, and what they do to --time-limit. Called by run.c, on the thread that drives the run; the workers do
- * nothing for it.
+/* Workers that stand still: --stall-timeout, --on-stall, and what they do to --time-limit. Called by run.c, on the thread that
+ * drives the run; the workers do nothing for it.
  *
  * A worker stands still when its process is stopped (by a signal, a debugger), or when one of its threads is at work and its
- * counters say nothing new, for as long as the option says. Who waits for others does not: it is they who hold it up. What
- * /proc says of a process is read only while its counters rest. A guest's worker has said which process it is (base/process.h).
- * Threads, and guests of another PID namespace, have counters only.
+ * counters say nothing new, for as long as the option says. Who waits for others does not: it is they who hold it up. Nor does a
+ * seat on which nobody is left. What /proc says of a process is read only while its counters rest. A guest's worker has said
+ * which process it is (base/process.h). Threads, and guests of another PID namespace, have counters only.
  *
- * A run whose time limit is over ends at the next consistent point, to which nobody comes while one stands still: then it is given
- * up. */
+ * A run whose time limit is over ends at the next consistent point, to which nobody comes while one is stopped: then it is given
+ * up. One that is at a long item comes there. A guest that cannot be seen counts as stopped when all wait, and nobody scores. */
 #ifndef SHMT_API_STALLS_H
 #define SHMT_API_STALLS_H
 
@@ -30,6 +30,7 @@ struct shmt_stall_seat {
 };
 
 struct shmt_stall_worker {
+    bool there;            /* somebody is */
     pid_t pid;             /* whom the rest is about; 0: a thread, one that cannot be seen from here, or nobody */
     struct shmt_life life; /* a guest's: of its worker */
     char state;            /* as in /proc, at the last look at which its counters rested; '\0': not known */
@@ -38,9 +39,10 @@ struct shmt_stall_worker {
 };
 
 struct shmt_stalls {
-    uint64_t timeout_ns;              /* 0: nobody looks */
+    uint64_t timeout_ns;              /* 0: nobody is told of; who is looked at only when a time limit is over */
     uint64_t looked_ns;               /* the last time */
     uint32_t n_workers, seats;        /* with places for guests; of each */
+    bool threads;                     /* so are our own workers; a guest's may be processes */
     struct shmt_stall_worker *worker; /* (n_workers) */
     struct shmt_stall_seat *seat;     /* (n_workers * seats) */
     struct shmt_error lost;           /* why the run ends, where it does for one that stands still */

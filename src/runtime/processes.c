@@ -91,18 +91,20 @@ int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e) {
     return rc;
 }
 
-/* Fails only when the supervisor has ended, and all workers with it. Without SIGPIPE, which is the application's. */
-static void tell_supervisor(const struct shmt_team *team, const struct shmt_team_word *word) {
-    if (team->control < 0) return;
-    if (send(team->control, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+/* -1, with errno: the supervisor has ended, and all workers with it, or has not read what it was told before. Without SIGPIPE,
+ * which is the application's. */
+static int tell_supervisor(const struct shmt_team *team, const struct shmt_team_word *word) {
+    errno = ESRCH;
+    if (team->control < 0) return -1;
+    return send(team->control, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
 void shmt_team_kill_processes(struct shmt_team *team) {
-    tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL});
+    (void)tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL});
 }
 
-void shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid) {
-    tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL_ONE, .rank = rank, .pid = pid});
+int shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid) {
+    return tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL_ONE, .rank = rank, .pid = pid});
 }
 
 int shmt_team_collect_processes(struct shmt_team *team) {

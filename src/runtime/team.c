@@ -89,8 +89,10 @@ void shmt_team_kill(struct shmt_team *team) {
         shmt_team_kill_processes(team);
 }
 
-void shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid) {
-    if (team->spec.kind == SHMT_TEAM_PROCESSES) shmt_team_kill_process(team, rank, pid);
+int shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid) {
+    if (team->spec.kind == SHMT_TEAM_PROCESSES) return shmt_team_kill_process(team, rank, pid);
+    errno = ENOTSUP;
+    return -1;
 }
 
 int shmt_team_finish(struct shmt_team *team, struct shmt_error *e) {

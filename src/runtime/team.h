@@ -114,9 +114,9 @@ void shmt_team_tell_death(const struct shmt_team_death *death, char *out, size_t
 void shmt_team_kill(struct shmt_team *team);
 
 /* Kills one worker, as a signal from outside would: what follows is the spec's matter. `pid` is the process that is meant: a
- * later life of the worker is left alone, and so is whatever process gets its number. Threads cannot be killed: does nothing.
- * Never blocks. */
-void shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid);
+ * later life of the worker is left alone, and so is whatever process gets its number. 0: the supervisor was told; -1, with errno:
+ * it was not (ENOTSUP: threads cannot be killed). Never blocks. */
+int shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid);
 
 /* Waits for the end, frees the team, and tells how it went: 0 when every worker's body returned 0. Otherwise the status and
  * sentence of the first failure: the worker's own one, or _DIED with "worker 3 (process 4711) was killed by signal 9

@@ -63,7 +63,7 @@ int shmt_team_verdict(const struct shmt_team *team, int supervisor_status, struc
  * or is about to, and returns its wait status; 0 when somebody else has collected it. */
 int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e);
 void shmt_team_kill_processes(struct shmt_team *team);
-void shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid);
+int shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid);
 int shmt_team_collect_processes(struct shmt_team *team);
 
 /* threads.c: likewise. */
