@@ -73,12 +73,12 @@ static const struct command COMMANDS[] = {
      "cannot be a pipe or -.\n",
      "json", 1, 1, inspect_run},
     {"ls", "", "list runs with a name",
-     "A run gets a name by --name. Its store keeps the name after the run, until it is\n"
-     "removed. Only your own stores are listed.\n",
+     "A run gets a name by --name. Its store stays after the run, until it is removed.\n"
+     "Only your own stores are listed.\n",
      "json", 0, 0, ls_run},
     {"rm", "NAME", "remove a named store",
      "A store that is in use is removed only with --force. Programs that have it open\n"
-     "keep it, but nobody else can join it.\n",
+     "keep it, but no other program can join it.\n",
      "force", 1, 1, rm_run},
     {"join", "NAME", "add workers to a run",
      "The run must have a name (--name) and places for guests (--guests). The workers\n"
@@ -91,14 +91,14 @@ static const struct command COMMANDS[] = {
      "quiet json progress", 1, 1, watch_run},
     {"doctor", "", "check this machine",
      "Looks for what will slow or stop a run. Each finding is OK, slow (runs work, but\n"
-     "do not use all that the machine has) or stops, with what was seen and a command\n"
-     "that helps. Exit status: 1 if something stops runs, or one kind of run, which\n"
-     "the finding names; else 0.\n",
+     "do not use all of the machine) or stops, with what was seen and a command that\n"
+     "helps. The exit status is 1 if something stops runs, or one kind of run that the\n"
+     "finding names, else 0.\n",
      "json", 0, 0, doctor_run},
     {"bench", "", "measure this machine",
      "Measures floors (memory, cache lines, barriers, sgemm) and operations of\n"
      "shmtrain, in turns. Prints each operation as a share of its floor: medians with\n"
-     "quartiles. Takes up to two minutes, on a machine with nothing else to do.\n",
+     "quartiles. Takes up to two minutes; the machine should be otherwise idle.\n",
      "quick json quiet", 0, 0, bench_run},
     {"drill", "", "kill workers, check results",
      "Trains on generated data in all modes in turn, with 4 workers. Meanwhile it\n"
