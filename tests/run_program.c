@@ -113,12 +113,17 @@ static bool listen_once(struct program *p, int ms) {
     return true;
 }
 
-void program_wait_for(struct program *p, int stream, const char *text) {
+bool program_says(struct program *p, int stream, const char *text) {
     const double until = now() + DEADLINE_SECONDS;
     while (!strstr(p->text[stream], text)) {
-        if (!listen_once(p, 100)) give_up(p, "ended before it said what the test waits for");
+        if (!listen_once(p, 100)) return false;
         if (now() > until) give_up(p, "did not say in time what the test waits for");
     }
+    return true;
+}
+
+void program_wait_for(struct program *p, int stream, const char *text) {
+    if (!program_says(p, stream, text)) give_up(p, "ended before it said what the test waits for");
 }
 
 void program_wait_for_epoch(struct program *p) { program_wait_for(p, OUT, "\n    1 "); }

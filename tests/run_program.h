@@ -48,6 +48,7 @@ struct program *program_start(program_prepare *prepare, const char *const *argv)
 void program_forget_options(void);
 
 /* Waits until the stream holds `text`. Fails when the program ends or the time is over before. */
+bool program_says(struct program *p, int stream, const char *text); /* waits for it, too; false: it ended without it */
 void program_wait_for(struct program *p, int stream, const char *text);
 void program_wait_for_epoch(struct program *p); /* the first one's line on stdout */
 
