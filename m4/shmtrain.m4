@@ -46,19 +46,20 @@ AC_DEFUN([SHMT_SANITIZER], [
   AS_IF([test "$enable_$1" = yes], [SANITIZE="${SANITIZE:+$SANITIZE }-fsanitize=$2"])
 ])
 
-# SHMT_CPU_PATH(NAME, FLAGS): whether the compiler makes code for x86-64 with FLAGS. Defines SHMT_HAS_NAME, and sets NAME_CFLAGS
-# and the conditional HAS_NAME.
+# SHMT_CPU_PATH(NAME, OPTION, FLAGS): whether the compiler makes code for x86-64 with FLAGS; --disable-OPTION leaves it out. Defines
+# SHMT_HAS_NAME, and sets NAME_CFLAGS and the conditional HAS_NAME.
 AC_DEFUN([SHMT_CPU_PATH], [
-  AC_MSG_CHECKING([whether $CC makes code with $2])
+  AC_ARG_ENABLE([$2], [AS_HELP_STRING([--disable-$2], [leave the CPU path $2 out])], [shmt_wanted=$enableval], [shmt_wanted=yes])
+  AC_MSG_CHECKING([whether $CC makes code with $3])
   shmt_kept=$CFLAGS
-  CFLAGS="$CFLAGS $2"
+  CFLAGS="$CFLAGS $3"
   AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#ifndef __x86_64__
 #error "another architecture"
 #endif
-#include <immintrin.h>]], [[return __builtin_cpu_supports("avx2") ? 0 : 1;]])], [shmt_has=yes], [shmt_has=no])
+#include <immintrin.h>]], [[return __builtin_cpu_supports("avx2") ? 0 : 1;]])], [shmt_has=$shmt_wanted], [shmt_has=no])
   CFLAGS=$shmt_kept
   AC_MSG_RESULT([$shmt_has])
   AS_IF([test "$shmt_has" = yes], [AC_DEFINE([SHMT_HAS_$1], [1], [the library has this CPU path])
-    AC_SUBST([$1_CFLAGS], ["$2"])])
+    AC_SUBST([$1_CFLAGS], ["$3"])])
   AM_CONDITIONAL([HAS_$1], [test "$shmt_has" = yes])
 ])

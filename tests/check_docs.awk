@@ -22,7 +22,7 @@ function plain(line) {
     return line
 }
 
-function is_number(w) { return w ~ /^[(]?[-+]?[0-9][0-9,]*([.][0-9]+)?(e[-+]?[0-9]+)?[kMG]?[%x]?[,.;:)]*$/ }
+function is_number(w) { return w ~ /^[(]?[-+<]?[0-9][0-9,]*([.][0-9]+)?(e[-+]?[0-9]+)?[kMG]?[%x]?[,.;:)]*$/ }
 
 function value(w) {
     gsub(/[(),;:x%kMG]/, "", w)
@@ -108,6 +108,7 @@ function take(line, list, n) {
     if (line ~ /^            max [0-9,]+$/ && n > 0 && list[n] ~ /^delay /) return n
     if (line ~ /^delay       mean/) line = "delay       mean 0"
     sub(/ progress for [0-9]+ m?s, .*/, " progress", line)
+    if (line ~ /^lesson /) sub(/ [0-9]+ (s|min|h)  /, " 1 s  ", line) # its age
     if (line ~ /^waiting /) sub(/, and [0-9.]+ % at the ends of epochs$/, "", line)
     list[++n] = line
     return n
