@@ -255,6 +255,12 @@ static void plans_caches_and_descriptions_take_arrays(void **state) {
     (void)state;
     WELL(store, shmtrain_store_arrays(store, "train", &a));
     WELL(store, shmtrain_store_plan(store, "arrays:train", &plan));
+    assert_int_equal(plan->data_bytes, 0); /* they are borrowed */
+    const uint64_t bytes = plan->total_bytes;
+    WELL(store, shmtrain_store_will_snapshot(store, 1));
+    WELL(store, shmtrain_store_plan(store, "arrays:train", &plan));
+    assert_true(plan->total_bytes >= bytes + FEATURES * sizeof(float)); /* room for one */
+    WELL(store, shmtrain_store_will_snapshot(store, 0));
     WELL(store, shmtrain_store_data_info(store, "arrays:train", &info));
     assert_true(info.examples == EXAMPLES && info.features == FEATURES && info.nonzeros == g_start[EXAMPLES]);
     WELL(store, shmtrain_store_train(store, "arrays:train"));

@@ -60,6 +60,7 @@ struct shmtrain_plan {
     const char *copies_reason; /* as in the report: why async would take so many; "": there is no choice */
     uint32_t n_workers, n_threads;
     uint64_t page_bytes;
+    /* data_bytes: of what the run makes of the data; not of caches and borrowed arrays that workers read where they are */
     uint64_t parameter_bytes, state_bytes, gradient_bytes, other_bytes, data_bytes, total_bytes;
     uint64_t available_bytes; /* of the whole machine, or what the tightest limit leaves */
     const char *limit;        /* the name of that limit */

@@ -480,6 +480,11 @@ int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, con
     return run_pass(store, &pass);
 }
 
+uint64_t shmt_load_own_bytes(const struct shmt_load *load) {
+    if (!load->in_place) return load->bytes;
+    return load->weighted ? load->totals.n_examples * sizeof(float) : 0;
+}
+
 void shmt_load_close(struct shmt_load *load) {
     if (load->in_place) free(load->weight);
     if (load->segment.base) shmt_segment_detach(&load->segment);

@@ -78,6 +78,9 @@ int shmt_load_renumber(struct shmt_load *load, struct shmtrain_store *store, con
 /* Gives back what count has kept, so that fill reads again. False: nothing was kept, or it cannot be read again. {0} is fine. */
 bool shmt_load_unstage(struct shmt_load *load);
 
+/* Memory of ours that the data takes, when it is known whether it is taken in place. */
+uint64_t shmt_load_own_bytes(const struct shmt_load *load);
+
 void shmt_load_close(struct shmt_load *load); /* {0} is fine */
 
 #endif

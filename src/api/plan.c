@@ -169,7 +169,7 @@ static int plan_parts(struct shmtrain_store *store, struct shmt_plan_kept *kept,
                                         .n = stretch[i].to - stretch[i].from,
                                         .bytes = bytes,
                                         .node = stretch[i].node < 0 ? nowhere(p) : (int32_t)p->node[stretch[i].node]};
-        need(kept, p, stretch[i].node, bytes);
+        if (!prepared->train->in_place) need(kept, p, stretch[i].node, bytes);
     }
     free(stretch);
     return kept->part ? 0 : no_memory(store);
@@ -194,8 +194,9 @@ static int plan_memory(struct shmtrain_store *store, struct shmt_plan_kept *kept
     plan->state_bytes = bytes.state_bytes;
     plan->gradient_bytes = bytes.gradient_bytes;
     plan->other_bytes = bytes.other_bytes + prepared->work_bytes;
-    const uint64_t valid_bytes = prepared->valid ? prepared->valid->bytes : 0;
-    if (!shmt_add_u64(prepared->train->bytes, valid_bytes, &plan->data_bytes)) plan->data_bytes = UINT64_MAX;
+    const uint64_t train_bytes = shmt_load_own_bytes(prepared->train);
+    const uint64_t valid_bytes = prepared->valid ? shmt_load_own_bytes(prepared->valid) : 0;
+    if (!shmt_add_u64(train_bytes, valid_bytes, &plan->data_bytes)) plan->data_bytes = UINT64_MAX;
     if (!shmt_add_u64(plan->data_bytes, bytes.total_bytes + prepared->work_bytes, &plan->total_bytes))
         plan->total_bytes = UINT64_MAX;
     const uint64_t share = bytes.gradient_bytes / spec->n_seats;
@@ -203,8 +204,8 @@ static int plan_memory(struct shmtrain_store *store, struct shmt_plan_kept *kept
         need(kept, &spec->placement, spec->placement.private_local ? spec->placement.seat_node[seat] : -1, share);
     plan_replicas(kept, spec, &bytes);
     /* What is left over of whole pages, and what belongs to nobody. */
-    uint64_t rest = prepared->train->bytes + bytes.gradient_bytes % spec->n_seats;
-    for (uint32_t i = 0; i < plan->n_parts; i++) rest -= shmt_min_u64(rest, kept->part[i].bytes);
+    uint64_t rest = train_bytes + bytes.gradient_bytes % spec->n_seats;
+    for (uint32_t i = 0; i < plan->n_parts && !prepared->train->in_place; i++) rest -= shmt_min_u64(rest, kept->part[i].bytes);
     need(kept, &spec->placement, -1, plan->other_bytes + valid_bytes + rest);
     return 0;
 }
@@ -258,6 +259,7 @@ static void borrow(const struct shmtrain_store *store, struct shmtrain_store *ou
     out->plans_only = true;
     pthread_mutex_init(&out->lock, NULL);
     out->arrays = store->arrays;
+    out->snapshots.wanted = store->snapshots.wanted;
     out->n_offered = store->n_offered;
     memcpy(out->offered, store->offered, sizeof out->offered);
 }

@@ -282,8 +282,7 @@ static uint64_t work_bytes(const struct shmt_training *s) {
 
 /* What a set will take of the free memory, of which reserved huge pages are no part. */
 static uint64_t free_bytes_for(const struct shmt_load *load) {
-    if (load->in_place) return load->weighted ? load->totals.n_examples * sizeof(float) : 0;
-    return load->pages == SHMT_PAGES_2M ? 0 : load->bytes;
+    return load->pages == SHMT_PAGES_2M && !load->in_place ? 0 : shmt_load_own_bytes(load);
 }
 
 static int check_need(struct shmt_training *s) {
@@ -347,8 +346,8 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {renumber_columns, false},
                   {note_loading, false},
                   {know_rows, false}};
-    s->store->job = (struct shmt_job){
-        .settings = {.size = sizeof(struct shmtrain_settings), .bias = (uint32_t)s->store->config.bias}};
+    s->store->job =
+        (struct shmt_job){.settings = {.size = sizeof(struct shmtrain_settings), .bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
         if (plan_only && !STAGES[i].of_plan) continue;
         const int rc = STAGES[i].run(s);
