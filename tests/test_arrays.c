@@ -229,6 +229,10 @@ static void an_evaluation_weighs(void **state) {
         WELL(store, shmtrain_store_evaluate(store, "arrays:train", &e));
         assert_true(fabs(e->loss - half) < 1e-6); /* losses are floats, here times 3 */
     }
+    memset(weight, 0, sizeof weight);
+    a.borrowed = 0;
+    WELL(store, shmtrain_store_arrays(store, "train", &a));
+    refused(store, shmtrain_store_evaluate(store, "arrays:train", &e), SHMTRAIN_E_DATA, "all examples have weight 0");
     shmtrain_store_destroy(store);
 }
 
@@ -241,7 +245,13 @@ static void predictions_need_room(void **state) {
     assert_int_equal(shmtrain_store_outputs(store), SHMTRAIN_E_USAGE);
     WELL(store, shmtrain_store_arrays(store, "train", &a));
     WELL(store, shmtrain_store_train(store, "arrays:train"));
-    refused(store, shmtrain_store_predict_into(store, "arrays:train", &into), SHMTRAIN_E_USAGE, "the room that there is");
+    label[0] = 7;
+    refused(store, shmtrain_store_predict_into(store, "arrays:train", &into), SHMTRAIN_E_USAGE,
+            "arrays:train has 300 examples: there is room for 299 predictions");
+    assert_true(label[0] == 7); /* nothing has been written */
+    refused(store, shmtrain_store_predict_into(store, "arrays:train", NULL), SHMTRAIN_E_USAGE, "where they go");
+    into.probabilities = 2;
+    refused(store, shmtrain_store_predict_into(store, "arrays:train", &into), SHMTRAIN_E_USAGE, "neither 0 nor 1");
     into.size = 4;
     refused(store, shmtrain_store_predict_into(store, "arrays:train", &into), SHMTRAIN_E_USAGE, "size is 4");
     shmtrain_store_destroy(store);
@@ -271,6 +281,12 @@ static void plans_caches_and_descriptions_take_arrays(void **state) {
     assert_true(shmtrain_store_report(store)->parameters_xxh64 == xxh64);
     WELL(store, shmtrain_store_train(store, "rows.cache"));
     assert_true(shmtrain_store_report(store)->parameters_xxh64 == xxh64);
+    static float weight[EXAMPLES];
+    struct shmtrain_arrays weighted = a;
+    weighted.weight = weight;
+    WELL(store, shmtrain_store_arrays(store, "weighted", &weighted));
+    refused(store, shmtrain_store_convert(store, "arrays:weighted", "weighted.cache"), SHMTRAIN_E_USAGE, "has weights");
+    assert_int_equal(access("weighted.cache", F_OK), -1);
     shmtrain_store_destroy(store);
 }
 
@@ -369,7 +385,22 @@ static void contents_that_cannot_be_are_refused_with_their_place(void **state) {
     WRONG(sparse, g_value, at + 1, -INFINITY, "arrays:bad: example 17, entry 1: value[");
     WRONG(sparse, g_label, 17, NAN, "arrays:bad: example 17: its label");
     WRONG(sparse, g_label, 17, 9, "arrays:bad: example 17: the data has");
-    WRONG(dense, g_dense, 17 * FEATURES + 3, INFINITY, "arrays:bad: example 17, entry 3: dense[683] is no finite number");
+    WRONG(dense, g_dense, 17 * FEATURES + 3, INFINITY, "arrays:bad: example 17, entry 3: dense[683] is not a finite number");
+    a = dense_arrays(0, FEATURES + 3);
+    WRONG(a, g_spaced, 17 * (FEATURES + 3) + 3, NAN, "arrays:bad: example 17, entry 3: dense[734] is not a finite number");
+    a = sparse; /* a part of larger arrays: places are those of all of them */
+    a.start = g_start + 10;
+    a.label = g_label + 10;
+    a.n_examples = EXAMPLES - 10;
+    char words[3][96];
+    snprintf(words[0], sizeof words[0], "arrays:bad: example 7, entry 1: value[%llu] is not", (unsigned long long)at + 1);
+    snprintf(words[1], sizeof words[1], "arrays:bad: example 7: start[8] is %llu, below start[7], which is %llu",
+             (unsigned long long)at - 1, (unsigned long long)at);
+    snprintf(words[2], sizeof words[2], "arrays:bad: example 7: start[8] is %llu, beyond the %llu entries",
+             (unsigned long long)a.n_entries + 1, (unsigned long long)a.n_entries);
+    WRONG(a, g_value, at + 1, NAN, words[0]);
+    WRONG(a, g_start, 18, at - 1, words[1]);
+    WRONG(a, g_start, 18, a.n_entries + 1, words[2]);
     a = sparse;
     a.weight = weight;
     WRONG(a, weight, 17, -1, "arrays:bad: example 17: its weight");

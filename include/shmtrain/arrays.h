@@ -2,8 +2,9 @@
  *
  * The application gives arrays a name, and then passes "arrays:NAME" wherever a call takes data: shmtrain_store_train,
  * _start_training, _evaluate, _predict, _predict_into, _data_info, _plan and _convert, and option `valid`. Everything else
- * is as with files: the same bits in `sync` as the same data from LIBSVM text, checkpoints, names that guests join, all
- * options. */
+ * is as with files: checkpoints, names that guests join, all options. In `sync` parameters have the same bits as from the same
+ * data in LIBSVM text, and so has the model's file, but for two cases: of dense rows it says that features have no ids, and
+ * with n_features above the largest id it has rows for features that do not occur, too. */
 #ifndef SHMTRAIN_ARRAYS_H
 #define SHMTRAIN_ARRAYS_H
 
@@ -27,7 +28,7 @@ struct shmtrain_store;
  *
  * Labels, values and weights are finite, and weights not negative. Weights are factors of an example's loss and gradient in
  * training, and of its loss in shmtrain_store_evaluate; validation during a run does not weight. Option class-weight
- * multiplies them, option weights does not go with them.
+ * multiplies them, option weights does not go with them, and shmtrain_store_convert refuses them: a cache holds none.
  *
  * What is not used is 0. `size` says which fields the caller's program knows: those of a later version count as 0. */
 struct shmtrain_arrays {
@@ -59,7 +60,8 @@ struct shmtrain_arrays {
  *
  * Pointers and sizes are checked here. What is in the arrays is checked by the first call that uses them, by all workers at
  * once, and refused with _DATA, example and entry. What cannot be checked: that the arrays are as long as they are said to
- * be. Errors: _USAGE (the name; sizes; a pointer that is missing, too much or not aligned; a run is going on), _MEMORY. */
+ * be. Errors: _USAGE (the name; sizes; a pointer that is missing, too much or not aligned; a run is going on), _DATA (start[0] of arrays that are to be copied
+ * is above n_entries), _MEMORY. */
 SHMTRAIN_API int shmtrain_store_arrays(struct shmtrain_store *store, const char *name, const struct shmtrain_arrays *arrays);
 
 /* Where predictions go. */
@@ -76,7 +78,8 @@ struct shmtrain_predictions {
 SHMTRAIN_API int shmtrain_store_outputs(struct shmtrain_store *store);
 
 /* As shmtrain_store_predict, of any data, but into arrays: element i is of example i, and elements beyond the last example are
- * not written. Errors: as there; _USAGE (no room for all examples: nothing, or a part of the arrays, has been written). */
+ * not written. Errors: as there; _USAGE (`into`; no room for all examples: nothing has been written, but for text that is
+ * read line by line, because memory has no room for it, the examples that there was room for). */
 SHMTRAIN_API int shmtrain_store_predict_into(struct shmtrain_store *store, const char *data,
                                              const struct shmtrain_predictions *into);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/arrays.h"
 #include "api/load_place.h"
 #include "api/output.h"
 #include "api/places.h"
@@ -137,6 +138,10 @@ static int convert(struct shmtrain_store *store, const char *data, const char *p
     if (shmt_replace_is_stream(path))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          "cannot write the cache to %s: a cache is not written in order: name a file", shown);
+    const struct shmt_given *given = shmt_arrays_find(store, data);
+    if (given && given->of.weight)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "%s has weights, which a cache cannot hold: convert it without them, and use option weights", data);
     int rc = shmt_output_check(store, data, path);
     if (rc == 0) rc = shmt_replace_check(path, "the cache", &store->error);
     if (rc == 0) rc = shmt_crew_make(store, shmt_backend_find(store->config.backend), SHMT_SEAT_OF_FUNCTION, &crew);

@@ -46,6 +46,9 @@ static double root_mean_square(const struct shmt_scores *s) {
 static int judge(const struct shmt_scores *s) {
     struct shmtrain_store *store = s->store;
     struct shmtrain_evaluation *out = &store->evaluation;
+    if (weights_sum(s) == 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_DATA, "%s: all examples have weight 0: there is nothing to evaluate",
+                         s->load.name);
     shmt_quality_forget(store);
     *out = (struct shmtrain_evaluation){.size = sizeof(struct shmtrain_evaluation),
                                         .examples = s->n,
@@ -72,7 +75,7 @@ int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data, cons
     struct shmt_scores scores;
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = shmt_scores_make(store, data, true, &scores);
+    rc = shmt_scores_make(store, data, true, UINT64_MAX, &scores);
     if (rc == 0) rc = judge(&scores);
     shmt_scores_free(&scores);
     shmt_call_leave(store);
@@ -121,24 +124,46 @@ static int predict_before(struct shmtrain_store *store, const char *data, int pr
     return rc;
 }
 
-static int predict_all(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each, void *arg) {
+/* A prediction: of what, and where it goes. */
+struct wish {
+    const char *data;
+    int probabilities;
+    uint64_t most; /* examples that there is room for */
+    shmtrain_predicted *each;
+    void *arg;
+};
+
+static int predict_all(struct shmtrain_store *store, const struct wish *wish) {
     struct shmt_scores scores = {0};
-    int rc = probabilities ? shmt_scores_check_probabilities(store) : 0;
-    if (rc == 0) rc = shmt_scores_make(store, data, false, &scores);
-    const bool is_bad = rc == SHMTRAIN_E_DATA && !shmt_arrays_find(store, data);
-    if (rc == 0) rc = hand_out(&scores, probabilities, each, arg);
+    int rc = wish->probabilities ? shmt_scores_check_probabilities(store) : 0;
+    if (rc == 0) rc = shmt_scores_make(store, wish->data, false, wish->most, &scores);
+    const bool is_bad = rc == SHMTRAIN_E_DATA && !shmt_arrays_find(store, wish->data);
+    if (rc == 0) rc = hand_out(&scores, wish->probabilities, wish->each, wish->arg);
     shmt_scores_free(&scores);
-    return is_bad ? predict_before(store, data, probabilities, each, arg) : rc;
+    return is_bad ? predict_before(store, wish->data, wish->probabilities, wish->each, wish->arg) : rc;
 }
 
-static int predict_file(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
-                        void *arg) {
+static int predict_file(struct shmtrain_store *store, const struct wish *wish) {
     const struct shmtrain_stream stream = {
-        .size = sizeof(struct shmtrain_stream), .fd = shmt_stream_open_large(store, data), .name = data};
-    if (stream.fd < 0) return predict_all(store, data, probabilities, each, arg);
-    const int rc = shmt_stream_predict(store, &stream, probabilities, each, arg);
+        .size = sizeof(struct shmtrain_stream), .fd = shmt_stream_open_large(store, wish->data), .name = wish->data};
+    if (stream.fd < 0) return predict_all(store, wish);
+    const int rc = shmt_stream_predict(store, &stream, wish->probabilities, wish->each, wish->arg);
     close(stream.fd);
     return rc;
+}
+
+static int predict(struct shmtrain_store *store, const struct wish *wish) {
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = shmt_stream_check_lines(store);
+    if (rc == 0) rc = predict_file(store, wish);
+    shmt_call_leave(store);
+    return rc;
+}
+
+int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
+                           void *arg) {
+    return predict(store, &(const struct wish){data, probabilities, UINT64_MAX, each, arg});
 }
 
 /* What predictions are written to. */
@@ -151,20 +176,28 @@ static int put(void *arg, uint64_t example, float label, const float *output, ui
     const struct into *into = arg;
     if (example >= into->of.n_examples)
         return shmt_fail(&into->store->error, SHMTRAIN_E_USAGE,
-                         "the data has more than %llu examples, the room that there is for predictions (n_examples)",
+                         "the data has more than %llu examples: there is no room for more predictions (n_examples)",
                          (unsigned long long)into->of.n_examples);
     if (into->of.label) into->of.label[example] = label;
     if (into->of.output) memcpy(into->of.output + example * n, output, n * sizeof *output);
     return 0;
 }
 
+static int take_into(struct into *to, const struct shmtrain_predictions *into) {
+    struct shmt_error *e = &to->store->error;
+    if (!into) return shmt_fail(e, SHMTRAIN_E_USAGE, "predictions need a struct shmtrain_predictions that says where they go");
+    const int rc =
+        shmt_sized_take(&to->of, sizeof to->of, into, SHMT_FIRST_SIZE(struct shmtrain_predictions, output), "predictions", e);
+    if (rc < 0 || to->of.probabilities <= 1) return rc;
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "probabilities is neither 0 nor 1 in a struct shmtrain_predictions");
+}
+
 int shmtrain_store_predict_into(struct shmtrain_store *store, const char *data, const struct shmtrain_predictions *into) {
     struct into to = {.store = store};
     int rc = shmt_call_idle(store);
-    if (rc == 0)
-        rc = shmt_sized_take(&to.of, sizeof to.of, into, SHMT_FIRST_SIZE(struct shmtrain_predictions, output), "predictions",
-                             &store->error);
-    return rc < 0 ? rc : shmtrain_store_predict(store, data, to.of.probabilities != 0, put, &to);
+    if (rc == 0) rc = take_into(&to, into);
+    if (rc < 0) return rc;
+    return predict(store, &(const struct wish){data, to.of.probabilities != 0, to.of.n_examples, put, &to});
 }
 
 int shmtrain_store_outputs(struct shmtrain_store *store) {
@@ -177,14 +210,4 @@ int shmtrain_store_outputs(struct shmtrain_store *store) {
     if (!model) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is no model: train one, or load one");
     shmt_trained_settings(trained, &like, &settings);
     return (int)shmtrain_model_outputs(model, &settings);
-}
-
-int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities, shmtrain_predicted *each,
-                           void *arg) {
-    int rc = shmt_call_enter(store);
-    if (rc < 0) return rc;
-    rc = shmt_stream_check_lines(store);
-    if (rc == 0) rc = predict_file(store, data, probabilities, each, arg);
-    shmt_call_leave(store);
-    return rc;
 }

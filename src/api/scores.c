@@ -95,6 +95,13 @@ static void note_columns(const struct shmt_scores *s, uint32_t base) {
         shmt_scores_note_columns(s, s->load.name, min_id, max_id);
 }
 
+static int check_room(const struct shmt_scores *s, uint64_t most) {
+    if (s->n <= most) return 0;
+    return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE,
+                     "%s has %llu examples: there is room for %llu predictions (n_examples)", s->load.name,
+                     (unsigned long long)s->n, (unsigned long long)most);
+}
+
 static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     struct shmtrain_store *store = s->store;
     const uint32_t n_readers = (uint32_t)shmt_min_u64(s->crew.n_workers, shmt_topo_cpus(s->crew.topo));
@@ -281,13 +288,14 @@ static int score(struct shmt_scores *s) {
     return shmt_drive(s->store, &team, &(struct shmt_driver){0});
 }
 
-int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out) {
+int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, uint64_t most, struct shmt_scores *out) {
     *out = (struct shmt_scores){.store = store};
     int rc = data[0] == '\0' ? shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file: the data has no name") : 0;
     if (rc == 0) rc = find_model(out);
     if (rc == 0) rc = shmt_table_check_options(store);
     if (rc == 0) rc = make_crew(out);
     if (rc == 0) rc = count_data(out, data, must_fit);
+    if (rc == 0) rc = check_room(out, most);
     if (rc == 0) rc = check_labels(out, must_fit);
     if (rc < 0) return rc;
     make_spec(out);

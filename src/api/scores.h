@@ -22,8 +22,9 @@ struct shmt_scores {
 };
 
 /* `must_fit`: labels that are none of the model's are refused, with their place; else they may be anything, and losses mean
- * nothing. To be freed, also after a failure. Errors: as shmtrain_store_evaluate. */
-int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, struct shmt_scores *out);
+ * nothing. More than `most` examples are refused before they are scored. To be freed, also after a failure. Errors: as
+ * shmtrain_store_evaluate; _USAGE. */
+int shmt_scores_make(struct shmtrain_store *store, const char *data, bool must_fit, uint64_t most, struct shmt_scores *out);
 void shmt_scores_free(struct shmt_scores *scores);
 
 /* The same without data, for who scores alone, on this thread and a backend of one seat: what to score with, its parameters in

@@ -67,6 +67,7 @@ int shmt_given_check(struct shmt_given *given, struct shmt_error *e) {
     struct shmtrain_arrays *a = &given->of;
     const char *wrong = NULL, *array = misaligned(a);
     if (is_dense(a) && a->stride == 0) a->stride = a->n_features;
+    given->stride = a->stride;
     if (array) return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s is not aligned to its elements", given->name, array);
     if (a->n_examples == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: there are no examples (n_examples is 0)", given->name);
     if (a->n_examples > UINT32_MAX)
@@ -108,24 +109,25 @@ static int make_room(struct rows *rows, uint64_t n, struct shmt_error *e) {
 }
 
 static int refuse_start(const struct rows *rows, uint64_t i, struct shmt_error *e) {
-    const struct shmtrain_arrays *a = &rows->source->given->of;
-    const uint64_t from = a->start[i], to = a->start[i + 1];
+    const struct shmt_given *given = rows->source->given;
+    const uint64_t n_entries = given->first + given->of.n_entries; /* all as the caller counts */
+    const uint64_t from = given->first + given->of.start[i], to = given->first + given->of.start[i + 1];
     if (to < from)
         return shmt_fail(e, SHMTRAIN_E_DATA,
                          "%s: example %" PRIu64 ": start[%" PRIu64 "] is %" PRIu64 ", below start[%" PRIu64
                          "], which is %" PRIu64,
                          rows->source->source.name, i, i + 1, to, i, from);
-    if (to > a->n_entries)
+    if (to > n_entries)
         return shmt_fail(e, SHMTRAIN_E_DATA,
                          "%s: example %" PRIu64 ": start[%" PRIu64 "] is %" PRIu64 ", beyond the %" PRIu64 " entries",
-                         rows->source->source.name, i, i + 1, to, a->n_entries);
+                         rows->source->source.name, i, i + 1, to, n_entries);
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s: example %" PRIu64 " has %" PRIu64 " entries; at most 4294967294 fit",
                      rows->source->source.name, i, to - from);
 }
 
 static int refuse_number(const struct rows *rows, uint64_t i, uint64_t entry, const char *array, uint64_t at,
                          struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: example %" PRIu64 ", entry %" PRIu64 ": %s[%" PRIu64 "] is no finite number",
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: example %" PRIu64 ", entry %" PRIu64 ": %s[%" PRIu64 "] is not a finite number",
                      rows->source->source.name, i, entry, array, at);
 }
 
@@ -157,7 +159,7 @@ static int read_sparse(struct rows *rows, uint64_t i, struct shmt_error *e) {
         const float value = a->value ? a->value[j] : 1;
         if ((j > from && id <= last) || (a->n_features > 0 && id >= a->n_features))
             return refuse_id(rows, i, j - from, id, last, e);
-        if (!isfinite(value)) return refuse_number(rows, i, j - from, "value", j, e);
+        if (!isfinite(value)) return refuse_number(rows, i, j - from, "value", rows->source->given->first + j, e);
         if (j == from) row->min_id = id;
         row->max_id = last = id;
         row->id[n] = id;
@@ -176,7 +178,7 @@ static int read_dense(struct rows *rows, uint64_t i, struct shmt_error *e) {
     if (rc < 0) return rc;
     for (uint64_t j = 0; j < a->n_features; j++) {
         const float value = a->dense[i * a->stride + j];
-        if (!isfinite(value)) return refuse_number(rows, i, j, "dense", i * a->stride + j, e);
+        if (!isfinite(value)) return refuse_number(rows, i, j, "dense", i * rows->source->given->stride + j, e);
         row->id[n] = j;
         row->value[n] = value;
         n += value != 0;
@@ -191,11 +193,11 @@ static int read_label(struct rows *rows, uint64_t i, struct shmt_error *e) {
     if (rows->source->labelled) {
         rows->row.label = a->label[i];
         if (!isfinite(rows->row.label))
-            return shmt_fail(e, SHMTRAIN_E_DATA, "%s: example %" PRIu64 ": its label is no finite number",
+            return shmt_fail(e, SHMTRAIN_E_DATA, "%s: example %" PRIu64 ": its label is not a finite number",
                              rows->source->source.name, i);
     }
     if (!a->weight || (a->weight[i] >= 0 && isfinite(a->weight[i]))) return 0;
-    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: example %" PRIu64 ": its weight is no finite number of at least 0",
+    return shmt_fail(e, SHMTRAIN_E_DATA, "%s: example %" PRIu64 ": its weight is not a finite number, or is negative",
                      rows->source->source.name, i);
 }
 

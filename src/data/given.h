@@ -14,10 +14,11 @@
 struct shmt_given {
     char name[SHMT_GIVEN_NAME];
     struct shmtrain_arrays of; /* stride is set; pointers are the caller's, or into `own` */
-    void *own;                 /* not NULL: all of them in memory of the library */
+    void *own;                 /* not NULL: all of them in memory of the library, ... */
+    uint64_t first, stride;    /* ... from the caller's entry `first` on, whose rows had this stride: for messages */
 };
 
-/* Pointers and sizes; sets stride. Errors: _USAGE. */
+/* Pointers and sizes; sets both strides. Errors: _USAGE. */
 int shmt_given_check(struct shmt_given *given, struct shmt_error *e);
 
 /* The bytes of a copy; UINT64_MAX: too many. */

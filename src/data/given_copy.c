@@ -63,7 +63,8 @@ static void copy_dense(const struct shmtrain_arrays *a, float *to) {
 static void point_to(struct shmt_given *given, const struct copy *c, unsigned char *own) {
     struct shmtrain_arrays *a = &given->of;
     const bool has_ids = a->id || a->wide_id;
-    if (a->start) a->n_entries -= a->start[0];
+    if (a->start) given->first = a->start[0];
+    a->n_entries -= given->first;
     if (a->start) a->start = (const uint64_t *)(const void *)(own + c->start);
     a->id = has_ids && c->narrow ? (const uint32_t *)(const void *)(own + c->id) : NULL;
     a->wide_id = has_ids && !c->narrow ? (const uint64_t *)(const void *)(own + c->id) : NULL;
