@@ -17,7 +17,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { USERS = 2000, ITEMS = 1000, RANK = 8, RATINGS = 200000, HELD_OUT = 20000, WORK_ITEM = 256 };
+enum { USERS = 2000, ITEMS = 1000, RANK = 8, RATINGS = 200000, HELD_OUT = 20000 };
 enum { USER_TABLE, ITEM_TABLE };
 
 struct rating {
@@ -54,9 +54,10 @@ static int learn_one(shmtrain_session *s, const struct rating *r, double *loss) 
 static int learn(shmtrain_session *s, void *arg) {
     const struct rating *rating = arg;
     struct shmtrain_work w;
+    uint32_t *example = malloc(shmtrain_item_max(s) * sizeof *example);
     int rc;
+    if (!example) return shmtrain_fail(s, SHMTRAIN_E_MEMORY, "not enough memory for the order of an item");
     while ((rc = shmtrain_next(s, &w)) == 1) {
-        uint32_t example[WORK_ITEM];
         double loss = 0;
         rc = shmtrain_order(s, &w, example);
         for (uint64_t k = 0; k < w.n && rc == 0; k++) rc = learn_one(s, &rating[example[k]], &loss);
@@ -64,6 +65,7 @@ static int learn(shmtrain_session *s, void *arg) {
         if (rc == 0) rc = shmtrain_clock(s, NULL);
         if (rc < 0) break;
     }
+    free(example);
     return rc;
 }
 
@@ -138,7 +140,7 @@ static int make_store(struct shmtrain_store *store, const char *epochs, const ch
     for (int i = 0; i < ITEMS * RANK; i++) start->item[i] = noise();
     const struct {
         const char *name, *value;
-    } options[] = {{"workers", "2"}, {"item", "256"}, {"rate", "0.05"}, {"epochs", epochs}, {"name", name}};
+    } options[] = {{"workers", "2"}, {"rate", "0.05"}, {"epochs", epochs}, {"name", name}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (shmtrain_store_set(store, options[i].name, options[i].value) < 0) return -1;
     if (shmtrain_store_table(store, "user", USERS, RANK) < 0 || shmtrain_store_table(store, "item", ITEMS, RANK) < 0 ||
