@@ -244,7 +244,8 @@ static void parameters_that_are_no_numbers_are_told(void **state) {
     write_text("train.svm", "1 1:1e30\n2 2:1e30\n");
     WELL(store, shmtrain_store_set(store, "rate", "1e12"));
     WELL(store, shmtrain_store_set(store, "bias", "0"));
-    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_NUMBERS, "use a smaller rate than 1e+12");
+    refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_NUMBERS,
+            "at the end of the run row 0 of table \"weight\" is infinite: use a smaller rate than 1e+12 (option rate)");
     shmtrain_store_destroy(store);
 }
 

@@ -352,9 +352,10 @@ static void a_loss_that_is_no_number_ends_the_run_with_what_to_do(void **state) 
         prepare(&r, seats, 0);
         r.job.model = &bad;
         g_bad_loss = NAN;
-        fails_with(&r, SHMTRAIN_E_NUMBERS, "the loss became not a number in epoch 2: use a smaller rate than 0.5 (--rate)");
+        fails_with(&r, SHMTRAIN_E_NUMBERS,
+                   "the loss became not a number in epoch 2: use a smaller rate than 0.5 (option rate)");
         g_bad_loss = -INFINITY;
-        fails_with(&r, SHMTRAIN_E_NUMBERS, "the loss became infinite in epoch 2: use a smaller rate than 0.5 (--rate)");
+        fails_with(&r, SHMTRAIN_E_NUMBERS, "the loss became infinite in epoch 2: use a smaller rate than 0.5 (option rate)");
     }
 }
 

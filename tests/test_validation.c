@@ -16,6 +16,7 @@ enum { EXAMPLES = 640, MOST = 5000, EPOCHS = 6 };
 static struct shared {
     _Atomic uint32_t scored[MOST];  /* how often each example was */
     _Atomic uint32_t ranks, joined; /* set of those that scored; a guest has worked */
+    _Atomic uint32_t calls;         /* of the function that scores */
     uint32_t n_epochs;
     double loss[EPOCHS];
     char said[512];
@@ -36,6 +37,7 @@ static int score(shmtrain_session *s, void *arg, uint64_t first, uint64_t n, dou
     if (rc < 0) return rc;
     if (*loss_out != 0 || *right_out != 0) return SHMTRAIN_E_USAGE;
     atomic_fetch_or(&g_shared->ranks, 1U << shmtrain_rank(s));
+    g_shared->calls++;
     for (uint64_t i = first; i < first + n; i++) {
         const double miss = (double)w - target(i);
         atomic_fetch_add(&g_shared->scored[i], 1);
@@ -75,7 +77,7 @@ static struct shmtrain_store *open_validating(const char *spawn, const char *wor
 
 static void losses_have_the_same_bits_for_every_number_of_workers(void **state) {
     static const char *const WORKERS[] = {"1", "2", "3", "7"};
-    static const uint64_t N[] = {1, 5, 1024, MOST};
+    static const uint64_t N[] = {1, 5, 1000, MOST};
     (void)state;
     for (size_t n = 0; n < 4; n++) {
         double loss[EPOCHS] = {0};
@@ -93,6 +95,7 @@ static void losses_have_the_same_bits_for_every_number_of_workers(void **state) 
                 assert_true(r->epoch[e].valid_accuracy == (double)right / (double)N[n] && isnan(r->epoch[e].valid_auc));
             }
             for (uint64_t i = 0; i < N[n]; i++) assert_int_equal(g_shared->scored[i], EPOCHS);
+            assert_true(g_shared->calls <= 256 * EPOCHS); /* as the header says */
             if (N[n] == MOST) assert_int_equal(g_shared->ranks, (1U << atoi(WORKERS[w])) - 1);
             shmtrain_store_destroy(store);
         }
@@ -141,12 +144,13 @@ static void runs_end_by_what_it_finds(void **state) {
 
 static int go_wrong(shmtrain_session *s, void *arg, uint64_t first, uint64_t n, double *loss_out, uint64_t *right_out) {
     float w[3];
-    (void)first;
-    (void)loss_out;
     if (strcmp(arg, "status") == 0) return SHMTRAIN_E_DATA;
     if (strcmp(arg, "row") == 0) return shmtrain_pull(s, 0, 0, 3, w);
     if (strcmp(arg, "positive") == 0) return 3;
-    *right_out = n + 1;
+    if (first + n > 6 && strcmp(arg, "nan") == 0) *loss_out = NAN;
+    if (first + n > 6 && strcmp(arg, "infinite") == 0) *loss_out = -INFINITY;
+    if (isnan(*loss_out) || isinf(*loss_out)) return 0;
+    if (strcmp(arg, "right") == 0) *right_out = n + 1;
     return 0;
 }
 
@@ -158,12 +162,14 @@ static void a_function_that_fails_ends_the_run(void **state) {
     } WAYS[] = {{"status", SHMTRAIN_E_DATA, "the validation function ended with SHMTRAIN_E_DATA"},
                 {"row", SHMTRAIN_E_USAGE, "row"},
                 {"positive", SHMTRAIN_E_USAGE, "returned 3"},
-                {"right", SHMTRAIN_E_USAGE, "says that 2 of 1 predictions are right"}};
+                {"right", SHMTRAIN_E_USAGE, "says that 2 of 1 predictions are right"},
+                {"nan", SHMTRAIN_E_NUMBERS, "the validation function's loss of examples 6 to 6 is not a number"},
+                {"infinite", SHMTRAIN_E_NUMBERS, "the validation function's loss of examples 6 to 6 is infinite"}};
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         struct shmtrain_store *store = make(SPAWNS[i & 1], "2", "2", EXAMPLES);
         const struct shmtrain_validation v = {
-            .size = sizeof v, .n_examples = 10, .score = go_wrong, .arg = (void *)(uintptr_t)WAYS[i].how};
+            .size = sizeof v, .n_examples = i < 4 ? 10 : 7, .score = go_wrong, .arg = (void *)(uintptr_t)WAYS[i].how};
         WELL(store, shmtrain_store_validate(store, &v));
         refused(store, shmtrain_store_run(store, work, NULL), WAYS[i].status, WAYS[i].words);
         shmtrain_store_destroy(store);

@@ -16,8 +16,10 @@ struct shmtrain_store;
  * *right_out the number of right predictions (0 .. n). Both are 0 before.
  *
  * Called in the workers, like the worker function: in their processes, at the end of each epoch, while nobody changes the
- * parameters. It looks at these by shmtrain_view, _pull, _dot or _rows, pushes nothing, and waits for nobody. It may be called
- * once more for the same examples, when a worker has died. Returns 0, or a negative status, with which the run fails. */
+ * parameters. There are up to 256 calls in an epoch: it should look at the parameters by shmtrain_view, _dot or _rows, and not
+ * pull (copy) a large table in each. It pushes nothing, and waits for nobody. It may be called once more for the same examples,
+ * when a worker has died. Returns 0, or a negative status, with which the run fails. A loss that is not a finite number is
+ * _NUMBERS. */
 typedef int shmtrain_scorer(shmtrain_session *s, void *arg, uint64_t first, uint64_t n, double *loss_out, uint64_t *right_out);
 
 /* What is not used is 0. `size` says which fields the caller's program knows: those of a later version count as 0. */
@@ -31,11 +33,11 @@ struct shmtrain_validation {
 };
 
 /* Validates runs of own worker functions (shmtrain_store_run, _start) from now on; copied, `name`, too; NULL: no more. Loss
- * and accuracy of each epoch go to listeners, report and metrics, and options target-loss, patience and checkpoints go by
- * this loss, as with a model. Runs of models do not use it, nor do guests, who wait meanwhile.
+ * and accuracy of each epoch go to listeners, report and metrics, and options target-loss and patience go by this loss,
+ * as with a model. Runs of models do not use it, nor do guests, who wait meanwhile.
  *
- * The examples are cut into fixed parts, each of which one worker scores in one call, and the parts' losses are added along
- * a tree: so in `sync` the mean has the same bits for every number of workers, threads and guests. Errors: _USAGE (a run is
+ * The examples are cut into at most 256 parts of one size (the last one may be smaller), whatever the number of workers. One
+ * worker scores a part in one call, and the parts' losses are added along a tree: so in `sync` the mean has the same bits for every number of workers, threads and guests. Errors: _USAGE (a run is
  * going on; size, n_examples, no function), _MEMORY. */
 SHMTRAIN_API int shmtrain_store_validate(struct shmtrain_store *store, const struct shmtrain_validation *validation);
 

@@ -140,16 +140,9 @@ static void add_counters(struct shmtrain_store *store) {
         r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;
 }
 
-/* The first row that is not all finite: "row 7 of table "weight" is infinite". `row` (n, width) begins with row `first`. */
-static void name_bad_row(const struct shmt_table_spec *table, const float *row, uint64_t first, char *out, size_t bytes) {
-    while (shmt_all_finite(row, table->width)) row += table->width, first++;
-    snprintf(out, bytes, "row %llu of table \"%s\" is %s", (unsigned long long)first, table->name,
-             shmt_not_finite_name(row, table->width));
-}
-
-/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, what is no finite number,
- * in words into `bad` (`bytes` large), "" where all are. */
-static int hash_parameters(struct shmtrain_store *store, char *bad, size_t bytes) {
+/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, what is not a finite number,
+ * in *bad, which stays clear where all are. */
+static int hash_parameters(struct shmtrain_store *store, struct shmt_error *bad) {
     enum { AT_ONCE = 1 << 16 };
     XXH64_state_t *state = XXH64_createState();
     float *rows = malloc(AT_ONCE * sizeof *rows);
@@ -169,7 +162,13 @@ static int hash_parameters(struct shmtrain_store *store, char *bad, size_t bytes
             const uint64_t n = shmt_min_u64(step, table->rows - row);
             (void)shmt_places_read(store, store->job.store, (int)t, row, n, rows, &store->error);
             XXH64_update(state, rows, n * table->width * sizeof *rows);
-            if (!bad[0] && !shmt_all_finite(rows, n * table->width)) name_bad_row(table, rows, row, bad, bytes);
+            const struct shmt_bad_rows at = {.table = table,
+                                             .row = rows,
+                                             .first = row,
+                                             .when = "at the end of the run",
+                                             .rate = store->spec.rate.base,
+                                             .pushed = !store->job.model};
+            if (bad->status == 0 && !shmt_all_finite(rows, n * table->width)) shmt_numbers_refuse(&at, bad);
         }
         store->report.parameter_bytes += shmt_table_floats(table) * sizeof(float);
     }
@@ -208,11 +207,9 @@ int shmt_report_finish(struct shmtrain_store *store) {
     r->examples_per_second = r->train_seconds > 0 ? (double)r->examples / r->train_seconds : 0;
     r->stopped = r->n_epochs < store->spec.epochs || r->epoch[r->n_epochs - 1].partial;
     r->stopped_by = shmt_end_name(r->stopped ? what_ended(store) : SHMT_END_NOT);
-    char bad[128] = "";
-    const int rc = hash_parameters(store, bad, sizeof bad);
+    struct shmt_error bad = {0};
+    const int rc = hash_parameters(store, &bad);
     r->seconds = seconds_since(store->began_ns);
-    if (rc < 0 || !bad[0]) return rc;
     /* The losses may all have been finite: an infinite weight is on the right side of its examples, with a loss of 0. */
-    return shmt_fail(&store->error, SHMTRAIN_E_NUMBERS,
-                     "the parameters are no longer finite numbers: %s: use a smaller rate than %g (--rate)", bad, r->rate);
+    return rc < 0 || bad.status == 0 ? rc : shmt_fail(&store->error, bad.status, "%s", bad.text);
 }

@@ -14,7 +14,7 @@
 #include "base/line.h"
 
 #define SHMT_VALID_CHUNK 1024 /* examples whose losses one worker adds up */
-#define SHMT_VALID_PARTS 1024 /* chunks of an own function's validation, at most */
+#define SHMT_VALID_PARTS 256  /* chunks of an own function's validation, at most: calls of it in an epoch */
 
 /* Written by the chief, but for the last word; read by the application. */
 struct shmt_board {

@@ -56,6 +56,9 @@ static int score_by_function(shmtrain_session *s, const struct shmt_job *job, ui
     if (rc > 0)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "the validation function returned %d: expected 0 or a negative status",
                          rc);
+    if (!isfinite(out->loss))
+        return shmt_fail(&s->error, SHMTRAIN_E_NUMBERS, "the validation function's loss of examples %llu to %llu is %s",
+                         (unsigned long long)from, (unsigned long long)to - 1, isnan(out->loss) ? "not a number" : "infinite");
     if (out->right <= to - from) return 0;
     return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "the validation function says that %llu of %llu predictions are right",
                      (unsigned long long)out->right, (unsigned long long)(to - from));

@@ -53,7 +53,7 @@ static int begin(struct body *body) {
 
 static int refuse_loss(struct body *body, double loss) {
     return shmt_fail(
-        &body->session.error, SHMTRAIN_E_NUMBERS, "the loss became %s in epoch %u: use a smaller rate than %g (--rate)",
+        &body->session.error, SHMTRAIN_E_NUMBERS, "the loss became %s in epoch %u: use a smaller rate than %g (option rate)",
         isnan(loss) ? "not a number" : "infinite", body->session.work.epoch + 1, (double)body->job->spec->rate.base);
 }
 

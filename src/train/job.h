@@ -61,8 +61,18 @@ int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t par
  * _NUMBERS, naming the table and the row. */
 int shmt_job_check_numbers(shmtrain_session *s, uint32_t epoch);
 
-/* What is wrong with a row (n) that is not all finite: "not a number", "infinite". */
-const char *shmt_not_finite_name(const float *row, uint64_t n);
+/* Rows of a table, as they lie there one behind the other, of which at least one is not all finite. */
+struct shmt_bad_rows {
+    const struct shmt_table_spec *table;
+    const float *row;
+    uint64_t first;   /* the number of the first one */
+    const char *when; /* they were found: "after epoch 3" */
+    float rate;
+    bool pushed; /* by an own worker function, which may be what is wrong */
+};
+
+/* _NUMBERS, naming the first bad row. */
+int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e);
 
 /* The end of an epoch, in every worker; `started_ns`: when it began, in the chief. */
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns);

@@ -1,29 +1,38 @@
 /* Parameters that are no finite numbers, found where own worker functions have left them: see job.h. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "math/finite.h"
 #include "train/job.h"
 
-const char *shmt_not_finite_name(const float *row, uint64_t n) {
+static const char *name_of(const float *row, uint64_t n) {
     for (uint64_t i = 0; i < n; i++)
         if (isnan(row[i])) return "not a number";
     return "infinite";
+}
+
+int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e) {
+    const uint64_t width = rows->table->width;
+    const float *row = rows->row;
+    uint64_t number = rows->first;
+    while (shmt_all_finite(row, width)) row += width, number++;
+    return shmt_fail(e, SHMTRAIN_E_NUMBERS, "%s row %llu of table \"%s\" is %s: use a smaller rate than %g (option rate)%s",
+                     rows->when, (unsigned long long)number, rows->table->name, name_of(row, width), (double)rows->rate,
+                     rows->pushed ? ", or look at what is pushed" : "");
 }
 
 /* Rows row .. row + n - 1 of table t; the first bad one is named. */
 static int check_rows(shmtrain_session *s, int t, uint64_t row, uint64_t n, uint32_t epoch) {
     const float *at;
     uint64_t width;
+    char when[32];
     const int rc = shmtrain_view(s, t, row, n, &at, &width, NULL);
     if (rc < 0 || shmt_all_finite(at, n * width)) return rc;
-    uint64_t i = 0;
-    while (i + 1 < n && shmt_all_finite(at + i * width, width)) i++;
-    return shmt_fail(&s->error, SHMTRAIN_E_NUMBERS,
-                     "after epoch %u row %llu of table \"%s\" is %s: use a smaller rate than %g (option rate), or look at what "
-                     "is pushed",
-                     epoch + 1, (unsigned long long)(row + i), s->spec->table[t].name,
-                     shmt_not_finite_name(at + i * width, width), (double)s->spec->rate.base);
+    snprintf(when, sizeof when, "after epoch %u", epoch + 1);
+    const struct shmt_bad_rows bad = {
+        .table = &s->spec->table[t], .row = at, .first = row, .when = when, .rate = s->spec->rate.base, .pushed = true};
+    return shmt_numbers_refuse(&bad, &s->error);
 }
 
 /* Own seats share the rows, so that all of them together read each parameter once. */
