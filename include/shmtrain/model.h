@@ -1,8 +1,9 @@
 /* Models: what is learned, as a few functions that run on any backend in any mode.
  *
- * The built-in models see of the library this header and <shmtrain/session.h> alone (tests/check_layers sees to that; beside them
- * they use arithmetic of ours: logarithms, products of matrices), so yours can do what they do. Functions are called in
- * workers, on several threads and processes at once: they keep no state of their own. */
+ * The built-in models see of the library this header and <shmtrain/session.h> alone (tests/check_layers sees to that), so yours can do
+ * what they do. Beside them they use arithmetic of ours, which is not public: logarithms, products of matrices by a BLAS, loops
+ * that threads share. Functions are called in workers, on several threads and processes at once: they keep no state of their
+ * own. */
 #ifndef SHMTRAIN_MODEL_H
 #define SHMTRAIN_MODEL_H
 
