@@ -357,11 +357,16 @@ static int prepare(struct shmt_training *s, bool plan_only) {
     return 0;
 }
 
+/* Of arrays that are those of a cache's file. */
+static struct shmt_guarded guard_of(const struct shmt_load *load) {
+    return load->in_place ? shmt_cache_guard(load->source) : (struct shmt_guarded){NULL, -1};
+}
+
 static int train(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     store->job.model = s->model;
     store->job.train = &s->train.data;
-    store->job.guard = s->train.in_place ? shmt_cache_guard(s->train.source, &store->job.guarded) : -1;
+    store->job.train_guard = guard_of(&s->train);
     store->job.train_example = s->split.train_example;
     if (s->share > 0) {
         s->unweighted = s->train.data;
@@ -369,9 +374,11 @@ static int train(struct shmt_training *s) {
         store->job.valid = &s->unweighted;
         store->job.valid_example = s->split.valid_example;
         store->job.valid_label = s->split.valid_label;
+        store->job.valid_guard = store->job.train_guard;
     } else if (s->has_valid) {
         store->job.valid = &s->valid.data;
         store->job.valid_label = s->valid.data.label;
+        store->job.valid_guard = guard_of(&s->valid);
     }
     store->job.goal.validated = store->job.valid != NULL;
     name_data(s);

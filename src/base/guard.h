@@ -1,19 +1,28 @@
 /* Files that are mapped and must not change meanwhile: while we hold a guard, nobody opens the file for writing or cuts it short,
  * its owner included. It is a lease of Linux (F_RDLCK): whoever wants to write waits until we let go, or for as long as
- * /proc/sys/fs/lease-break-time says (45 s), and we see at once that somebody waits. So what is read until then is what was checked.
+ * /proc/sys/fs/lease-break-time says (45 s), and we see at once that somebody waits. So what is read until then is what was
+ * checked.
  *
  * A guard belongs to the open file, and so to all processes that are forked with it. The system tells nobody by signals: who
- * reads asks. Used by data/cache.c, and asked by workers (train/job.c) before and behind each item. */
+ * reads asks. Used by data/cache.c, and asked by workers before and behind each item (train/job.c), and each chunk of validation
+ * (train/evaluate.c). */
 #ifndef SHMT_BASE_GUARD_H
 #define SHMT_BASE_GUARD_H
 
 #include <stdbool.h>
 
+/* What is read of a file only as long as its guard holds. */
+struct shmt_guarded {
+    const char *name; /* the file's, for sentences; NULL: nothing is */
+    int fd;
+};
+
 /* Behind the file's name, in sentences. */
 #define SHMT_GUARD_BROKEN \
     " was opened for writing while in use, and changing data cannot be used: try again when the writer has finished"
 
-/* True: it is ours. False: it cannot be had: the file is another user's, somebody has it open for writing, or the file system has none. */
+/* True: it is ours. False: it cannot be had: the file is another user's, somebody has it open for writing, or the file system
+ * has none. */
 bool shmt_guard_take(int fd);
 
 /* Whether nobody waits to change the file, and nobody has: asks the system, in less than a microsecond. */

@@ -282,10 +282,9 @@ static const struct shmt_source_ops OPS = {
 
 /* ---- opening ---- */
 
-int shmt_cache_guard(const struct shmt_source *source, const char **name_out) {
-    if (!shmt_cache_of(source) || !cache_of(source)->guarded) return -1;
-    *name_out = source->name;
-    return cache_of(source)->file.fd;
+struct shmt_guarded shmt_cache_guard(const struct shmt_source *source) {
+    if (!shmt_cache_of(source) || !cache_of(source)->guarded) return (struct shmt_guarded){NULL, -1};
+    return (struct shmt_guarded){source->name, cache_of(source)->file.fd};
 }
 
 const struct shmt_cache *shmt_cache_of(const struct shmt_source *source) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/guard.h"
 
 struct shmt_source;
 
@@ -42,9 +43,9 @@ struct shmt_cache {
  * without an error: until then nobody has looked at what is in them. */
 const struct shmt_cache *shmt_cache_of(const struct shmt_source *source);
 
-/* The guard of a cache that is mapped (base/guard.h), to be asked as long as its arrays are used; and the file's name, for sentences, as
- * long as the source. -1: there is none, and no need: it is no cache, or one in memory of our own. */
-int shmt_cache_guard(const struct shmt_source *source, const char **name_out);
+/* What guards a cache that is mapped (base/guard.h), to be asked as long as its arrays are used; of nothing where it is copied.
+ * The name lives as long as the source. */
+struct shmt_guarded shmt_cache_guard(const struct shmt_source *source);
 
 /* Whether a regular file of this name begins as caches do. What cannot be opened is for others to complain of. */
 bool shmt_cache_begins(const char *path);

@@ -64,11 +64,13 @@ static int score_by_function(shmtrain_session *s, const struct shmt_job *job, ui
                      (unsigned long long)out->right, (unsigned long long)(to - from));
 }
 
-/* One chunk: its scores and sums go to the board. */
+/* One chunk: its scores and sums go to the board. Before it the data was as it should be, and behind it, it still is. */
 static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *board, uint64_t chunk) {
     const uint64_t from = chunk * job->board.chunk, to = shmt_min_u64(from + job->board.chunk, job->board.n_valid);
     struct sums sums = {0};
-    const int rc = job->model ? score_by_model(s, job, board, from, to, &sums) : score_by_function(s, job, from, to, &sums);
+    int rc = shmt_job_check_data(s, &job->valid_guard);
+    if (rc == 0) rc = job->model ? score_by_model(s, job, board, from, to, &sums) : score_by_function(s, job, from, to, &sums);
+    if (rc == 0) rc = shmt_job_check_data(s, &job->valid_guard);
     if (rc < 0) return rc;
     shmt_board_losses(board, &job->board)[chunk] = sums.loss;
     SHMT_POINT("score:before");
@@ -82,8 +84,7 @@ int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t par
     const uint64_t n = job->board.n_chunks;
     void *board = job->ops->board(job->store);
     for (uint64_t chunk = n * part / n_parts; chunk < n * (part + 1) / n_parts; chunk++) {
-        int rc = shmt_job_check_data(s, job);
-        if (rc == 0) rc = score_chunk(s, job, board, chunk);
+        const int rc = score_chunk(s, job, board, chunk);
         if (rc < 0) return rc;
     }
     return 0;
@@ -91,11 +92,13 @@ int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t par
 
 static int measure_auc(shmtrain_session *s, const struct shmt_job *job, void *board, double *out) {
     const uint64_t n = job->board.n_valid;
+    const int rc = shmt_job_check_data(s, &job->valid_guard); /* it has the labels */
+    if (rc < 0) return rc;
     void *scratch = malloc(shmt_auc_scratch_bytes(n));
     if (!scratch) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory to sort the scores of the validation data");
     *out = shmt_auc(shmt_board_scores(board, &job->board), job->valid_label, job->train->label_high, n, scratch);
     free(scratch);
-    return 0;
+    return shmt_job_check_data(s, &job->valid_guard);
 }
 
 /* A guest that died in the middle of evaluation has left chunks behind, with what they had in an earlier epoch. */

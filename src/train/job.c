@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/guard.h"
 #include "base/point.h"
 
 /* What one worker needs while it works; private to it. */
@@ -57,9 +56,9 @@ static int refuse_loss(struct body *body, double loss) {
         isnan(loss) ? "not a number" : "infinite", body->session.work.epoch + 1, (double)body->job->spec->rate.base);
 }
 
-int shmt_job_check_data(shmtrain_session *s, const struct shmt_job *job) {
-    if (!job->guarded || shmt_guard_holds(job->guard)) return 0;
-    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "%s" SHMT_GUARD_BROKEN, job->guarded);
+int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data) {
+    if (!data->name || shmt_guard_holds(data->fd)) return 0;
+    return shmt_fail(&s->error, SHMTRAIN_E_DATA, "%s" SHMT_GUARD_BROKEN, data->name);
 }
 
 /* One work item: order -> model step -> report -> clock. Before it the data was as it should be, and behind it, it still is. */
@@ -69,12 +68,12 @@ static int step(struct body *body, const struct shmtrain_work *work) {
     const struct shmtrain_batch batch = {
         .size = sizeof(struct shmtrain_batch), .data = job->train, .example = body->example, .n = (uint32_t)work->n};
     double loss = 0;
-    int rc = shmt_job_check_data(s, job);
+    int rc = shmt_job_check_data(s, &job->train_guard);
     if (rc == 0) rc = shmtrain_order(s, work, body->example);
     if (rc == 0 && job->train_example)
         for (uint32_t k = 0; k < batch.n; k++) body->example[k] = job->train_example[body->example[k]];
     if (rc == 0) rc = job->model->step(s, &batch, &job->settings, &loss);
-    if (rc == 0) rc = shmt_job_check_data(s, job);
+    if (rc == 0) rc = shmt_job_check_data(s, &job->train_guard);
     if (rc == 0 && !isfinite(loss)) rc = refuse_loss(body, loss);
     if (rc == 0) rc = shmtrain_report(s, loss);
     return rc == 0 ? shmtrain_clock(s, NULL) : rc;

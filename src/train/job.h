@@ -8,6 +8,7 @@
 #include <shmtrain/validation.h>
 #include <stdbool.h>
 
+#include "base/guard.h"
 #include "ps/session.h"
 #include "train/board.h"
 #include "train/goal.h"
@@ -24,9 +25,7 @@ struct shmt_job {
     const struct shmtrain_data *train, *valid;     /* valid NULL: none */
     const uint32_t *train_example, *valid_example; /* where only some examples are meant: which; NULL: all, as they stand */
     const float *valid_label;                      /* (n_valid) */
-    const char
-        *guarded; /* the file that training data is mapped from, and that must not change; NULL: it is in memory of ours */
-    int guard;    /* base/guard.h */
+    struct shmt_guarded train_guard, valid_guard;  /* the files that they are mapped from, which must not change */
     shmtrain_scorer *scorer; /* what validates where there is no model; NULL: nothing, or a guest, who only waits meanwhile */
     void *scorer_arg;
     bool classifies; /* it counts right predictions */
@@ -50,8 +49,8 @@ static inline bool shmt_job_validates(const struct shmt_job *job) { return job->
  * or a status with its sentence in *e; _STOPPED when others failed. */
 int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, struct shmt_error *e);
 
-/* Whether what the data is mapped from is as it was checked. Errors: _DATA. */
-int shmt_job_check_data(shmtrain_session *s, const struct shmt_job *job);
+/* Whether what data is mapped from is as it was checked. Errors: _DATA. */
+int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data);
 
 /* Scores part `part` of n_parts of the job's `valid` examples: outputs, losses and right ones go to the board. Waits for
  * nobody. */
