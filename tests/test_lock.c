@@ -16,6 +16,7 @@
 static _Atomic uint32_t g_word, g_abort;
 static uint32_t g_naps, g_yields, g_release_at, g_abort_at;
 static uint64_t g_longest_ns, g_slept_ns;
+static int g_take_turns; /* during each nap another one gets the lock */
 
 int __wrap_nanosleep(const struct timespec *wish, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *wish, struct timespec *left) {
@@ -26,6 +27,7 @@ int __wrap_nanosleep(const struct timespec *wish, struct timespec *left) {
     g_naps++;
     if (g_naps == g_release_at) store_release(&g_word, 0); /* pairs with the waiter's compare-and-swap */
     if (g_naps == g_abort_at) store_relaxed(&g_abort, 1);
+    if (g_take_turns && g_naps != g_release_at) store_relaxed(&g_word, HOLDER + g_naps % 2);
     return 0;
 }
 
@@ -42,6 +44,7 @@ static int begin(void **state) {
     store_relaxed(&g_abort, 0);
     g_naps = g_yields = g_release_at = g_abort_at = 0;
     g_longest_ns = g_slept_ns = 0;
+    g_take_turns = 0;
     return 0;
 }
 
@@ -73,6 +76,17 @@ static void a_stopped_holder_costs_it_few_looks(void **state) {
     assert_true(g_slept_ns >= UINT64_C(10000000000));
 }
 
+/* Nobody is stopped then: who sleeps longer each time would come too late each time. */
+static void a_waiter_does_not_sleep_longer_while_others_take_turns(void **state) {
+    (void)state;
+    g_take_turns = 1;
+    g_release_at = 200;
+    assert_ptr_equal(shmt_unit_acquire(&LOCKS, 0), &g_word);
+    assert_int_equal(g_naps, 200);
+    assert_true(g_longest_ns <= 100000u);
+    assert_true(g_yields > 10 * g_naps); /* it looks in between */
+}
+
 static void a_free_lock_is_taken_without_a_call_of_the_system(void **state) {
     (void)state;
     store_relaxed(&g_word, 0);
@@ -87,6 +101,7 @@ int main(void) {
         cmocka_unit_test_setup(a_waiter_sleeps_until_the_lock_is_released, begin),
         cmocka_unit_test_setup(it_looks_at_the_abort_word_ten_times_a_second, begin),
         cmocka_unit_test_setup(a_stopped_holder_costs_it_few_looks, begin),
+        cmocka_unit_test_setup(a_waiter_does_not_sleep_longer_while_others_take_turns, begin),
         cmocka_unit_test_setup(a_free_lock_is_taken_without_a_call_of_the_system, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

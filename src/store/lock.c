@@ -12,9 +12,11 @@
 /* Looks before the processor is offered: a push of one unit takes less time than these, unless its holder does not run. */
 enum { LOOKS = 100, YIELDS = 64 };
 
-/* Behind these the holder is stopped, or many are before it. The release of a lock is one plain store, which wakes nobody, so the
- * waiter naps: each nap is twice as long as the one before, so it notices the release after at most twice the time that the
- * lock was held, and looks at the abort word at least ten times a second. */
+/* Behind these the holder does not run, or many are before the waiter. The release of a lock is one plain store, which wakes
+ * nobody, so the waiter naps: as long as the word says the same, each nap is twice as long as the one before, so it notices a
+ * release after at most twice the time that the lock was held, and looks at the abort word at least ten times a second. A word
+ * that says something else than at the last look is passed on: then nobody is stopped, and the waiter, which would else come too
+ * late each time, begins to look anew. */
 #define SHORTEST_NAP_NS UINT64_C(50000)
 #define LONGEST_NAP_NS  UINT64_C(50000000)
 
@@ -26,12 +28,19 @@ static void nap(uint64_t *ns) {
 
 _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_t *word) {
     uint64_t nap_ns = SHORTEST_NAP_NS;
+    uint32_t before = 0;
     for (uint32_t look = 1;; look += look < LOOKS * YIELDS) {
         uint32_t nobody = 0;
         /* relaxed: a hint, the compare-and-swap decides. Its acquire pairs with the release of the holder before. */
-        if (load_relaxed(word) == 0 && lock_acquire(word, &nobody, locks->owner)) return word;
+        const uint32_t holder = load_relaxed(word);
+        if (holder == 0 && lock_acquire(word, &nobody, locks->owner)) return word;
         /* relaxed: a flag that carries nothing but itself. Without it, who died with the lock in hand would hang all others. */
         if (locks->abort && load_relaxed(locks->abort) != 0) return NULL;
+        if (look >= LOOKS * YIELDS && holder != before) {
+            look = 1;
+            nap_ns = SHORTEST_NAP_NS;
+        }
+        before = holder;
         if (look >= LOOKS * YIELDS)
             nap(&nap_ns);
         else if (look % LOOKS == 0)
