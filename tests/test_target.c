@@ -8,13 +8,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/leftovers.h"
@@ -268,6 +271,16 @@ static void names_of_all_kinds_lead_where_the_system_would_go(void **state) {
 
 /* ---- leftovers ---- */
 
+static uint32_t file_system = TMPFS_MAGIC; /* that the tests' folder is said to be on */
+
+int __real_fstatfs(int fd, struct statfs *out);
+int __wrap_fstatfs(int fd, struct statfs *out);
+int __wrap_fstatfs(int fd, struct statfs *out) {
+    const int rc = __real_fstatfs(fd, out);
+    if (rc == 0 && out->f_type != PROC_SUPER_MAGIC) out->f_type = file_system;
+    return rc;
+}
+
 static int files_in(const char *folder) {
     int n = 0;
     DIR *dir = opendir(folder);
@@ -297,6 +310,25 @@ static void what_killed_writers_left_is_removed(void **state) {
     assert_int_equal(chown(LEFT[0], OTHER, OTHER), 0);
     assert_int_equal(write_there("folder/file", ""), 0);
     assert_int_equal(access(LEFT[0], F_OK), 0);
+}
+
+/* Locks may be known on this machine alone: another one's writer would lose its file. */
+static void where_locks_may_be_of_this_machine_alone_what_is_fresh_stays(void **state) {
+    static const uint32_t OTHERS[] = {NFS_SUPER_MAGIC, FUSE_SUPER_MAGIC};
+    static const char LEFT[] = "folder/.shmtrain-4000000-0.tmp";
+    (void)state;
+    assert_int_equal(mkdir("folder", 0777), 0);
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
+        write_text(LEFT, "half");
+        file_system = OTHERS[i];
+        assert_int_equal(write_there("folder/file", ""), 0);
+        assert_int_equal(access(LEFT, F_OK), 0);
+        const struct timespec old = {.tv_sec = time(NULL) - 3 * 24 * 60 * 60};
+        assert_int_equal(utimensat(AT_FDCWD, LEFT, (const struct timespec[]){old, old}, 0), 0);
+        assert_int_equal(write_there("folder/file", ""), 0);
+        assert_int_equal(access(LEFT, F_OK), -1);
+    }
+    file_system = TMPFS_MAGIC;
 }
 
 /* A writer with a name: of another process, and of this one. */
@@ -338,6 +370,7 @@ int main(void) {
         TEST(what_cannot_be_looked_at_is_an_error),
         TEST(names_of_all_kinds_lead_where_the_system_would_go),
         TEST(what_killed_writers_left_is_removed),
+        TEST(where_locks_may_be_of_this_machine_alone_what_is_fresh_stays),
         TEST(what_a_living_writer_has_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

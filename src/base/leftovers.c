@@ -6,7 +6,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/local.h"
 
 static int lock(int fd) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -29,12 +32,20 @@ static bool is_name(const char *name) {
     return strcmp(at, ".tmp") == 0;
 }
 
+#define OLD_SECONDS (24 * 60 * 60)
+
+/* Whether the lock says that nobody writes: of another machine's writer it does not, where locks are known here alone. Then only
+ * the age does: a writer is done within minutes, and clocks do not differ by a day. */
+static bool is_nobodys(int fd, const struct stat *file) {
+    return lock(fd) == 0 && (shmt_is_local(fd) || file->st_mtim.tv_sec < time(NULL) - OLD_SECONDS);
+}
+
 /* Who holds the lock keeps any writer from taking the file for its own. */
 static void remove_one(int folder, const char *name) {
     struct stat open_one, named;
     const int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) return;
-    if (fstat(fd, &open_one) == 0 && S_ISREG(open_one.st_mode) && open_one.st_uid == geteuid() && lock(fd) == 0 &&
+    if (fstat(fd, &open_one) == 0 && S_ISREG(open_one.st_mode) && open_one.st_uid == geteuid() && is_nobodys(fd, &open_one) &&
         fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == open_one.st_dev &&
         named.st_ino == open_one.st_ino)
         (void)unlinkat(folder, name, 0);

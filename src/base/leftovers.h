@@ -1,7 +1,8 @@
 /* Files that a killed writer has left in a folder: those that had a name of try_names in replace.c, and had not taken their place.
  *
  * A living writer holds a lock on its file (of the open file description, F_OFD_SETLK), from before it has a name, or from right
- * behind. Where a file system has no such locks nothing is removed. */
+ * behind. Where a file system has no such locks nothing is removed, and where they may say nothing of other machines (local.h) only
+ * what is older than a day. */
 #ifndef SHMT_BASE_LEFTOVERS_H
 #define SHMT_BASE_LEFTOVERS_H
 

@@ -13,18 +13,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/guard.h"
+#include "base/local.h"
 #include "base/mapped.h"
 
 struct cache {
@@ -291,21 +290,9 @@ const struct shmt_cache *shmt_cache_of(const struct shmt_source *source) {
     return source->ops->count == cache_count ? &cache_of(source)->cache : NULL;
 }
 
-/* File systems of which no other machine, and no other program, can change or cut off what the permissions here protect. */
-static bool is_here(int fd) {
-    enum { ZFS = 0x2fc12fc1 };
-    static const uint32_t MAGIC[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,     F2FS_SUPER_MAGIC,
-                                     TMPFS_MAGIC,      RAMFS_MAGIC,     OVERLAYFS_SUPER_MAGIC, ZFS};
-    struct statfs s;
-    if (fstatfs(fd, &s) < 0) return false;
-    for (uint32_t i = 0; i < sizeof MAGIC / sizeof *MAGIC; i++)
-        if ((uint32_t)s.f_type == MAGIC[i]) return true;
-    return false;
-}
-
 static bool others_may_write(int fd) {
     struct stat s;
-    return fstat(fd, &s) < 0 || (s.st_uid != geteuid() && s.st_uid != 0) || (s.st_mode & 022) != 0 || !is_here(fd);
+    return fstat(fd, &s) < 0 || (s.st_uid != geteuid() && s.st_uid != 0) || (s.st_mode & 022) != 0 || !shmt_is_local(fd);
 }
 
 static int get_memory(struct cache *of, struct shmt_error *e) {
