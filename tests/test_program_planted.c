@@ -3,6 +3,7 @@
 #include "run_program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -72,13 +73,18 @@ static void a_planted_link_leads_no_file_of_ours_away(void **state) {
 
 /* Folders of checkpoints, too. */
 static void a_link_to_a_folder_is_refused_as_well(void **state) {
+    struct stat before, after;
     (void)state;
     need_root();
     assert_int_equal(mkdir("ours", 0755), 0);
     assert_int_equal(symlink("../ours", "shared/folder") + lchown("shared/folder", OTHER, OTHER), 0);
     program_assert_refused(RUN("-q", "-w", "1", "--checkpoint", "shared/folder", "shared/d.svm"), 1, "another user's link");
     program_assert_refused(RUN("-q", "-w", "1", "-o", "shared/folder/m", "shared/d.svm"), 1, "another user's link");
-    assert_int_equal(rmdir("ours"), 0); /* nothing is in it */
+    assert_int_equal(stat("ours", &before), 0);
+    program_assert_refused(RUN("-q", "-w", "1", "--checkpoint", "shared/folder/new", "shared/d.svm"), 1, "another user's link");
+    assert_int_equal(stat("ours", &after), 0);
+    assert_memory_equal(&after.st_mtim, &before.st_mtim, sizeof after.st_mtim); /* nor was anything, for a moment */
+    assert_int_equal(rmdir("ours"), 0);                                         /* nothing is in it */
     unlink("shared/folder");
 }
 
@@ -88,6 +94,8 @@ static void the_next_run_removes_what_a_killed_one_left(void **state) {
     static const char LEFT[] = "saved/.shmtrain-4000000-0.tmp";
     assert_int_equal(mkdir("saved", 0755), 0);
     program_write_file(LEFT, "half");
+    const struct timespec old = {.tv_sec = 1000000000}; /* on any file system */
+    assert_int_equal(utimensat(AT_FDCWD, LEFT, (const struct timespec[]){old, old}, 0), 0);
     program_assert_status(RUN("-q", "-w", "1", "-e", "1", "--checkpoint", "saved", "shared/d.svm"), 0);
     assert_int_equal(access(LEFT, F_OK), -1);
     program_drop_folder("saved");

@@ -27,6 +27,12 @@ static struct shmt_checkpoint_claim *claims;             /* of this process, and
 
 /* ---- a folder ---- */
 
+static int fail_refused(const char *folder, const char *why, struct shmt_error *e) {
+    char shown[SHMT_NAME_SHOWN];
+    shmt_show_name(folder, shown);
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: %s", shown, why);
+}
+
 static int check(const char *folder, struct shmt_error *e) {
     char path[PATH_MAX], shown[SHMT_NAME_SHOWN];
     struct shmt_error why = {0};
@@ -34,8 +40,7 @@ static int check(const char *folder, struct shmt_error *e) {
     shmt_show_name(folder, shown);
     const int found = shmt_target_find(folder, &target);
     shmt_target_leave(&target);
-    if (found < 0 && target.refused)
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: %s", shown, target.refused);
+    if (found < 0 && target.refused) return fail_refused(folder, target.refused, e);
     if (found == 0 && !target.exists) errno = ENOENT;
     if (found < 0 || !target.exists) return shmt_checkpoint_cannot(folder, "name another folder", e);
     if (!S_ISDIR(target.there.st_mode))
@@ -47,9 +52,24 @@ static int check(const char *folder, struct shmt_error *e) {
     return shmt_replace_check(path, "a checkpoint", &why) < 0 ? shmt_fail(e, why.status, "%s", why.text) : 0;
 }
 
+/* Where the name leads by links that may be followed: the system itself would follow those of others. */
 static int make(const char *folder, bool *made_out, struct shmt_error *e) {
-    *made_out = mkdir(folder, 0777) == 0;
-    if (*made_out || errno == EEXIST) return 0;
+    char name[PATH_MAX];
+    struct shmt_target target = {.folder = -1};
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/') n--;
+    errno = ENAMETOOLONG;
+    int rc = n < sizeof name ? 0 : -1;
+    if (rc == 0) {
+        memcpy(name, folder, n);
+        name[n] = '\0';
+        rc = shmt_target_find(name, &target);
+    }
+    if (rc == 0 && !target.exists) rc = mkdirat(target.folder, target.name, 0777);
+    *made_out = rc == 0 && !target.exists;
+    shmt_target_leave(&target);               /* leaves errno as it is */
+    if (rc == 0 || errno == EEXIST) return 0; /* somebody was faster */
+    if (target.refused) return fail_refused(folder, target.refused, e);
     const char *remedy = errno == ENOENT ? "create its parent folder first" : "name a folder that can be created";
     return shmt_checkpoint_cannot(folder, remedy, e);
 }
