@@ -231,6 +231,22 @@ static void a_process_of_it_is_and_all_lines_about_it_have_its_number(void **sta
 
 /* ---- what is left, and its name ---- */
 
+static void data_whose_store_is_gone_is_in_use_while_its_run_goes_on(void **state) {
+    struct shmtrain_named found;
+    char path[160];
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"async", "processes", "1", "1", FOREVER, "builtin:sparse:examples=4000", 0});
+    snprintf(path, sizeof path, "/dev/shm/shmtrain-%ju-%s", (uintmax_t)geteuid(), NAME);
+    assert_int_equal(unlink(path), 0);
+    named(&found);
+    assert_true(found.in_use && !found.died);
+    assert_int_equal(kill(maker, SIGKILL), 0);
+    wait_for(maker);
+    do named(&found);
+    while (found.in_use); /* its workers end with it */
+    assert_true(found.died);
+}
+
 static void a_killed_maker_leaves_a_store_that_is_not_in_use(void **state) {
     char message[512] = "";
     struct shmtrain_named found;
@@ -358,6 +374,7 @@ int main(void) {
         TEST(an_application_that_has_joined_with_threads_is_not_killed_for_one_that_stands_still),
         TEST(a_process_of_it_is_and_all_lines_about_it_have_its_number),
         TEST(what_a_maker_lets_go_of_is_not_in_use_though_a_child_has_it),
+        TEST(data_whose_store_is_gone_is_in_use_while_its_run_goes_on),
         TEST(a_killed_maker_leaves_a_store_that_is_not_in_use),
         TEST(a_store_larger_than_ones_address_space_is_listed_all_the_same),
         TEST(a_name_that_is_taken_is_refused_and_renewed_by_its_own_store),

@@ -266,6 +266,60 @@ static void test_a_store_in_use_is_removed_by_force_only_with_all_its_parts(void
     close(fd);
 }
 
+/* Of a maker that has ended, and a child of it that has the store open: nobody gets the lock of who removes it. */
+static int leave_store(pid_t *child_out) {
+    int fd = -1, status;
+    const pid_t maker = fork();
+    if (maker == 0) {
+        fd = make(SHMT_NAMED_STORE);
+        shmt_named_sign(fd);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(maker, &status, 0), maker);
+    fd = open_as(SHMT_NAMED_WRITE);
+    *child_out = child(NULL, fd);
+    return fd;
+}
+
+/* It has looked at the old one, and removes nothing that has got the name since. */
+static void test_the_slower_of_two_who_remove_a_store_leaves_the_next_one_alone(void **state) {
+    const struct timespec moment = {.tv_nsec = 200000000};
+    pid_t heir;
+    int status;
+    (void)state;
+    const int fd = leave_store(&heir);
+    assert_int_equal(shmt_mark_hold(fd, SHMT_MARK_REMOVAL, NULL), 1); /* by the faster one */
+    const pid_t slower = fork();
+    if (slower == 0) _exit(shmt_named_remove(NAME, false, NULL) == 0 ? 0 : 1);
+    (void)nanosleep(&moment, NULL);
+    assert_true(shmt_named_is(NAME, SHMT_NAMED_STORE, fd)); /* it waits */
+    assert_int_equal(shmt_named_unlink(NAME, SHMT_NAMED_STORE, NULL), 0);
+    const int next = make(SHMT_NAMED_STORE), data = make(SHMT_NAMED_DATA);
+    shmt_mark_drop(fd, SHMT_MARK_REMOVAL);
+    assert_int_equal(waitpid(slower, &status, 0), slower);
+    assert_int_equal(status, 0);
+    assert_true(shmt_named_is(NAME, SHMT_NAMED_STORE, next));
+    assert_true(shmt_named_is(NAME, SHMT_NAMED_DATA, data));
+    kill_child(heir);
+    close(data);
+    close(next);
+    close(fd);
+}
+
+static void test_data_in_use_without_a_store_is_removed_by_force_only(void **state) {
+    struct shmt_error e = {0};
+    (void)state;
+    const int data = make(SHMT_NAMED_DATA);
+    assert_true(shmt_named_data_in_use(NAME));
+    assert_false(shmt_named_exists(NAME, SHMT_NAMED_STORE));
+    assert_int_equal(shmt_named_remove(NAME, false, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "is in use: remove it with --force"));
+    assert_int_equal(shmt_named_remove(NAME, true, NULL), 0);
+    assert_false(shmt_named_exists(NAME, SHMT_NAMED_DATA));
+    assert_false(shmt_named_data_in_use(NAME));
+    close(data);
+}
+
 /* Takes the lock that a remover takes; and removes the name a moment later. */
 static void remove_slowly(int fd) {
     if (fork() != 0) _exit(0);
@@ -355,6 +409,8 @@ int main(void) {
         cmocka_unit_test_teardown(test_a_forked_child_keeps_it_in_use, remove_all),
         cmocka_unit_test_teardown(test_a_store_in_use_is_removed_by_force_only_with_all_its_parts, remove_all),
         cmocka_unit_test_teardown(test_who_opens_waits_for_who_removes, remove_all),
+        cmocka_unit_test_teardown(test_the_slower_of_two_who_remove_a_store_leaves_the_next_one_alone, remove_all),
+        cmocka_unit_test_teardown(test_data_in_use_without_a_store_is_removed_by_force_only, remove_all),
         cmocka_unit_test_teardown(test_a_mark_has_one_holder_and_ends_with_it, remove_all),
         cmocka_unit_test_teardown(test_a_mark_lasts_until_the_last_fork_of_its_holder_has_ended, remove_all),
         cmocka_unit_test(test_the_room_of_the_file_system_is_known),

@@ -60,8 +60,9 @@ static void look_at(const char *name, struct shmt_manifest *m, struct shmtrain_n
     *out = (struct shmtrain_named){0};
     snprintf(out->name, sizeof out->name, "%s", name);
     if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) < 0) {
-        out->bytes = bytes_of_parts(name, -1); /* data whose store is gone */
-        out->died = out->bytes > 0;
+        out->bytes = bytes_of_parts(name, -1); /* data whose store is gone, or is none of ours */
+        out->in_use = shmt_named_data_in_use(name);
+        out->died = !out->in_use && out->bytes > 0 && !shmt_named_exists(name, SHMT_NAMED_STORE);
         return;
     }
     out->bytes = bytes_of_parts(name, fd);

@@ -209,11 +209,43 @@ bool shmt_named_in_use(int fd) {
     return false;
 }
 
-/* Opens a part for a look, whatever it is. -1: errno. */
+/* Opens a part to remove it, whatever it is; for writing, which the mark of removal needs, where that may be. -1: errno. */
 static int open_part(const char *name, enum shmt_named_part part) {
     char file[128];
     file_name(name, part, file);
-    return shm_open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    const int fd = shm_open(file, O_RDWR | O_CLOEXEC | O_NONBLOCK, 0);
+    return fd >= 0 || errno == ENOENT ? fd : shm_open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+}
+
+/* Who removes a file's name, and looks before whose it is, holds this mark from the look to the end: so of two who remove the same
+ * store the slower one finds that the name is gone, or another file's. Nobody makes a store while its name is there. Where it cannot
+ * be had (a file that may not be written to) there is the look alone. */
+static int hold_removal(const char *name, int fd, struct shmt_error *e) {
+    for (int look = 0; look < LOOKS; look++) {
+        struct shmt_error ignored = {0};
+        if (shmt_mark_hold(fd, SHMT_MARK_REMOVAL, &ignored) != 0) return 0;
+        nap();
+    }
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "store %s has been locked by another program of this user for more than a second",
+                     name);
+}
+
+bool shmt_named_exists(const char *name, enum shmt_named_part part) {
+    char file[128], path[160];
+    struct stat there;
+    file_name(name, part, file);
+    snprintf(path, sizeof path, FOLDER "%s", file);
+    return lstat(path, &there) == 0 || errno != ENOENT;
+}
+
+bool shmt_named_data_in_use(const char *name) {
+    bool used = false;
+    for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++) {
+        const int fd = open_part(name, (enum shmt_named_part)part);
+        used |= fd >= 0 && !lock_alone(fd);
+        if (fd >= 0) close(fd);
+    }
+    return used;
 }
 
 /* Data whose store is gone. 1: some was removed; 0: there is none. */
@@ -223,8 +255,10 @@ static int remove_orphans(const char *name, bool force, struct shmt_error *e) {
         const int fd = open_part(name, (enum shmt_named_part)part);
         if (fd < 0 && errno == ENOENT) continue;
         int rc = 0;
-        if (fd >= 0 && !lock_alone(fd) && !force) rc = shmt_fail(e, SHMTRAIN_E_USAGE, "the data of store %s is in use", name);
-        if (rc == 0) rc = shmt_named_unlink(name, (enum shmt_named_part)part, e);
+        if (fd >= 0 && !lock_alone(fd) && !force)
+            rc = shmt_fail(e, SHMTRAIN_E_USAGE, "the data of store %s is in use: remove it with --force", name);
+        if (rc == 0 && (fd < 0 || shmt_named_is(name, (enum shmt_named_part)part, fd)))
+            rc = shmt_named_unlink(name, (enum shmt_named_part)part, e);
         if (fd >= 0) close(fd);
         if (rc < 0) return rc;
         removed = 1;
@@ -232,10 +266,14 @@ static int remove_orphans(const char *name, bool force, struct shmt_error *e) {
     return removed;
 }
 
-static int remove_parts(const char *name, struct shmt_error *e) {
-    int rc = 0;
-    for (int part = SHMT_NAMED_PARTS - 1; rc == 0 && part >= 0; part--)
+/* The store's name last: until then nobody makes another one, with data of its own. fd < 0: what it is cannot be opened. */
+static int remove_parts(const char *name, int fd, struct shmt_error *e) {
+    int rc = fd >= 0 ? hold_removal(name, fd, e) : 0;
+    if (rc < 0) return rc;
+    const bool is_there = fd < 0 || shmt_named_is(name, SHMT_NAMED_STORE, fd); /* else somebody was faster */
+    for (int part = SHMT_NAMED_PARTS - 1; is_there && rc == 0 && part >= 0; part--)
         rc = shmt_named_unlink(name, (enum shmt_named_part)part, e);
+    if (fd >= 0) shmt_mark_drop(fd, SHMT_MARK_REMOVAL);
     return rc;
 }
 
@@ -248,10 +286,10 @@ int shmt_named_remove(const char *name, bool force, struct shmt_error *e) {
         rc = remove_orphans(name, force, e);
         return rc == 0 ? fail_no_store(name, SHMT_NAMED_STORE, e) : rc < 0 ? rc : 0;
     }
-    /* The lock is kept until the names are gone: nobody begins to use the store in between. */
+    /* The lock, if it is had, is kept until the names are gone: nobody begins to use the store in between. */
     if (fd >= 0 && !lock_alone(fd) && !force && !maker_has_ended(fd))
-        rc = shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is in use", name);
-    if (rc == 0) rc = remove_parts(name, e);
+        rc = shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is in use: remove it with --force", name);
+    if (rc == 0) rc = remove_parts(name, fd, e);
     if (fd >= 0) close(fd);
     return rc;
 }
@@ -268,10 +306,10 @@ static bool is_cut_short(int fd) {
 
 /* Who makes a store has it open from the moment in which it is there, or a little later: it then finds that it is gone. */
 bool shmt_named_remove_remnant(const char *name) {
-    int fd;
-    if (shmt_named_open(name, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) < 0) return false;
-    const bool removed = is_cut_short(fd) && (lock_alone(fd) || maker_has_ended(fd)) &&
-                         shmt_named_is(name, SHMT_NAMED_STORE, fd) && remove_parts(name, NULL) == 0;
+    const int fd = open_part(name, SHMT_NAMED_STORE);
+    if (fd < 0) return false;
+    const bool removed = check_file(name, SHMT_NAMED_STORE, fd, NULL) == 0 && is_cut_short(fd) &&
+                         (lock_alone(fd) || maker_has_ended(fd)) && remove_parts(name, fd, NULL) == 0;
     close(fd);
     return removed;
 }

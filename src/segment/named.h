@@ -4,14 +4,14 @@
  *     /dev/shm/shmtrain-UID-NAME            the store
  *     /dev/shm/shmtrain-UID-NAME.data       its run's training data, .valid its validation data; gone when the run is over
  *
- * Two kinds of locks, which the kernel drops when their holder ends, however it ends; process numbers are for messages only.
- * Whoever has a store open holds a shared flock on it: who gets the exclusive one knows that nobody has it open. And single
+ * Two kinds of locks, which the kernel drops when their holder ends, however it ends, say who is there; numbers that processes
+ * give are for messages only. Whoever has a store open holds a shared flock on it: who gets the exclusive one knows that nobody has it open. And single
  * *marks*, beyond the end of any file, are held by one holder each (OFD locks): "the run goes on", "this guest lives".
  *
  * Both belong to the open file, which forked children share: they last until the last of them has ended. So who makes a store
- * also signs it, with a number that is its process's alone (base/process.h): a run whose maker has ended is over, and its store is in
- * nobody's use, whoever still holds the locks. In another PID namespace the locks alone tell. Nothing in here is trusted: /dev/shm is everybody's, so a file counts only when it is a regular one of this user, closed to others, under one
- * name. */
+ * also signs it, with a number that is its process's alone (base/process.h): a run whose maker has ended is over, and its store
+ * is in nobody's use, whoever still holds the locks. In another PID namespace the locks alone tell. Nothing in here is trusted:
+ * /dev/shm is everybody's, so a file counts only when it is a regular one of this user, closed to others, under one name. */
 #ifndef SHMT_SEGMENT_NAMED_H
 #define SHMT_SEGMENT_NAMED_H
 
@@ -27,6 +27,7 @@ enum shmt_named_part { SHMT_NAMED_STORE, SHMT_NAMED_DATA, SHMT_NAMED_VALID, SHMT
 /* A mark's number; any below 2^32. */
 #define SHMT_MARK_RUN         ((uint64_t)0)                    /* held by who makes the store, until its run is over */
 #define SHMT_MARK_GUEST(rank) ((uint64_t)1 + (uint64_t)(rank)) /* held by the guest that has this seat */
+#define SHMT_MARK_REMOVAL     ((uint64_t)UINT32_MAX)           /* held by who takes the names away, for a moment */
 
 /* Letters, digits, '.', '_' and '-', 1 to 63, beginning with none of '.' and '-' (to commands, "-x" is an option), not ending
  * like a part. Errors: _USAGE. */
@@ -64,8 +65,15 @@ int shmt_named_unlink(const char *name, enum shmt_named_part part, struct shmt_e
  * ended: _USAGE, unless `force`. Errors: _USAGE (the name; there is none; not ours), _SYSTEM. */
 int shmt_named_remove(const char *name, bool force, struct shmt_error *e);
 
-/* Removes what is left of a store that is cut so short that it is none, and that nobody has open. True: it is gone. */
+/* Removes what is left of a store that is cut so short that it is none, and that nobody has open. True: it is gone, perhaps by
+ * another one who has just done the same. */
 bool shmt_named_remove_remnant(const char *name);
+
+/* Whether there is something of that name; for what cannot be opened, too. */
+bool shmt_named_exists(const char *name, enum shmt_named_part part);
+
+/* Whether somebody has data of the store open, whether the store is there or not. */
+bool shmt_named_data_in_use(const char *name);
 
 /* Whether somebody has the file open, and its maker has not ended; `fd` from LOOK. */
 bool shmt_named_in_use(int fd);
