@@ -43,7 +43,8 @@ static const char NOTE[] =
     "{\"version\":1,\"delimiter\":\",\",\"header\":true,\"labels\":[\"no\",\"yes\"],\"columns\":[[\"y\",\"label\"],"
     "[\"a\",\"number\"]]}";
 
-/* Writes a cache of `l` over the text, as if it were a table's when `by_frequency`; with `column`, ids go by places, of which the text's order is the last. */
+/* Writes a cache of `l` over the text, as if it were a table's when `by_frequency`; with `column`, ids go by places, of which the text's
+ * order is the last. */
 static void write_cache(const struct loaded *l, bool by_frequency) {
     struct shmt_error e = {0};
     const uint64_t n = l->totals.n_nonzeros;

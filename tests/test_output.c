@@ -1,4 +1,5 @@
-/* cli and <shmtrain/output.h>: a file that is written is whole or as it was before, also on a full disk and when a signal ends the program. */
+/* cli and <shmtrain/output.h>: a file that is written is whole or as it was before, also on a full disk and when a signal
+ * ends the program. */
 #include "folder_help.h"
 #include "skip.h"
 

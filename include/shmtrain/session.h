@@ -104,8 +104,8 @@ static inline int shmtrain_clock(shmtrain_session *s, struct shmtrain_fate *out)
     return shmtrain_clock_sized(s, out, sizeof *out);
 }
 
-/* The examples at the places of the item: (work->n, see shmtrain_item_max) into example_out; shuffled by (seed, epoch, place), or as they are when
- * `shuffle` is off. */
+/* The examples at the places of the item: (work->n, see shmtrain_item_max) into example_out; shuffled by (seed, epoch, place),
+ * or as they are when `shuffle` is off. */
 SHMTRAIN_API int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32_t *example_out);
 
 /* The loss of the item, summed over its examples, as the model saw them before their updates; optional, once per item. */

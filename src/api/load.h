@@ -53,8 +53,8 @@ int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const c
 int shmt_load_count(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_columns *columns);
 
 /* The columns of data that has been counted, and counts for them: a range of ids from `base` (0 or 1) on; where such a table
- * would be too large or mostly empty, and in the dense layout where few of them occur, the ids that do (load->ids); with hash_bits (0: not), their hashes. Errors: those of count;
- * _USAGE: there are no ids to hash. */
+ * would be too large or mostly empty, and in the dense layout where few of them occur, the ids that do (load->ids); with
+ * hash_bits (0: not), their hashes. Errors: those of count; _USAGE: there are no ids to hash. */
 int shmt_load_own_columns(struct shmt_load *load, struct shmtrain_store *store, uint32_t base, uint32_t hash_bits,
                           struct shmt_columns *out);
 

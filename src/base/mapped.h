@@ -1,5 +1,6 @@
-/* Files that are mapped and read without a copy: who they are, for the moment in which one becomes shorter and reading behind its end
- * is SIGBUS. Files of named stores are among them. Handlers ask: those of workers (runtime/faults.c), and of applications by shmtrain_fault_file.
+/* Files that are mapped and read without a copy: who they are, for the moment in which one becomes shorter and reading behind its
+ * end is SIGBUS. Files of named stores are among them. Handlers ask: those of workers (runtime/faults.c), and of applications by
+ * shmtrain_fault_file.
  *
  * A table of the process, because a signal knows an address and nothing else. Children that are forked have it, too. */
 #ifndef SHMT_BASE_MAPPED_H

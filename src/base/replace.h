@@ -1,9 +1,10 @@
 /* Files that are replaced whole: a new one is written beside the old one and takes its place when it is complete, so that
  * there is the old one or the new one at any time. Symbolic links stay, and what they lead to is replaced; owner, group and
  * permissions stay, too, as far as the writer may give them. Links are followed by the rule of target.h: others cannot lead us to
- * files of ours by a link in a folder like /tmp, and what is no file there must be ours, or the folder's owner's. A pipe or a device is written to as it is, and so is an open
- * descriptor that is named (/dev/stdout, /dev/fd/N), whatever is behind it. Names that nobody has given, but we have made, are
- * written by shmt_replace_open_own: there the new file takes the place of whatever has got that name, but of a folder.
+ * files of ours by a link in a folder like /tmp, and what is no file there must be ours, or the folder's owner's. A pipe or a
+ * device is written to as it is, and so is an open descriptor that is named (/dev/stdout, /dev/fd/N), whatever is behind it.
+ * Names that nobody has given, but we have made, are written by shmt_replace_open_own: there the new file takes the place of
+ * whatever has got that name, but of a folder.
  *
  * Used for models, caches and traces, and by applications (api/output_file.c); `what` is the file's name in sentences: "the
  * model". While a file has a name and is not complete, handlers of signals know it (unfinished.h). */

@@ -10,8 +10,8 @@
 /* title, flows, is_once, meet (both sources have these operations): as in source.h; NULL: no. stages: whether count appends its
  * rows to a stage, when it is given one. has_any_ids: as in source.h. count: *out is clear, nothing has to be set when the part
  * is empty; returns the status of out->error. fill: `first` and `first_nonzero` are where the part begins; the sums of
- * parts[part] are what count found and must be found again; both layouts. guess_bytes: as in source.h. reads: the same; NULL: no file. place: the same; NULL where positions are
- * example numbers. close: frees the source. */
+ * parts[part] are what count found and must be found again; both layouts. guess_bytes: as in source.h. reads: the same; NULL: no
+ * file. place: the same; NULL where positions are example numbers. close: frees the source. */
 struct shmt_source_ops {
     bool is_generator, lacks_ids, stages, has_any_ids;
     int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,

@@ -14,7 +14,8 @@
 static inline uint64_t shmt_unit_floats(const struct shmt_span *span) { return span->width == 1 ? 1 : SHMT_LOCK_FLOATS; }
 
 /* Waits until the unit's lock is mine: spins for a moment, then offers the processor to others, of whom one holds it, then
- * sleeps, for 50 ms at a time at most, and shortly as long as others take turns. Returns NULL when the abort word was set meanwhile. */
+ * sleeps, for 50 ms at a time at most, and shortly as long as others take turns. Returns NULL when the abort word was set
+ * meanwhile. */
 _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_t *word);
 
 /* The lock word that is held now; NULL: none, because there are no locks or the run is given up, and the caller goes on
