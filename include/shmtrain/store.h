@@ -123,12 +123,13 @@ SHMTRAIN_API int shmtrain_store_table(struct shmtrain_store *store, const char *
 /* How many examples an epoch deals out, each exactly once. */
 SHMTRAIN_API int shmtrain_store_examples(struct shmtrain_store *store, uint64_t n);
 
-/* Trains with `worker` in every worker, for all epochs; returns when all have ended. A further run goes on with the parameters
- * that the one before left, and with the optimizer's state when it has the same optimizer (adam: in the same family of modes,
- * live or aggregate; ftrl: with the same rate, l1, l2 and beta); its epochs and its rate's schedule begin anew. Errors: _USAGE,
- * _MEMORY (with figures), _SYSTEM, _DIED (a worker, once more often than option max-respawns allows: which one, of what, at
- * which piece of work), a worker's own, and _STOPPED is none: a run that shmtrain_store_stop ended returns 0. Blocks;
- * listeners are called meanwhile. */
+/* Trains with `worker` in every worker, for all epochs; returns when all have ended. A further run goes on with the
+ * parameters that the one before left, and with the optimizer's state when it has the same optimizer (adam: in the same
+ * family of modes, live or aggregate; ftrl: with the same rate, l1, l2 and beta); its epochs and its rate's schedule begin
+ * anew. Errors: _USAGE, _MEMORY (with figures), _SYSTEM, _DIED (a worker, once more often than option max-respawns allows,
+ * or a guest whose part is needed: which one, of what, at which piece of work; or one that stands still, as on-stall and
+ * time-limit say), a worker's own, and _STOPPED is none: a run that shmtrain_store_stop ended returns 0. Blocks; listeners
+ * are called meanwhile. */
 SHMTRAIN_API int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg);
 
 /* ---- runs for event loops ----

@@ -74,7 +74,7 @@ static const struct topic RUNS[] = {
 "--stall-timeout 30s   report a worker that has been stopped, or at one piece of\n"
 "                      work, for this long, and again when it goes on. A number\n"
 "                      alone is seconds; 0 or none turns it off\n"
-"--on-stall kill       kill it, and --on-death decides; abort: end the run\n"
+"--on-stall kill       kill it (own workers: --on-death decides); abort: end run\n"
 "shmtrain drill tests this: it kills and stops workers, guests and whole runs.\n"},
 
 {"checkpoints", "runs that are stopped, or killed, and resume",

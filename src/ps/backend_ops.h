@@ -126,7 +126,7 @@ struct shmt_home {
     const struct shmt_topo *topo; /* NULL: pages lie where the system puts them, whatever spec.placement says */
     const struct shmt_log *log;   /* for what the machine refuses and can be done without; may be NULL */
     const char *name;             /* for /proc/PID/maps; NULL: "store" */
-    int fd;                       /* with has_fd: an empty file of shared memory that the store takes over (named stores) */
+    int fd; /* with has_fd: a file of shared memory, with a signature at most, that the store takes over */
     uint32_t has_fd;
     uint64_t *page_bytes_out; /* what the pages are; may be NULL */
 };

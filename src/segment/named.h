@@ -4,9 +4,10 @@
  *     /dev/shm/shmtrain-UID-NAME            the store
  *     /dev/shm/shmtrain-UID-NAME.data       its run's training data, .valid its validation data; gone when the run is over
  *
- * Two kinds of locks, which the kernel drops when their holder ends, however it ends, say who is there; numbers that processes
- * give are for messages only. Whoever has a store open holds a shared flock on it: who gets the exclusive one knows that nobody has it open. And single
- * *marks*, beyond the end of any file, are held by one holder each (OFD locks): "the run goes on", "this guest lives".
+ * Who is there is said by two kinds of locks, which the kernel drops when their holder ends, however it ends. Whoever has a store
+ * open holds a shared flock on it: who gets the exclusive one knows that nobody has it open. And single *marks*, beyond the end of
+ * any file, are held by one holder each (OFD locks): "the run goes on", "this guest lives". Process numbers that stand in a store
+ * are for messages.
  *
  * Both belong to the open file, which forked children share: they last until the last of them has ended. So who makes a store
  * also signs it, with a number that is its process's alone (base/process.h): a run whose maker has ended is over, and its store

@@ -42,7 +42,8 @@ struct shmt_memory_range {
 /* What a segment shall be. */
 struct shmt_segment_wish {
     const char *name;            /* "store": in /proc/PID/maps ("memfd:shmtrain-store") and in lines of the log */
-    int fd;                      /* -1: a memory file is made. Else an empty file, which has a name and no seals */
+    int fd;                      /* -1: a memory file is made. Else one with a name, without seals, and with a signature at most
+                                    (named.h), which stays */
     uint64_t bytes, fingerprint; /* of the contents; of the layout that will lie inside */
     uint64_t page_bytes;         /* SHMT_HUGE_BYTES: reserved huge pages, where there are enough. 0: ordinary ones */
     uint32_t transparent;        /* 1: transparent huge pages are welcome */
