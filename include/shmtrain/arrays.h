@@ -60,8 +60,8 @@ struct shmtrain_arrays {
  *
  * Pointers and sizes are checked here. What is in the arrays is checked by the first call that uses them, by all workers at
  * once, and refused with _DATA, example and entry. What cannot be checked: that the arrays are as long as they are said to
- * be. Errors: _USAGE (the name; sizes; a pointer that is missing, too much or not aligned; a run is going on), _DATA (start[0] of arrays that are to be copied
- * is above n_entries), _MEMORY. */
+ * be. Errors: _USAGE (the name; sizes; a pointer that is missing, too much or not aligned; a run is going on), _DATA
+ * (start[0] of arrays that are to be copied is above n_entries), _MEMORY. */
 SHMTRAIN_API int shmtrain_store_arrays(struct shmtrain_store *store, const char *name, const struct shmtrain_arrays *arrays);
 
 /* Where predictions go. */

@@ -37,8 +37,9 @@ struct shmtrain_validation {
  * as with a model. Runs of models do not use it, nor do guests, who wait meanwhile.
  *
  * The examples are cut into at most 256 parts of one size (the last one may be smaller), whatever the number of workers. One
- * worker scores a part in one call, and the parts' losses are added along a tree: so in `sync` the mean has the same bits for every number of workers, threads and guests. Errors: _USAGE (a run is
- * going on; size, n_examples, no function), _MEMORY. */
+ * worker scores a part in one call, and the parts' losses are added along a tree: so in `sync` the mean has the same bits
+ * for every number of workers, threads and guests. Errors: _USAGE (a run is going on; size, n_examples, no function),
+ * _MEMORY. */
 SHMTRAIN_API int shmtrain_store_validate(struct shmtrain_store *store, const struct shmtrain_validation *validation);
 
 #ifdef __cplusplus
