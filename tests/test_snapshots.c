@@ -389,7 +389,7 @@ static void a_snapshot_is_a_checkpoint_only_when_one_is_due(void **state) {
     }
 }
 
-enum { ROWS = 1 << 22, PARTS = 4 }; /* rows: copying them takes a while. As many workers copy as there are parts */
+enum { ROWS = 1 << 20, PARTS = 4 }; /* rows: copying them takes a while. As many workers copy as there are parts */
 
 static uint64_t row_of_part(int part) { return (uint64_t)part * (ROWS / PARTS) + 100; }
 
@@ -421,7 +421,7 @@ static void a_snapshot_is_whole_while_checkpoints_are_written(void **state) {
     WELL(store, shmtrain_store_examples(store, 6400));
     WELL(store, shmtrain_store_will_snapshot(store, 1));
     WELL(store, shmtrain_store_start(store, add_to_parts, NULL));
-    for (int k = 0; k < 150; k++) {
+    for (int k = 0; k < 100; k++) {
         uint64_t step;
         WELL(store, shmtrain_store_snapshot(store, into, INFINITY, &step));
         for (int part = 0; part < PARTS; part++) {
