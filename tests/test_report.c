@@ -292,7 +292,7 @@ static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
                         "            16.3 k examples, 123 features, 226 k nonzeros\n"
                         "model       logistic, sgd with rate 0.0625 inverse, l2 0\n"
                         "consistency async: write racy, staleness inf\n"
-                        "            updates after each example, nobody waits\n"
+                        "            updates after each example, no worker waits\n"
                         "workers     8, shm backend\n");
     r.n_epochs = 1;
     r.stopped = 0;
@@ -333,7 +333,7 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
                            "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"
                            "            on OpenBLAS 0.3.21 Zen\n"
                            "consistency async: write racy, staleness inf\n"
-                           "            updates of 1024 examples, nobody waits\n"));
+                           "            updates of 1024 examples, no worker waits\n"));
     assert_non_null(strstr(text, "workers     8, places for 3 guests, shm backend\n"));
     r.cores = 8;
     shmtrain_report_opening(&r, text, sizeof text);

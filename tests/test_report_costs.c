@@ -89,7 +89,7 @@ static void each_policy_is_said_by_its_axes_and_in_words(void **state) {
     r.staleness = 0;
     assert_opens(&r,
                  "consistency write atomic, staleness 0\n"
-                 "            updates after each example, all meet after 1024 examples each\n");
+                 "            updates after each example,\n            all workers meet after 1024 examples each\n");
     r.mode = "local:16";
     r.replicas = "worker";
     r.n_replicas = 8;
@@ -98,7 +98,7 @@ static void each_policy_is_said_by_its_axes_and_in_words(void **state) {
                  "consistency local:16: write atomic, staleness 0, replicas worker,\n"
                  "            merge mean every 16\n"
                  "            8 copies of the parameters, updates after each example,\n"
-                 "            merged every 16384 examples of a worker, all meet for it\n");
+                 "            merged every 16384 examples of a worker, all workers meet for it\n");
     r = ordinary();
     r.mode = "backup:6";
     r.write = "aggregate";
@@ -123,7 +123,7 @@ static void why_a_mode_was_chosen_and_who_is_slow_have_lines_of_their_own(void *
     r.mode_reason = "gradients are sparse and cost less than waiting for others";
     r.slow = "3:5x";
     assert_opens(&r,
-                 "nobody waits\n            auto: gradients are sparse and cost less than waiting for others\nslowed "
+                 "no worker waits\n            auto: gradients are sparse and cost less than waiting for others\nslowed "
                  "down 3:5x\n");
 }
 

@@ -77,11 +77,11 @@ static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
     else if (has_replicas(r))
         shmt_add_item(out, bytes, 0, "merged every %" PRIu64 " examples of a worker", stretch);
     if (r->staleness == 0 && has_replicas(r))
-        shmt_add_item(out, bytes, 0, "all meet for it");
+        shmt_add_item(out, bytes, 0, "all workers meet for it");
     else if (r->staleness == 0)
-        shmt_add_item(out, bytes, 0, "all meet after %" PRIu32 " example%s each", r->item, shmt_plural(r->item));
+        shmt_add_item(out, bytes, 0, "all workers meet after %" PRIu32 " example%s each", r->item, shmt_plural(r->item));
     else if (r->staleness == UINT64_MAX)
-        shmt_add_item(out, bytes, 0, "nobody waits");
+        shmt_add_item(out, bytes, 0, "no worker waits");
     else
         shmt_add_item(out, bytes, 0, "no worker more than %" PRIu64 " clock%s ahead", r->staleness, shmt_plural(r->staleness));
 }
