@@ -5,6 +5,8 @@
 #ifndef SHMT_TESTS_SANITIZED_H
 #define SHMT_TESTS_SANITIZED_H
 
+#include "skip.h"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #    define SANITIZED 1
 #elif defined(__has_feature)
@@ -15,5 +17,11 @@
 #ifndef SANITIZED
 #    define SANITIZED 0
 #endif
+
+/* For cases that show what is learned, with long runs: all that these execute, others execute, too. */
+#define SKIP_LEARNING_IF_SANITIZED()                                          \
+    do {                                                                      \
+        if (SANITIZED) SKIP("what is learned does not depend on sanitizers"); \
+    } while (0)
 
 #endif

@@ -1,6 +1,7 @@
 /* The real program from outside: dense models. The same bits whoever computes, no more threads than asked for, and what is said
  * of the libraries that do the work. */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -68,6 +69,7 @@ static void the_rate_fits_many_classes(void **state) {
                 {"builtin:dense:valid=500,classes=200", 1.85},
                 {"builtin:dense:valid=500,classes=1024", 3.5}};
     (void)state;
+    SKIP_LEARNING_IF_SANITIZED();
     skip_without_blas();
     for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
         struct program *p = RUN("--json", "-q", "-M", "softmax", "-w", "2", "-e", "3", RUNS[i].data);
@@ -84,6 +86,7 @@ static void the_rate_fits_many_classes(void **state) {
 static void softmax_comes_near_the_model_that_made_the_data(void **state) {
     static const char *const OPTIMIZERS[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"}, *const MODES[] = {"async", "sync"};
     (void)state;
+    SKIP_LEARNING_IF_SANITIZED();
     skip_without_blas();
     for (int o = 0; o < 5; o++)
         for (int m = 0; m < 2; m++) {

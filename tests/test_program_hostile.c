@@ -438,7 +438,7 @@ static int with_64_kib_for_now(void) { return with_stack(64 << 10, (rlim_t)8 << 
 
 static void a_stack_that_is_too_small_is_said_by_each_command(void **state) {
     (void)state;
-    if (SANITIZED) skip(); /* which begin on it before the program does */
+    if (SANITIZED) SKIP("sanitizers need the stack before the program begins");
     program_prepare *const small[] = {with_64_kib, with_256_kib};
     for (size_t i = 0; i < 2; i++) {
         const char *const words = i == 0
@@ -455,7 +455,7 @@ static void a_stack_that_is_too_small_is_said_by_each_command(void **state) {
 
 static void a_stack_that_can_be_made_larger_is(void **state) {
     (void)state;
-    if (SANITIZED) skip();
+    if (SANITIZED) SKIP("sanitizers need the stack before the program begins");
     program_prepare *const enough[] = {with_64_kib_for_now, with_512_kib};
     for (size_t i = 0; i < 2; i++) {
         program_assert_status(RUN_IN(enough[i], "-w", "2", "-e", "1", "-o", "little.model", "--checkpoint", "little",

@@ -1,6 +1,7 @@
 /* The real program from outside, on a table that no worker's cache holds: each worker has a copy of the hot rows, says so, and
  * all together learn as one does. What replicas hold is tested in test_hot_rows.c, the choice in test_copies.c. */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <string.h>
 
@@ -31,6 +32,7 @@ static double final_loss(const json_t *report) {
 static void several_workers_learn_as_one_does(void **state) {
     static const char *const OPTIMIZERS[] = {"sgd", "adagrad"}, *const WORKERS[] = {"2", "8"};
     (void)state;
+    SKIP_LEARNING_IF_SANITIZED();
     for (size_t o = 0; o < 2; o++) {
         json_t *one = report_of("1", OPTIMIZERS[o], NULL);
         const double loss = final_loss(one);

@@ -1,6 +1,7 @@
 /* The real program from outside: what each mode costs and gives is what theory says, in the report's own figures. Counts and
  * bounds, no times: workers are slowed down on purpose where one must be slow. docs/consistency.md tells the same to people. */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <math.h>
 
@@ -142,6 +143,7 @@ static void copies_that_merge_damped_learn_as_one_worker_does(void **state) {
     static const char *const RULES[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
     static const char DATA_OF_COPIES[] = "builtin:sparse:examples=60000,valid=5000,features=5000";
     (void)state;
+    SKIP_LEARNING_IF_SANITIZED();
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
         json_t *one = report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async",
                                                       "--optimizer", RULES[i], DATA_OF_COPIES, NULL});
@@ -190,6 +192,7 @@ static double worst_loss(const json_t *report) {
 static void copies_of_columns_that_move_together_do_not_overshoot(void **state) {
     static const char FILE_NAME[] = "together.svm";
     (void)state;
+    SKIP_LEARNING_IF_SANITIZED();
     write_columns_that_move_together(FILE_NAME);
     json_t *one = report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async", FILE_NAME,
                                                   "--valid", FILE_NAME, NULL});
@@ -231,6 +234,7 @@ static void every_mode_learns_as_much_as_sync(void **state) {
     json_t *sync = REPORT("--mode", "sync", "-e", "10");
     const double best = final_loss(sync);
     (void)state;
+    SKIP_LEARNING_IF_SANITIZED();
     json_decref(sync);
     for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
         const char *argv[20] = {"shmtrain", "--json", "--quiet", "-w", "8", "-e", "10"};
