@@ -4,14 +4,12 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "checkpoint_files_help.h"
 #include "folder_help.h"

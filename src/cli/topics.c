@@ -229,11 +229,11 @@ MODES
 "workers check its checksums first. A damaged or truncated file, or one of\n"
 "another version, is refused. A cache is recognised by content, not by name.\n"
 "\n"
-"Truncating a mapped file ends the run. So a cache that others may write, or on a\n"
-"network file system, is copied instead of mapped. So it is with --name, on\n"
-"several NUMA nodes, with --columns given, for models that need the order of\n"
-"columns (softmax), and as validation data. Do not write into a cache in use;\n"
-"replace it (data convert and --cache do).\n"},
+"Truncating a mapped file ends the run. So a cache is copied, not mapped, if\n"
+"others may write it or it is on a network file system. It is also copied with\n"
+"--name, on several NUMA nodes, with --columns given, for models that need the\n"
+"order of columns (softmax), and as validation data. Do not write into a cache in\n"
+"use; replace it (data convert and --cache do).\n"},
 
 {"models", "what can be learned",
 "--model NAME (-M)\n"
