@@ -494,7 +494,7 @@ static void what_cannot_be_converted_is_refused(void **state) {
         {1,
          "cannot write the cache to no/x.cache: No such file or directory",
          {"data", "convert", "builtin:line", "-o", "no/x.cache"}},
-        {2, "leave --output out", {"data", "info", "t.svm", "-o", "x"}},
+        {2, "data info writes no file: remove --output", {"data", "info", "t.svm", "-o", "x"}},
     };
     ASSERT_ALL_REFUSED(REFUSALS);
     assert_false(is_there("x.cache"));
