@@ -433,7 +433,7 @@ static void who_asks_to_leave_before_it_was_let_in_is_let_go(void **state) {
 static void mourn(const struct party *p, uint32_t rank) {
     kill(p->pid[rank], SIGKILL);
     assert_int_equal(waitpid(p->pid[rank], NULL, 0), p->pid[rank]);
-    assert_int_equal(p->run.k->ops->mourn(p->run.store, rank), 1);
+    assert_int_equal(p->run.k->ops->mourn(p->run.store, rank, true), 1);
     p->run.k->ops->rouse(p->run.store);
     assert_int_equal(p->run.k->ops->occupied(p->run.store, rank), 0);
 }
@@ -536,7 +536,7 @@ static void dies_with_what_is_needed(const struct kase *k) {
     bump_relaxed(&board_of(&p.run)->items[1][2], 1);
     kill(p.pid[2], SIGKILL);
     assert_int_equal(waitpid(p.pid[2], NULL, 0), p.pid[2]);
-    assert_int_equal(k->ops->mourn(p.run.store, 2), 0);
+    assert_int_equal(k->ops->mourn(p.run.store, 2, true), 0);
     assert_int_not_equal(k->ops->occupied(p.run.store, 2), 0);
     store_release(k->ops->abort_word(p.run.store), 3);
     k->ops->rouse(p.run.store);

@@ -58,9 +58,10 @@ static enum shmt_occupant occupant(struct shmt_store *store, uint32_t rank, stru
     return play.who;
 }
 
-static int mourn(struct shmt_store *store, uint32_t rank) {
+static int mourn(struct shmt_store *store, uint32_t rank, bool marked) {
     (void)store;
     (void)rank;
+    assert_int_equal(marked, play.mark_is_free);
     play.n_mourned++;
     return play.goes_on;
 }
@@ -121,6 +122,13 @@ static void and_once_more_where_nobody_has_the_seat(void **state) {
     assert_string_equal(play.log, "");
 }
 
+static void nothing_is_said_when_somebody_else_has_come(void **state) {
+    (void)state;
+    assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_WORKS, false, true, -1), 0);
+    assert_int_equal(play.n_mourned, 1);
+    assert_string_equal(play.log, "");
+}
+
 static void a_run_that_cannot_go_on_says_for_whom(void **state) {
     (void)state;
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_WORKS, true, false, 0), SHMTRAIN_E_DIED);
@@ -135,6 +143,7 @@ int main(void) {
         cmocka_unit_test(who_is_dead_is_mourned_whoever_holds_its_mark),
         cmocka_unit_test(on_its_way_too),
         cmocka_unit_test(and_once_more_where_nobody_has_the_seat),
+        cmocka_unit_test(nothing_is_said_when_somebody_else_has_come),
         cmocka_unit_test(a_run_that_cannot_go_on_says_for_whom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,7 @@ static void goes_on_without(struct shmt_policy policy) {
     pthread_join(thread[GUEST], NULL);
     assert_int_equal(actor[GUEST].rc, SHMTRAIN_E_DIED);
     assert_int_not_equal(OPS->occupied(play.store, GUEST), 0);
-    assert_int_equal(OPS->mourn(play.store, GUEST), 1);
+    assert_int_equal(OPS->mourn(play.store, GUEST, true), 1);
     OPS->rouse(play.store);
     assert_int_equal(OPS->occupied(play.store, GUEST), 0);
     assert_int_equal(load_acquire(&play.store->slot[GUEST].working), 0); /* else the others would wait for it for ever */

@@ -352,7 +352,7 @@ static void nobody_waits_for_who_has_reserved_a_seat_and_is_not_there(void **sta
         join_all(play);
         check_seen_once(play);
         assert_int_equal(OPS->occupied(play->store, 3), (uint32_t)getpid());
-        assert_int_equal(OPS->mourn(play->store, 3), 1);
+        assert_int_equal(OPS->mourn(play->store, 3, true), 1);
         assert_int_equal(OPS->occupied(play->store, 3), 0);
         end(play, out);
     }
@@ -376,7 +376,7 @@ static void a_seat_is_reserved_once_and_not_when_the_run_is_over(void **state) {
     assert_int_equal(OPS->reserve(store, 2, &e), 1);
     assert_int_equal(OPS->reserve(store, 2, &e), 0);
     assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
-    assert_int_equal(OPS->mourn(store, 2), 1); /* it had not been let in yet */
+    assert_int_equal(OPS->mourn(store, 2, true), 1); /* it had not been let in yet */
     assert_int_equal(OPS->occupied(store, 2), 0);
     assert_int_equal(OPS->reserve(store, 2, &e), 1);
     OPS->destroy(store);
@@ -424,7 +424,7 @@ static void a_seat_says_whose_it_is(void **state) {
     assert_int_equal(shmt_life_number(&life), pid);
     assert_int_equal(shmt_life_look(&life), SHMT_LIFE_IS_OVER);
     assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
-    assert_int_equal(OPS->mourn(store, 2), 1);
+    assert_int_equal(OPS->mourn(store, 2, false), 1);
     assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
     assert_int_equal(load_relaxed(&store->slot[2].life[0]), 0); /* or who comes next would be taken for it */
     OPS->destroy(store);
@@ -433,23 +433,31 @@ static void a_seat_says_whose_it_is(void **state) {
 /* The chief counts it in at the same moment, or its worker comes. */
 static void whoever_comes_when_it_was_mourned_is_mourned_again(void **state) {
     const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
+    struct shmt_life life;
     struct shmt_error e = {0};
     struct shmt_store *store;
     struct shmt_seat *seat;
     (void)state;
     assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
     assert_int_equal(OPS->reserve(store, 2, &e), 1);
-    assert_int_equal(OPS->mourn(store, 2), 1);
+    assert_int_equal(OPS->mourn(store, 2, false), -1); /* it lives, so it has just come */
+    assert_int_equal(OPS->mourn(store, 2, true), 1);
     store_relaxed(&store->slot[2].alive, 1);
     assert_int_equal(OPS->occupied(store, 2), SHMT_OCCUPIED_BY_NOBODY);
     assert_int_equal(OPS->reserve(store, 2, &e), 0);
-    assert_int_equal(OPS->mourn(store, 2), 1);
+    assert_int_equal(OPS->mourn(store, 2, false), 1);
     assert_int_equal(OPS->occupied(store, 2), 0);
     assert_int_equal(OPS->reserve(store, 2, &e), 1);
-    assert_int_equal(OPS->mourn(store, 2), 1);
+    assert_int_equal(OPS->mourn(store, 2, true), 1);
     assert_int_equal(OPS->enter(store, 2, 0, &seat, &e), 0);
     assert_int_equal(OPS->occupied(store, 2), 0);
     assert_int_equal(OPS->admit(seat), 0); /* it is sent away */
+    assert_int_not_equal(load_relaxed(&store->slot[2].life[0]), 0);
+    store_relaxed(&store->slot[2].life[0],
+                  load_relaxed(&store->slot[2].life[0]) + 1); /* it had another number than who comes next */
+    store_relaxed(&store->slot[2].guest, (uint32_t)getpid() | 0x80000000u);
+    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
+    OPS->unreserve(store, 2);
     OPS->leave(seat);
     assert_int_equal(OPS->occupied(store, 2), 0);
     OPS->destroy(store);
@@ -476,7 +484,7 @@ static void a_guest_does_not_believe_a_store_whose_own_workers_are_not_there(voi
 /* What the application does. */
 static int mourned(struct play *play) {
     while (load_acquire(&play->dead) == 0) nap(); /* pairs with the release in `act` */
-    const int goes_on = OPS->mourn(play->store, (uint32_t)play->die_rank);
+    const int goes_on = OPS->mourn(play->store, (uint32_t)play->die_rank, true);
     OPS->rouse(play->store);
     return goes_on;
 }

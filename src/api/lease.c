@@ -239,12 +239,14 @@ static uint32_t number_of(struct shmtrain_store *store, uint32_t rank) {
     return number ? number : store->ops->occupied(store->job.store, rank);
 }
 
-/* Its process has ended, or the mark of the seat is ours: then nobody who lives has it, and nobody takes it. `named`: the worker
+/* Its process has ended, or the mark of the seat is ours (`marked`): then nobody who lives has it, and nobody takes it. `named`: the worker
  * that a line was about. */
-static void mourn(struct shmtrain_store *store, uint32_t rank, uint32_t *named) {
+static void mourn(struct shmtrain_store *store, uint32_t rank, bool marked, uint32_t *named) {
     const uint32_t pid = number_of(store, rank);
     if (pid == 0) return; /* it has left meanwhile */
-    if (!store->ops->mourn(store->job.store, rank)) {
+    const int goes_on = store->ops->mourn(store->job.store, rank, marked);
+    if (goes_on < 0) return;
+    if (goes_on == 0) {
         lose(store, rank, pid);
         return;
     }
@@ -276,7 +278,7 @@ int shmt_lease_tick(struct shmtrain_store *store) {
         struct shmt_error ignored = {0}; /* where the system does not lock, nobody can tell: as if the guest were alive */
         if (store->ops->occupied(store->job.store, rank) == 0) continue;
         const bool held = shmt_mark_hold(lease->fd, SHMT_MARK_GUEST(rank), &ignored) == 1;
-        if (held || has_ended(store, rank)) mourn(store, rank, &named);
+        if (held || has_ended(store, rank)) mourn(store, rank, held, &named);
         if (held) shmt_mark_drop(lease->fd, SHMT_MARK_GUEST(rank));
     }
     return lease->lost.status;

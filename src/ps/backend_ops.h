@@ -172,15 +172,16 @@ struct shmt_backend_ops {
      *
      * By the application that made the store: `occupied`: the process that has reserved the seat, 0: none, or
      * SHMT_OCCUPIED_BY_NOBODY. `occupant`: the process that works there, which that one may have forked, into *out. `mourn`: the
-     * process has died; the others do not wait for it any more. 1: the run goes on without it; 0: it cannot, a gradient of
-     * it is missing, or with replicas its part of a merge. To be called until the seat is not occupied. */
+     * process has died, as the caller knows, who has its mark (`marked`), or as its life says; the others do not wait for it
+     * any more. 1: the run goes on without it; 0: it cannot, a gradient of it is missing, or with replicas its part of a
+     * merge; -1: nothing was done, somebody else has come. To be called until the seat is not occupied. */
     int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
     void (*unreserve)(struct shmt_store *store, uint32_t rank);
     int (*admit)(struct shmt_seat *seat);
     void (*part)(struct shmt_store *store, uint32_t rank);
     uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
     enum shmt_occupant (*occupant)(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
-    int (*mourn)(struct shmt_store *store, uint32_t rank);
+    int (*mourn)(struct shmt_store *store, uint32_t rank, bool marked);
 
     /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end, or
      * pauses). May wait (aggregate: a worker without a chunk of the batch still takes part in its update). */

@@ -144,13 +144,31 @@ enum shmt_occupant shmt_shm_occupant(struct shmt_store *store, uint32_t rank, st
      * second look sees what that one had done before, and so that it is another one. */
     const struct shmt_life life = {load_acquire(&slot->life[0]), load_acquire(&slot->life[1])};
     if (load_relaxed(&slot->guest) != guest || load_relaxed(&slot->life[0]) != life.process) return SHMT_OCCUPANT_NONE;
+    /* A worker whose program was mourned on its way may have signed behind that, when the seat was its program's no more: then
+     * somebody else has reserved it, who has not signed yet. */
+    const bool comes = (guest & ON_ITS_WAY) != 0;
+    if (comes && (uint32_t)shmt_life_number(&life) != (guest & ~ON_ITS_WAY)) return SHMT_OCCUPANT_NONE;
     *out = life;
-    return guest & ON_ITS_WAY ? SHMT_OCCUPANT_COMES : SHMT_OCCUPANT_WORKS;
+    return comes ? SHMT_OCCUPANT_COMES : SHMT_OCCUPANT_WORKS;
 }
 
-int shmt_shm_mourn(struct shmt_store *store, uint32_t rank) {
+/* Whether whoever has entered, by this word, has ended, as far as its life says. */
+static bool is_over_with(struct shmt_store *store, uint32_t rank, uint32_t guest) {
+    struct shmt_life life;
+    return shmt_shm_occupant(store, rank, &life) != SHMT_OCCUPANT_NONE && shmt_life_look(&life) == SHMT_LIFE_IS_OVER &&
+           load_relaxed(&store->slot[rank].guest) == guest; /* relaxed: the look before has acquired it */
+}
+
+int shmt_shm_mourn(struct shmt_store *store, uint32_t rank, bool marked) {
     struct shmt_shm_slot *slot = &store->slot[rank];
-    const uint32_t guest = load_acquire(&slot->guest); /* pairs with the release in shmt_shm_come: its words are at rest */
+    const uint32_t mine = (uint32_t)getpid() | ON_ITS_WAY;
+    uint32_t guest = load_acquire(&slot->guest); /* pairs with the release in shmt_shm_come: its words are at rest */
+    if (!marked && guest != 0 && !is_over_with(store, rank, guest)) return -1;
+    /* Nobody's, or of one who has not entered: I reserve it, so that nobody takes it, or enters, meanwhile. */
+    if (guest == 0 || guest & ON_ITS_WAY) {
+        if (guest != mine && !lock_acquire(&slot->guest, &guest, mine)) return -1;
+        guest = mine;
+    }
     if (!shmt_shm_is_live(store) || shmt_policy_has_replicas(&store->spec.policy)) {
         if (load_relaxed(&slot->alive)) return 0;
         /* One that was counted out may have said since, in `turn`, that it works in the next epoch (see shmt_shm_give_back):

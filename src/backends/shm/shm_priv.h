@@ -207,7 +207,7 @@ int shmt_shm_admit(struct shmt_seat *seat);
 void shmt_shm_part(struct shmt_store *store, uint32_t rank);
 uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank);
 enum shmt_occupant shmt_shm_occupant(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
-int shmt_shm_mourn(struct shmt_store *store, uint32_t rank);
+int shmt_shm_mourn(struct shmt_store *store, uint32_t rank, bool marked);
 void shmt_shm_come(struct shmt_shm_seat *p);          /* a guest has entered */
 void shmt_shm_give_back(struct shmt_shm_seat *p);     /* a guest leaves */
 void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that begins an epoch */
