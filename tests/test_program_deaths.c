@@ -38,7 +38,7 @@ static void assert_ended_well(struct program *p, int status, const char *output)
     assert_non_null(strstr(p->text[OUT], "parameters  xxh64 "));
     assert_int_equal(stat(output, &there), 0);
     assert_true(there.st_size > 2001 * 4);
-    assert_string_equal(p->text[ERR], "shmtrain: stopping at the next consistent point; press Ctrl-C again to stop at once\n");
+    assert_string_equal(p->text[ERR], "shmtrain: stopping at the next consistent point; Ctrl-C again stops at once\n");
 }
 
 static void sigint_and_sigterm_end_it_at_a_consistent_point_in_each_mode(void **state) {
@@ -160,7 +160,7 @@ static void a_second_signal_ends_it_at_once(void **state) {
     struct program *p = start_training("sync", "second.model");
     send_to(program_worker(p, 1), SIGSTOP);
     send_to(p->pid, SIGINT);
-    program_wait_for(p, ERR, "press Ctrl-C again");
+    program_wait_for(p, ERR, "Ctrl-C again stops at once");
     usleep(1000000); /* a user's impatience */
     send_to(p->pid, SIGINT);
     program_assert_gone_within(p, MOST_SECONDS);
@@ -177,7 +177,7 @@ static void a_hard_stop_names_all_files_that_are_not_saved(void **state) {
     program_wait_for_epoch(p);
     send_to(program_worker(p, 1), SIGSTOP);
     send_to(p->pid, SIGTERM);
-    program_wait_for(p, ERR, "press Ctrl-C again");
+    program_wait_for(p, ERR, "Ctrl-C again stops at once");
     usleep(1000000);
     send_to(p->pid, SIGTERM);
     program_assert_gone_within(p, MOST_SECONDS);
@@ -195,7 +195,7 @@ static void two_signals_right_after_another_are_one(void **state) {
     send_to(p->pid, SIGINT);
     usleep(10000);
     send_to(-p->pid, SIGINT);
-    program_wait_for(p, ERR, "press Ctrl-C again");
+    program_wait_for(p, ERR, "Ctrl-C again stops at once");
     send_to(held, SIGCONT);
     assert_ended_well(p, 130, "twice.model");
 }

@@ -45,7 +45,7 @@ static void say_in_handler(const char *line, size_t bytes) {
 }
 
 static void on_signal(int number) {
-    static const char LINE[] = "shmtrain: stopping at the next consistent point; press Ctrl-C again to stop at once\n",
+    static const char LINE[] = "shmtrain: stopping at the next consistent point; Ctrl-C again stops at once\n",
                       LOST[] = "shmtrain: stopped at once\n";
     if (caught && number == SIGHUP) return; /* a closed terminal and its shell may both say it: nobody is impatient */
     if (caught && now_ns() - caught_ns < SAME_NS) return;

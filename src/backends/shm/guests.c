@@ -50,8 +50,8 @@ static void sign_mine(struct shmt_shm_slot *slot) {
 static void let_go(struct shmt_shm_slot *slot, uint32_t guest) {
     if (guest == 0 || load_relaxed(&slot->guest) != guest) return; /* relaxed: a hint, the compare-and-swap decides */
     sign(slot, &(const struct shmt_life){0});
-    (void)lock_release(&slot->guest, &guest,
-                       0); /* pairs with the acquire of its owner, and of whoever reserves the seat next */
+    /* pairs with the acquire of its owner, and of whoever reserves the seat next */
+    (void)lock_release(&slot->guest, &guest, 0);
 }
 
 int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e) {
