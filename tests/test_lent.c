@@ -14,9 +14,7 @@
 /* Seen by workers that are processes, too. */
 enum kind { REPORT, PROGRESS, STEPS, CHECKPOINT, SETTINGS, BATCH, DATA_OF_MODEL, SHAPE, KINDS };
 static const char *const NAMES[] = {"report", "progress", "steps", "checkpoint", "settings", "batch", "data", "shape"};
-static struct {
-    atomic_uint seen[KINDS], bad[KINDS];
-} *g_lent;
+static struct { atomic_uint seen[KINDS], bad[KINDS]; } * g_lent;
 
 static void lent(enum kind kind, bool good) {
     g_lent->seen[kind]++;
@@ -124,8 +122,8 @@ static void hear_checkpoint(void *arg, const struct shmtrain_report *so_far, con
 }
 
 static struct shmtrain_store *open_own(const char *spawn) {
-    const char *const options[][2] = {{"model", "own"}, {"spawn", spawn},          {"workers", "2"},
-                                      {"mode", "sync"}, {"epochs", "1000000"},     {"log-every", "10"},
+    const char *const options[][2] = {{"model", "own"}, {"spawn", spawn},         {"workers", "2"},
+                                      {"mode", "sync"}, {"epochs", "1000000"},    {"log-every", "10"},
                                       {"batch", "64"},  {"checkpoint", "points"}, {"checkpoint-every", "20 steps"}};
     struct shmtrain_store *store;
     assert_int_equal(shmtrain_store_create(&store), 0);
