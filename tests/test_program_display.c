@@ -410,7 +410,8 @@ static void a_run_on_a_terminal_leaves_its_lines_only(void **state) {
 static void a_stopped_run_goes_on_and_an_interrupted_one_ends_cleanly(void **state) {
     (void)state;
     struct stage s;
-    stage_begin(&s, 80, 50, train, TRAIN("-w", "3", "-e", "1000000"));
+    /* Slow, so that the terminal keeps up: of a frame that it takes in part only, lines stay behind when a signal comes. */
+    stage_begin(&s, 80, 50, train, TRAIN("-w", "3", "-e", "1000000", "--slow", "0:+2ms,1:+2ms,2:+2ms"));
     stage_wait_for_words(&s, "3 workers");
     stage_wait_for_words(&s, "computing");
     stage_type(&s, KEY_STOP);
