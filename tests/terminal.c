@@ -71,7 +71,7 @@ static void obey(struct terminal *t) {
         erase(t, t->row, t->column);
         for (unsigned row = t->row + 1; last == 'J' && row < t->rows; row++) erase(t, row, 0);
     } else if (last == 'A' && e[0] == '[' && e[1] != '?') {
-        const unsigned n = (unsigned)strtoul(e + 1, NULL, 10);
+        const unsigned n = last == e[1] ? 1 : (unsigned)strtoul(e + 1, NULL, 10);
         assert_in_range(n, 1, t->row); /* never above the screen */
         t->row -= n;
     } else if (last == 'm' && e[0] == '[') {
@@ -105,17 +105,19 @@ static void take_character(struct terminal *t, char c) {
     put(t, t->character);
 }
 
+/* As terminals do: what moves the cursor counts within an escape sequence, too, and another one ends those that are not
+ * complete. */
 void terminal_take(struct terminal *t, const char *bytes, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const char c = bytes[i];
-        if (t->n_escape > 0)
-            take_escape(t, c);
-        else if (c == '\033')
-            t->n_escape = 1;
-        else if (c == '\r')
+        if (c == '\r')
             t->column = 0;
         else if (c == '\n')
             line_feed(t);
+        else if (c == '\033')
+            t->n_escape = 1, t->n_character = 0;
+        else if (t->n_escape > 0)
+            take_escape(t, c);
         else if ((unsigned char)c >= ' ')
             take_character(t, c);
         else

@@ -83,6 +83,27 @@ static int perform_on_a_dumb_terminal(int cues, const void *arg) {
     return perform(cues, arg);
 }
 
+static volatile sig_atomic_t noted;
+
+static void note(int number) {
+    (void)number;
+    display_clear_in_handler();
+    noted = write(STDERR_FILENO, "note 1\n", 7) == 7;
+}
+
+/* Looks until there is a signal. */
+static int perform_until_noted(int cues, const void *arg) {
+    struct display *d = display_open(PROGRESS_BAR, stdout);
+    unsigned look = 0;
+    (void)cues;
+    (void)arg;
+    if (!d || signal(SIGTERM, note) == SIG_ERR) return 1;
+    while (!noted) tick(d, look, 0.1 * look), look++;
+    display_close(d);
+    printf("the end\n");
+    return 0;
+}
+
 /* ---- a made-up run ---- */
 
 /* Cues one by one: a look for which the terminal has no room yet would be dropped. Looks and lines end with a frame. */
@@ -193,6 +214,18 @@ static void a_line_and_the_frame_below_it_are_one_write(void **state) {
     display_close(d);
     fclose(out);
     close(ends[0]);
+}
+
+/* Nobody looks until it has taken a part of a frame, and no more. */
+static void what_a_full_terminal_took_of_a_frame_is_erased(void **state) {
+    (void)state;
+    struct stage s;
+    stage_begin(&s, 80, 50, perform_until_noted, NULL);
+    stage_wait_for_frames(&s, 2);
+    usleep(300000);
+    kill(s.job, SIGTERM);
+    assert_clean(&s, (const char *const[]){"note 1", "the end"}, 2);
+    end_well(&s);
 }
 
 static void a_full_screen_scrolls_by_its_lines_only(void **state) {
@@ -410,8 +443,7 @@ static void a_run_on_a_terminal_leaves_its_lines_only(void **state) {
 static void a_stopped_run_goes_on_and_an_interrupted_one_ends_cleanly(void **state) {
     (void)state;
     struct stage s;
-    /* Slow, so that the terminal keeps up: of a frame that it takes in part only, lines stay behind when a signal comes. */
-    stage_begin(&s, 80, 50, train, TRAIN("-w", "3", "-e", "1000000", "--slow", "0:+2ms,1:+2ms,2:+2ms"));
+    stage_begin(&s, 80, 50, train, TRAIN("-w", "3", "-e", "1000000"));
     stage_wait_for_words(&s, "3 workers");
     stage_wait_for_words(&s, "computing");
     stage_type(&s, KEY_STOP);
@@ -501,6 +533,7 @@ int main(void) {
         cmocka_unit_test(frames_are_drawn_in_place_on_every_screen),
         cmocka_unit_test(lines_that_stay_scroll_above),
         cmocka_unit_test(a_line_and_the_frame_below_it_are_one_write),
+        cmocka_unit_test(what_a_full_terminal_took_of_a_frame_is_erased),
         cmocka_unit_test(a_full_screen_scrolls_by_its_lines_only),
         cmocka_unit_test(what_others_print_is_left_alone),
         cmocka_unit_test(a_new_size_counts_from_the_next_frame_on),

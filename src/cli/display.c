@@ -1,12 +1,14 @@
 /* The display's terminal: see display.h. What is drawn is decided in draw.c.
  *
- * A frame is one write: begin synchronized update, a line that stays above it if there is one, the lines (each erased to its
- * end), erase what is below, cursor back up, end of the update: nothing is erased before what replaces it is there. A signal
- * handler that prints finds the cursor at rest, unless the terminal was so slow that the write had to wait in the middle: then
- * the rest of the frame is dropped, and the next one comes a tenth of a second later. */
+ * A frame is one text: begin synchronized update, a line that stays above it if there is one, the lines (each erased to its
+ * end), erase what is below, cursor back up, end of the update: nothing is erased before what replaces it is there. It is one
+ * write, of which a terminal may take a part only. Signals whose handlers print come in while there is no room, when it is known
+ * how far below the frame's first row the cursor stands. What is left of the frame is dropped then, and the next one comes a
+ * tenth of a second later. */
 #include "cli/display.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
@@ -24,12 +26,13 @@
 #define END_UPDATE   "\033[?2026l"
 #define ERASE_REST   "\033[K" /* of the line */
 #define ERASE_BELOW  "\r\033[J"
+#define UP           "\033[A"
 #define PLAIN_EVERY  60 /* seconds */
 
 struct display {
     enum progress_kind kind;
     FILE *out;
-    int fd;
+    int fd, own; /* the terminal; the same, for writes that do not wait, or -1 */
     bool blocks, colours;
     bool has_frame, broken; /* there is a state to draw; the terminal is gone */
     struct follow follow;
@@ -37,9 +40,9 @@ struct display {
     struct sigaction before;
 };
 
-/* What handlers must know: the descriptor on which live lines stand, or -1. What they tell: that they have printed during a
- * write; that the program was stopped since the last frame. */
-static volatile sig_atomic_t live_fd = -1, interrupted, was_stopped;
+/* What handlers must know: the descriptor on which live lines stand, or -1; how many rows below the first of them the cursor
+ * is. What they tell: that they have printed during a write; that the program was stopped since the last frame. */
+static volatile sig_atomic_t live_fd = -1, rows_below, interrupted, was_stopped;
 
 /* ---- choosing ---- */
 
@@ -82,11 +85,19 @@ static bool in_front(int fd) {
     return front < 0 || front == getpgrp(); /* below 0: nobody's terminal */
 }
 
+static void put(int fd, const char *text) {
+    if (write(fd, text, strlen(text)) < 0) errno = 0; /* nobody to tell */
+}
+
 void display_clear_in_handler(void) {
     const int fd = live_fd, saved = errno;
     live_fd = -1;
     interrupted = 1;
-    if (fd >= 0 && in_front(fd) && write(fd, ERASE_BELOW, sizeof ERASE_BELOW - 1) < 0) errno = 0; /* nobody to tell */
+    if (fd >= 0 && in_front(fd)) {
+        for (int i = 0; i < rows_below; i++) put(fd, UP);
+        put(fd, rows_below > 0 ? ERASE_BELOW END_UPDATE : ERASE_BELOW);
+    }
+    rows_below = 0;
     errno = saved;
 }
 
@@ -110,22 +121,52 @@ static void on_stop(int number) {
 
 /* ---- writing ---- */
 
+/* A text for the terminal. Its first bytes, a line that stays and what the program would miss, come out in any case. */
+struct frame {
+    char *text;
+    size_t bytes, must;
+    size_t up; /* where the way back up to the first row ends */
+};
+
+/* How many rows below the frame's first one the cursor is when so many bytes are out. */
+static int count_rows_below(const struct frame *f, size_t done) {
+    int n = 0;
+    if (done >= f->up) return 0;
+    for (size_t i = f->must; i < done; i++) n += f->text[i] == '\n';
+    return n;
+}
+
+/* A description of its own, for others may share ours. -1: it is not the terminal that our signals come from. */
+static int open_own(int fd) { return tcgetpgrp(fd) < 0 ? -1 : open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }
+
+/* Keeps signals whose handlers print away from a write that does not wait. */
+static void hold_signals(const struct display *d, sigset_t *before) {
+    static const int PRINT[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP};
+    sigset_t held;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof PRINT / sizeof *PRINT && d->own >= 0; i++) sigaddset(&held, PRINT[i]);
+    pthread_sigmask(SIG_BLOCK, &held, before);
+}
+
 /* Writes all of it, or, beyond the first `must` bytes, as much as comes out before a handler prints. A terminal that is gone is
  * left alone from then on. */
-static void write_all(struct display *d, const char *text, size_t bytes, size_t must) {
+static void write_frame(struct display *d, const struct frame *f) {
+    struct pollfd pollfd = {.fd = d->own >= 0 ? d->own : d->fd, .events = POLLOUT};
+    sigset_t before;
     size_t done = 0;
+    hold_signals(d, &before);
     interrupted = 0;
-    while (done < bytes && !d->broken && !(done >= must && interrupted)) {
-        const ssize_t n = write(d->fd, text + done, bytes - done);
-        if (n > 0) {
+    while (done < f->bytes && !d->broken) {
+        const bool ready = ppoll(&pollfd, 1, NULL, &before) == 1; /* what was held comes in */
+        if (done >= f->must && interrupted) break;
+        const ssize_t n = ready ? write(pollfd.fd, f->text + done, f->bytes - done) : -1;
+        if (n > 0)
             done += (size_t)n;
-        } else if (n < 0 && errno == EAGAIN) {
-            struct pollfd pollfd = {.fd = d->fd, .events = POLLOUT};
-            (void)poll(&pollfd, 1, -1);
-        } else if (n == 0 || errno != EINTR) {
+        else if (n == 0 || (errno != EINTR && errno != EAGAIN))
             d->broken = true;
-        }
+        rows_below = count_rows_below(f, done);
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* A frame for which a terminal has no room is not worth waiting for. */
@@ -176,24 +217,24 @@ static bool fits(const struct display *d, const char *line) {
 /* The live lines anew, below a line that stays (NULL: none). A job in the background prints its lines only. */
 static void show_frame(struct display *d, const char *line) {
     const bool front = in_front(d->fd);
-    char *text = NULL;
-    size_t bytes = 0, must = 0;
-    FILE *to = open_memstream(&text, &bytes);
+    struct frame f = {0};
+    FILE *to = open_memstream(&f.text, &f.bytes);
     if (!to) return;
     if (front) fputs(BEGIN_UPDATE "\r", to);
     if (line && front) fputs(fits(d, line) ? ERASE_REST : ERASE_BELOW, to);
     if (line) fprintf(to, "%s\r\n", line);
-    if (line && fflush(to) == 0) must = bytes;
+    if (line && fflush(to) == 0) f.must = f.bytes;
     if (front && d->has_frame)
         put_frame(d, to);
     else if (front)
         fputs(ERASE_BELOW, to);
+    if (fflush(to) == 0) f.up = f.bytes;
     if (front) fputs(END_UPDATE, to);
     if (fclose(to) == 0) {
         if (front && d->has_frame) live_fd = d->fd;
-        write_all(d, text, bytes, must);
+        write_frame(d, &f);
     }
-    free(text);
+    free(f.text);
 }
 
 static void show_line(struct display *d, const char *line) {
@@ -206,10 +247,11 @@ static void show_line(struct display *d, const char *line) {
 struct display *display_open(enum progress_kind kind, FILE *out) {
     struct display *d = calloc(1, sizeof *d);
     if (!d) return NULL;
-    *d = (struct display){.kind = kind, .out = out, .fd = fileno(out), .said_at = -1};
+    *d = (struct display){.kind = kind, .out = out, .fd = fileno(out), .own = -1, .said_at = -1};
     follow_init(&d->follow);
     if (kind != PROGRESS_BAR) return d;
     const char *no_color = getenv("NO_COLOR");
+    d->own = open_own(d->fd);
     d->blocks = has_blocks();
     d->colours = !no_color || no_color[0] == '\0';
     was_stopped = 0;
@@ -271,6 +313,7 @@ void display_close(struct display *d) {
         display_clear(d);
         if (d->before.sa_handler == SIG_DFL) sigaction(SIGTSTP, &d->before, NULL);
     }
+    if (d->own >= 0) close(d->own);
     follow_fini(&d->follow);
     free(d);
 }
