@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +46,16 @@ static inline struct shmtrain_store *make(const char *spawn, const char *workers
     assert_int_equal(shmtrain_store_table(store, "count", 2, 1), 0);
     WELL(store, shmtrain_store_examples(store, examples));
     return store;
+}
+
+/* Of a run that was started. */
+static inline int wait_for_end(struct shmtrain_store *store) {
+    int rc;
+    do {
+        struct pollfd readable = {.fd = shmtrain_store_fd(store), .events = POLLIN};
+        (void)poll(&readable, 1, -1);
+    } while ((rc = shmtrain_store_step(store)) == 1);
+    return rc;
 }
 
 static inline float read_one(struct shmtrain_store *store, uint64_t row) {

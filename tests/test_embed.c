@@ -18,15 +18,6 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-static int wait_for_end(struct shmtrain_store *store) {
-    int rc;
-    do {
-        struct pollfd readable = {.fd = shmtrain_store_fd(store), .events = POLLIN};
-        (void)poll(&readable, 1, -1);
-    } while ((rc = shmtrain_store_step(store)) == 1);
-    return rc;
-}
-
 /* ---- an event loop ---- */
 
 static void watch(int epoll, int fd, uint32_t number) {

@@ -19,15 +19,6 @@ static int begin(void **state) {
     return make_folder(state);
 }
 
-static int wait_for_end(struct shmtrain_store *store) {
-    int rc;
-    do {
-        struct pollfd readable = {.fd = shmtrain_store_fd(store), .events = POLLIN};
-        (void)poll(&readable, 1, -1);
-    } while ((rc = shmtrain_store_step(store)) == 1);
-    return rc;
-}
-
 static struct shmtrain_store *empty(void) {
     struct shmtrain_store *store;
     assert_int_equal(shmtrain_store_create(&store), 0);

@@ -289,20 +289,6 @@ static int read_values(struct arrival *a) {
 
 /* ---- the store ---- */
 
-static void move_in(struct arrival *a) {
-    struct shmtrain_store *store = a->store;
-    shmt_store_forget_tables(store);
-    memcpy(store->table, a->table, sizeof store->table);
-    store->n_tables = a->n_tables;
-    store->has_run = true; /* there is something to save, and no table can be added to it */
-    shmt_trained_clear(&store->trained);
-    store->trained = a->trained;
-    a->trained.ids = (struct shmt_ids){0};
-    a->trained.table = NULL;
-    a->trained.plan = (struct shmt_csv_plan){0};
-    a->n_tables = 0;
-}
-
 int shmtrain_store_load(struct shmtrain_store *store, const char *path) {
     int rc = shmt_call_idle(store);
     if (rc < 0) return rc;
@@ -315,7 +301,7 @@ int shmtrain_store_load(struct shmtrain_store *store, const char *path) {
     if (rc == 0) rc = take_tables(a);
     if (rc == 0) rc = read_values(a);
     if (rc == 0) shmt_model_tell_seal(a->file, &store->log);
-    if (rc == 0) move_in(a);
+    if (rc == 0) shmt_store_move_in(store, a->table, a->n_tables, &a->trained);
     for (uint32_t t = 0; t < a->n_tables; t++) free(a->table[t].value);
     shmt_trained_clear(&a->trained);
     shmt_model_close(a->file);

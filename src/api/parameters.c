@@ -39,6 +39,18 @@ void shmt_store_forget_tables(struct shmtrain_store *store) {
     store->has_run = false;
 }
 
+void shmt_store_move_in(struct shmtrain_store *store, struct shmt_declared *table, uint32_t n_tables,
+                        struct shmt_trained *trained) {
+    shmt_store_forget_tables(store);
+    memcpy(store->table, table, n_tables * sizeof *table);
+    store->n_tables = n_tables;
+    store->has_run = true; /* there is something to save, and no table can be added to it */
+    shmt_trained_clear(&store->trained);
+    store->trained = *trained;
+    memset(table, 0, n_tables * sizeof *table);
+    *trained = (struct shmt_trained){0};
+}
+
 /* ---- between two runs ---- */
 
 static int refuse_table(struct shmtrain_store *store, const struct shmt_declared *d) {

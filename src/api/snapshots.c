@@ -256,22 +256,6 @@ static int offer_model(const struct shmtrain_store *store, const char *name, str
     return 0;
 }
 
-/* *into as it was, or all new. The texts of the model in `taken` are the application's. */
-static int move_in(const struct shmtrain_store *store, struct shmt_taken *taken, struct shmtrain_store *into,
-                   struct shmt_error *e) {
-    const int rc = offer_model(store, taken->trained.model, into, e);
-    if (rc < 0) return rc;
-    shmt_store_forget_tables(into);
-    memcpy(into->table, taken->table, sizeof into->table);
-    into->n_tables = taken->n_tables;
-    into->has_run = true; /* there is something to save, and no table can be added to it */
-    shmt_trained_clear(&into->trained);
-    into->trained = taken->trained;
-    memset(taken->table, 0, sizeof taken->table);
-    taken->trained = (struct shmt_trained){0};
-    return 0;
-}
-
 static void wake(const struct shmt_snapshots *s) {
     const uint64_t one = 1;
     if (write(s->wake_fd, &one, sizeof one) < 0) return; /* full: readable it is */
@@ -323,7 +307,8 @@ int shmtrain_store_snapshot(struct shmtrain_store *store, struct shmtrain_store 
     rc = s->open ? request(s, seconds, &taken, e) : 1;
     if (rc == 1) rc = take_final(store, &taken, e);
     pthread_mutex_unlock(&s->lock);
-    if (rc == 0) rc = move_in(store, taken, into, e);
+    if (rc == 0) rc = offer_model(store, taken->trained.model, into, e);
+    if (rc == 0) shmt_store_move_in(into, taken->table, taken->n_tables, &taken->trained); /* its texts are the application's */
     if (rc == 0 && step_out) *step_out = taken->step;
     free_taken(taken);
     return rc;

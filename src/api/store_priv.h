@@ -188,6 +188,9 @@ bool shmt_store_has_state_for(const struct shmtrain_store *store, const struct s
 /* Puts them into a backend that was just made from store->spec, and makes it the store's. */
 int shmt_store_give_parameters(struct shmtrain_store *store, struct shmt_store *made);
 void shmt_store_forget_tables(struct shmtrain_store *store);
+/* Makes tables and what they were trained with the store's, as after a run. Both are empty behind it. */
+void shmt_store_move_in(struct shmtrain_store *store, struct shmt_declared *table, uint32_t n_tables,
+                        struct shmt_trained *trained);
 
 /* save.c. Whether the format that was promised holds a model like that, of which no weight is looked at. Errors: _USAGE. */
 int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *like);
