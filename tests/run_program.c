@@ -41,6 +41,13 @@ void program_forget_options(void) {
     }
 }
 
+/* A shell's job in the background ignores some, and `make check` may be one. */
+static void hear_signals(void) {
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+}
+
 static _Noreturn void become(program_prepare *prepare, const char *const *argv, const int out[2]) {
     char path[4200];
     snprintf(path, sizeof path, "%s/shmtrain", getenv("TEST_BUILDDIR"));
@@ -51,6 +58,7 @@ static _Noreturn void become(program_prepare *prepare, const char *const *argv, 
     dup2(out[OUT], STDOUT_FILENO);
     dup2(out[ERR], STDERR_FILENO);
     program_forget_options();
+    hear_signals();
     if (prepare && prepare() != 0) _exit(PREPARE_FAILED);
     execvp(strcmp(argv[0], "shmtrain") == 0 ? path : argv[0], (char *const *)argv);
     _exit(127);
