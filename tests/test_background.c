@@ -55,14 +55,8 @@ static void listen_with(struct heard *h, struct shmtrain_store *store) {
     shmtrain_store_listen(store, &listener);
 }
 
-/* As an event loop does. */
-static int wait_for_end(struct shmtrain_store *store) {
-    int rc;
-    do {
-        struct pollfd readable = {.fd = shmtrain_store_fd(store), .events = POLLIN};
-        assert_true(readable.fd >= 0);
-        (void)poll(&readable, 1, -1);
-    } while ((rc = shmtrain_store_step(store)) == 1);
+static int wait_until_ended(struct shmtrain_store *store) {
+    const int rc = wait_for_end(store);
     assert_int_equal(shmtrain_store_fd(store), -1);
     return rc;
 }
@@ -82,7 +76,7 @@ static void a_run_in_the_background_is_the_run_that_blocks(void **state) {
         assert_int_equal(shmtrain_store_fd(store), -1);
         assert_int_equal(shmtrain_store_step(store), 0); /* nothing runs */
         WELL(store, shmtrain_store_start(store, count, NULL));
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         const struct shmtrain_report *r = shmtrain_store_report(store);
         assert_string_equal(h.letters, "beeeee");
         assert_true(r->parameters_xxh64 == shmtrain_store_report(blocks)->parameters_xxh64);
@@ -90,7 +84,7 @@ static void a_run_in_the_background_is_the_run_that_blocks(void **state) {
         assert_true(read_one(store, 0) == 50);
         shmtrain_store_listen(store, NULL);
         WELL(store, shmtrain_store_start(store, count, NULL)); /* once more, then the other way */
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         WELL(store, shmtrain_store_run(store, count, NULL));
         assert_true(read_one(store, 0) == 150);
         shmtrain_store_destroy(store);
@@ -109,7 +103,7 @@ static void a_run_goes_on_while_nobody_steps_and_loses_no_event(void **state) {
         wait_for_value(store, 60);
         assert_string_equal(h.letters, "");
         assert_string_equal(shmtrain_store_report(store)->mode, ""); /* as of the last step */
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         assert_string_equal(h.letters, "nbeeeeee");
         assert_non_null(strstr(h.note, "--chunks"));
         assert_string_equal(shmtrain_store_report(store)->mode, "sync");
@@ -132,7 +126,7 @@ static void parameters_are_read_while_they_are_trained(void **state) {
         }
         refused(store, shmtrain_store_read(store, 0, 1, 2, x), SHMTRAIN_E_USAGE, "has 2 rows");
         shmtrain_store_stop(store);
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         assert_string_equal(shmtrain_store_message(store), ""); /* the run's, which has none */
         const struct shmtrain_report *r = shmtrain_store_report(store);
         assert_true(r->stopped && read_one(store, 0) == (float)(r->examples / 64));
@@ -158,7 +152,7 @@ static void what_would_disturb_a_run_is_refused(void **state) {
     refused(store, shmtrain_store_save(store, "/dev/null"), SHMTRAIN_E_USAGE, "a run is in progress");
     refused(store, shmtrain_store_offer(store, &model), SHMTRAIN_E_USAGE, "a run is in progress");
     shmtrain_store_stop(store);
-    WELL(store, wait_for_end(store));
+    WELL(store, wait_until_ended(store));
     WELL(store, shmtrain_store_set(store, "epochs", "1"));
     shmtrain_store_destroy(store);
 }
@@ -177,19 +171,19 @@ static void a_run_that_fails_says_so_at_its_last_step(void **state) {
     for (int i = 0; i < 2; i++) {
         struct shmtrain_store *store = make(SPAWNS[i], "3", "1000", 6400);
         WELL(store, shmtrain_store_start(store, fail_in_rank_1, NULL));
-        refused(store, wait_for_end(store), SHMTRAIN_E_USAGE, "shmtrain_pull: there is no table ");
+        refused(store, wait_until_ended(store), SHMTRAIN_E_USAGE, "shmtrain_pull: there is no table ");
         if (i == 1) {
             WELL(store, shmtrain_store_start(store, die_in_rank_1, NULL));
-            refused(store, wait_for_end(store), SHMTRAIN_E_DIED, "killed by signal 9");
+            refused(store, wait_until_ended(store), SHMTRAIN_E_DIED, "killed by signal 9");
         }
         WELL(store, shmtrain_store_start(store, NULL, NULL));
-        refused(store, wait_for_end(store), SHMTRAIN_E_USAGE, "needs a worker function");
+        refused(store, wait_until_ended(store), SHMTRAIN_E_USAGE, "needs a worker function");
         WELL(store, shmtrain_store_start_training(store, ""));
-        refused(store, wait_for_end(store), SHMTRAIN_E_USAGE, "the data has no name");
+        refused(store, wait_until_ended(store), SHMTRAIN_E_USAGE, "the data has no name");
         WELL(store, shmtrain_store_start_training(store, NULL));
-        refused(store, wait_for_end(store), SHMTRAIN_E_USAGE, "the data has no name");
+        refused(store, wait_until_ended(store), SHMTRAIN_E_USAGE, "the data has no name");
         WELL(store, shmtrain_store_start_training(store, "/no/such/file"));
-        refused(store, wait_for_end(store), SHMTRAIN_E_SYSTEM, "/no/such/file");
+        refused(store, wait_until_ended(store), SHMTRAIN_E_SYSTEM, "/no/such/file");
         shmtrain_store_destroy(store);
     }
 }
@@ -228,7 +222,7 @@ static void progress_is_told_now_and_then_and_asked_for_at_any_time(void **state
         }
         assert_true(h.examples > 0);
         shmtrain_store_stop(store);
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         assert_int_equal(shmtrain_store_look(store, &now), 0); /* it is over */
         assert_int_equal(now->n_workers, 3);
         shmtrain_store_destroy(store);
@@ -251,7 +245,7 @@ static void data_is_loaded_and_trained_on_in_the_background(void **state) {
             const char *message = shmtrain_store_message(store);
             assert_true(strstr(message, "there is no table 0") || strstr(message, "has 2 rows"));
         }
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         assert_string_equal(h.letters, "beee");
         assert_string_equal(shmtrain_store_report(store)->model, "logistic");
         assert_true(shmtrain_store_report(store)->parameters_xxh64 == shmtrain_store_report(blocks)->parameters_xxh64);
@@ -284,7 +278,7 @@ static void signals_are_the_applications(void **state) {
         WELL(g_store, shmtrain_store_start(g_store, count, NULL));
         wait_for_value(g_store, 1);
         assert_int_equal(kill(getpid(), SIGUSR1), 0);
-        WELL(g_store, wait_for_end(g_store));
+        WELL(g_store, wait_until_ended(g_store));
         assert_true(g_on_main_thread && shmtrain_store_report(g_store)->stopped);
         shmtrain_store_destroy(g_store);
     }
@@ -298,7 +292,7 @@ static void a_stop_right_after_start_counts(void **state) {
         WELL(store, shmtrain_store_start(store, count, NULL));
         usleep(i < 10 ? 0 : 100 * (unsigned)i);
         shmtrain_store_stop(store);
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         assert_int_equal(shmtrain_store_report(store)->stopped, 1);
         shmtrain_store_destroy(store);
     }
@@ -310,7 +304,7 @@ static void a_stop_while_data_is_loaded_ends_the_loading(void **state) {
     WELL(store, shmtrain_store_start_training(store, "builtin:sparse:examples=3000000"));
     usleep(20000);
     shmtrain_store_stop(store);
-    const int rc = wait_for_end(store);
+    const int rc = wait_until_ended(store);
     if (rc == 0)
         assert_int_equal(shmtrain_store_report(store)->stopped, 1); /* it was so fast that it had begun to train */
     else
@@ -351,7 +345,7 @@ static void nothing_is_left_when_runs_have_ended(void **state) {
     for (int i = 0; i < 6; i++) {
         struct shmtrain_store *store = make(SPAWNS[i & 1], "2", "2", 640);
         WELL(store, shmtrain_store_start(store, i % 3 == 2 ? fail_in_rank_1 : count, NULL));
-        (void)wait_for_end(store);
+        (void)wait_until_ended(store);
         shmtrain_store_destroy(store);
     }
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -378,7 +372,7 @@ static void a_forked_child_may_destroy_its_copy(void **state) {
         wait_for_value(store, read_one(store, 0) + 10); /* the run goes on */
         assert_int_equal(shmtrain_store_step(store), 1);
         shmtrain_store_stop(store);
-        WELL(store, wait_for_end(store));
+        WELL(store, wait_until_ended(store));
         shmtrain_store_destroy(store);
     }
 }
@@ -390,13 +384,13 @@ static void another_listener_may_take_over(void **state) {
     listen_with(&first, store);
     WELL(store, shmtrain_store_start(store, count, NULL));
     listen_with(&second, store);
-    WELL(store, wait_for_end(store));
+    WELL(store, wait_until_ended(store));
     assert_string_equal(first.letters, "");
     assert_string_equal(second.letters, "beeee");
     listen_with(&first, store);
     WELL(store, shmtrain_store_start(store, count, NULL));
     shmtrain_store_listen(store, NULL);
-    WELL(store, wait_for_end(store));
+    WELL(store, wait_until_ended(store));
     assert_string_equal(first.letters, "");
     shmtrain_store_destroy(store);
 }

@@ -9,7 +9,7 @@
 
 #define DATA "builtin:dense:examples=3000,valid=500,features=40,classes=5"
 /* Loops of this one are long enough for several threads: 256 examples, 200,000 weights. */
-#define WIDE "builtin:dense:examples=2048,valid=64,features=2000,classes=100"
+#define WIDE "builtin:dense:examples=1024,valid=64,features=2000,classes=100"
 
 /* ---- libraries ---- */
 
