@@ -18,6 +18,18 @@
 #    define SANITIZED 0
 #endif
 
+/* Races are looked for, which one worker alone has not. */
+#if defined(__SANITIZE_THREAD__)
+#    define WATCHES_RACES 1
+#elif defined(__has_feature)
+#    if __has_feature(thread_sanitizer)
+#        define WATCHES_RACES 1
+#    endif
+#endif
+#ifndef WATCHES_RACES
+#    define WATCHES_RACES 0
+#endif
+
 /* For cases that show what is learned, with long runs: all that these execute, others execute, too. */
 #define SKIP_LEARNING_IF_SANITIZED()                                          \
     do {                                                                      \

@@ -366,9 +366,9 @@ static void killing_all_at_once_leaves_no_process_and_nothing_in_dev_shm(void **
 static void a_parent_that_is_held_for_a_while_changes_nothing(void **state) {
     (void)state;
     char reference[17], hash[40];
-#define RUN_OF_100 "--mode", "sync", "-w", "2", "-e", "100", DATA
-    HASH(reference, RUN_OF_100);
-    struct program *p = START(RUN_OF_100);
+#define RUN_OF_40 "--mode", "sync", "-w", "2", "-e", "40", DATA
+    HASH(reference, RUN_OF_40);
+    struct program *p = START(RUN_OF_40);
     program_wait_for_epoch(p);
     send_to(p->pid, SIGSTOP);
     wait_for_state(p->pid, 'T');
@@ -376,7 +376,7 @@ static void a_parent_that_is_held_for_a_while_changes_nothing(void **state) {
     send_to(p->pid, SIGCONT);
     program_finish(p);
     program_assert_status(p, 0);
-    assert_non_null(strstr(p->text[OUT], "\n  100 "));
+    assert_non_null(strstr(p->text[OUT], "\n   40 "));
     snprintf(hash, sizeof hash, "xxh64 %s", reference);
     assert_non_null(strstr(p->text[OUT], hash));
 }
