@@ -179,6 +179,11 @@ void stage_cue(struct stage *s, const char *bytes) { assert_int_equal(write(s->c
 
 void stage_type(struct stage *s, const char *keys) { assert_int_equal(write(s->master, keys, strlen(keys)), strlen(keys)); }
 
+void stage_signal(struct stage *s, int number) {
+    while (s->job == 0) take_news(s); /* it may have drawn before its leader tells who it is */
+    assert_int_equal(kill(s->job, number), 0);
+}
+
 void stage_resize(struct stage *s, unsigned columns, unsigned rows) {
     const struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows};
     terminal_resize(&s->screen, columns, rows);

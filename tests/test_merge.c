@@ -58,6 +58,22 @@ static void together_a_word_that_all_have_changed_becomes_the_mean_of_all(void *
     }
 }
 
+static void together_what_cancels_out_leaves_nothing(void **state) {
+    static const struct shmt_merging *const HOW[] = {&MEAN, &SUM};
+    (void)state;
+    for (size_t h = 0; h < 2; h++) {
+        fill(0, false, false);
+        for (uint32_t i = 0; i < N; i++) {
+            after->master[i] = 0;
+            for (uint32_t k = 0; k < 4; k++)
+                after->replica[k][i] = k % 2 ? 1e-37f : -1e-37f; /* so that nothing small is lost */
+        }
+        assert_int_equal(shmt_merge_all(*HOW[h], after->master, after->at, 4, N, NULL), true);
+        for (uint32_t i = 0; i < N; i++) assert_true(after->master[i] == 0);
+        check_equal_copies(4);
+    }
+}
+
 static void together_what_one_alone_has_changed_is_taken_bit_by_bit(void **state) {
     static const float ODD[] = {-0.0f, 1e-42f, 3e38f, 0.1f};
     (void)state;
@@ -372,6 +388,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(together_mean_and_sum_are_those_of_the_changes),
         cmocka_unit_test(together_a_word_that_all_have_changed_becomes_the_mean_of_all),
+        cmocka_unit_test(together_what_cancels_out_leaves_nothing),
         cmocka_unit_test(together_what_one_alone_has_changed_is_taken_bit_by_bit),
         cmocka_unit_test(together_what_is_no_number_shows),
         cmocka_unit_test(elastic_pulls_both_ways_and_keeps_the_sum),

@@ -223,7 +223,7 @@ static void what_a_full_terminal_took_of_a_frame_is_erased(void **state) {
     stage_begin(&s, 80, 50, perform_until_noted, NULL);
     stage_wait_for_frames(&s, 2);
     usleep(300000);
-    kill(s.job, SIGTERM);
+    stage_signal(&s, SIGTERM);
     assert_clean(&s, (const char *const[]){"note 1", "the end"}, 2);
     end_well(&s);
 }

@@ -4,6 +4,7 @@
 #include "replicas_help.h"
 
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 enum { ROWS = 20000 };
@@ -125,6 +126,52 @@ static void tiers_of_a_shared_replica_are_due_as_often(void **state) {
     end(&run);
 }
 
+/* Worker 0, for which it looks as if worker 1 had done one update more each time. */
+static int note_whole_merges(struct run *run, shmtrain_session *s) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(s->seat);
+    struct shmtrain_work w;
+    uint64_t noted = 0, n_noted = 0;
+    for (uint64_t mine = 1; mine <= 64; mine++) {
+        if (shmtrain_next(s, &w) != 1)
+            return shmt_fail(&s->error, SHMTRAIN_E_DATA, "there is no item %lu", (unsigned long)mine);
+        store_relaxed(&run->store->slot[1].counters.updates, 1000 + mine);
+        const int rc = shmtrain_clock(s, NULL);
+        if (rc < 0) return rc;
+        if (shmt_shm_tier_is_due(p, SHMT_SHM_TIERS - 1)) noted = 1000 + mine, n_noted++;
+        const uint64_t merged = load_relaxed(&run->store->slot[0].merged);
+        if (merged != noted)
+            return shmt_fail(&s->error, SHMTRAIN_E_DATA, "turn %lu: %lu and not %lu", (unsigned long)mine,
+                             (unsigned long)merged, (unsigned long)noted);
+    }
+    return n_noted == 4 ? 0 : shmt_fail(&s->error, SHMTRAIN_E_DATA, "%lu whole merges", (unsigned long)n_noted);
+}
+
+/* Worker 1 rests meanwhile, in its first item. */
+static int note_and_add_ones(struct run *run, shmtrain_session *s) {
+    _Atomic uint32_t *const looked = run->board;
+    struct shmtrain_work w;
+    int rc;
+    if (s->seat->rank == 0) {
+        rc = note_whole_merges(run, s);
+        store_release(looked, 1);
+    } else {
+        rc = shmtrain_next(s, &w);
+        while (load_acquire(looked) == 0) sched_yield(); /* pairs with the store above */
+        if (rc == 1) rc = shmtrain_clock(s, NULL);
+    }
+    return rc < 0 ? rc : add_ones(run, s);
+}
+
+/* By that number it is told how old the parameters are that a worker sees. */
+static void others_are_seen_when_the_last_tier_is_merged(void **state) {
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
+    struct run run;
+    (void)state;
+    begin_tiers(&run, &k);
+    go_well(&run, note_and_add_ones);
+    end(&run);
+}
+
 /* The rest waits for no more than an epoch's work, and with a finite bound for nothing. */
 static void how_long_the_rest_waits_follows_from_how_much_all_do(void **state) {
     struct shmt_spec spec = {.n_seats = 2, .n_workers = 2, .item = 1024, .n_examples = 1 << 20};
@@ -235,6 +282,7 @@ int main(void) {
         cmocka_unit_test(every_line_is_in_one_tier_and_the_hottest_in_the_first),
         cmocka_unit_test(tiers_are_due_when_they_should_and_seats_at_different_turns),
         cmocka_unit_test(tiers_of_a_shared_replica_are_due_as_often),
+        cmocka_unit_test(others_are_seen_when_the_last_tier_is_merged),
         cmocka_unit_test(how_long_the_rest_waits_follows_from_how_much_all_do),
         cmocka_unit_test(what_is_bent_is_merged_as_a_mean_and_the_rest_as_a_sum_behind_the_gap_too),
         cmocka_unit_test(the_first_tier_is_of_the_bent_lines_behind_the_gap),
