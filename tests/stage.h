@@ -34,7 +34,7 @@ void stage_wait_for_no_words(struct stage *s, const char *words);
 void stage_wait_for_stop(struct stage *s);
 void stage_wait_for_end(struct stage *s);
 
-void stage_signal(struct stage *s, int number); /* to the job */
+void stage_signal(struct stage *s, int number);     /* to the job */
 void stage_type(struct stage *s, const char *keys); /* as if typed: "\032" is Ctrl-Z */
 void stage_go_on(struct stage *s, bool in_foreground);
 void stage_end(struct stage *s); /* kills what is left, and closes all */
