@@ -74,6 +74,9 @@ static int check_rows(struct run *run, shmtrain_session *s, const struct shmt_sn
 /* Pieces of batches are chunks, of which the first steps are done. */
 static int check_batches(struct run *run, shmtrain_session *s, const struct shmt_snapshot *snap) {
     const struct shmt_spec *spec = &run->spec;
+    for (uint32_t seat = 0; seat < snap->n_clocks; seat++)
+        if (snap->clock[seat] != snap->at.epoch * shmt_spec_steps(spec) + snap->at.step)
+            return refuse(s, "a clock is not that of its batch", snap, snap->clock[seat]);
     for (uint64_t i = 0; i < snap->n_pieces; i++)
         if (i / spec->n_chunks >= snap->at.step && snap->done[i] > 0) return refuse(s, "a chunk is done too early", snap, i);
     for (uint64_t i = 0; i < spec->n_examples; i++) {
