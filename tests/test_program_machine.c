@@ -1,5 +1,6 @@
 /* The real program from outside: what it says about this machine (doctor), and how it measures it (bench). */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -68,6 +69,7 @@ static void assert_has_share(const json_t *operation) {
 
 static void bench_gives_each_operation_a_share_of_its_floor(void **state) {
     (void)state;
+    if (SANITIZED) SKIP("a benchmark with sanitizers says nothing");
     struct program *p = RUN("bench", "--quick", "--json");
     program_assert_status(p, 0);
     assert_string_equal(p->text[ERR], "");

@@ -2,6 +2,7 @@
  * holds it up, and once more when it goes on; what --on-stall asks for is done. No assertion is about how long anything
  * takes. */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <signal.h>
 
@@ -137,9 +138,9 @@ static void a_stopped_worker_is_killed_where_that_is_asked_for(void **state) {
 static void and_is_started_again_where_that_is_not_forbidden(void **state) {
     char reference[17], hash[40];
     (void)state;
-#define OF_100 "--mode", "sync", "-w", "2", "-e", "100", DATA
-    HASH(reference, OF_100);
-    struct program *p = START(SOON, "--on-stall", "kill", OF_100);
+#define OF_SOME "--mode", "sync", "-w", "2", "-e", SANITIZED ? "25" : "100", DATA
+    HASH(reference, OF_SOME);
+    struct program *p = START(SOON, "--on-stall", "kill", OF_SOME);
     program_wait_for_epoch(p);
     const pid_t pid = program_worker(p, 1);
     send_to(pid, SIGSTOP);
