@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "consistency/chunks.h"
 #include "consistency/mode.h"
+#include "sanitized.h"
 
 static const struct shmt_policy POLICIES[] = {
     {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
@@ -55,10 +56,10 @@ void each_case(void (*test)(const struct kase *)) {
     for (size_t b = 0; (ops = shmt_backend_at(b)); b++)
         for (size_t p = 0; p < N_POLICIES; p++)
             for (size_t s = 0; bears(ops, &POLICIES[p]) && s < (ops->caps & SHMT_CAP_MANY ? 4u : 1u); s++)
-                for (int processes = 0; processes <= !!(ops->caps & SHMT_CAP_PROCESSES); processes++) {
+                for (int processes = 0; processes <= (!WATCHES_RACES && ops->caps & SHMT_CAP_PROCESSES); processes++) {
                     const struct kase k = {ops, POLICIES[p], SEATS[s], processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS};
                     char name[64];
-                    if (!is_settled(&k.policy, k.n_seats)) continue;
+                    if (!is_settled(&k.policy, k.n_seats) || (WATCHES_RACES && k.n_seats == 1)) continue;
                     shmt_mode_name(&k.policy, NULL, name, sizeof name);
                     print_message("  %s, %s, %u %s\n", ops->name, name, k.n_seats, processes ? "processes" : "threads");
                     test(&k);

@@ -26,6 +26,7 @@
 #include "base/random.h"
 #include "ps/session.h"
 #include "runtime/team.h"
+#include "sanitized.h"
 #include "sync/futex.h"
 
 enum { MOST_SEATS = 64, EPOCHS = 3 };
@@ -267,12 +268,13 @@ static void count(struct game game) {
 }
 
 static const enum shmt_team_kind KINDS[] = {SHMT_TEAM_THREADS, SHMT_TEAM_PROCESSES};
+enum { N_KINDS = WATCHES_RACES ? 1 : 2 };
 
 /* 3000 examples: 9000 rows, which have maps and are cut into slices; 300: one slice, no maps. */
 static void count_all(struct shmt_policy policy, uint32_t n_seats) {
     static const uint64_t SIZES[] = {3000, 300};
     for (size_t size = 0; size < 2; size++)
-        for (size_t kind = 0; kind < 2; kind++)
+        for (size_t kind = 0; kind < N_KINDS; kind++)
             for (int lends = 0; lends < 2; lends++) {
                 const struct game game = {.spec = spec_of(policy, n_seats, SIZES[size], 16),
                                           .kind = KINDS[kind],

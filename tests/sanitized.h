@@ -18,7 +18,7 @@
 #    define SANITIZED 0
 #endif
 
-/* Races are looked for, which one worker alone has not. */
+/* Races are looked for, which one worker alone has not, and which are not seen between processes: each has a sanitizer of its own. */
 #if defined(__SANITIZE_THREAD__)
 #    define WATCHES_RACES 1
 #elif defined(__has_feature)

@@ -9,6 +9,7 @@
 
 #include "base/cpu.h"
 #include "base/random.h"
+#include "sanitized.h"
 
 #define SEED 20240817u
 
@@ -136,7 +137,7 @@ static void a_spoilt_manifest_is_refused_or_harmless(void **state) {
         int fd[N_FILES];
         if (!make_copy(run)) continue;
         put(fd);
-        for (int i = 0; i < 700; i++) {
+        for (int i = 0; i < (SANITIZED ? 300 : 700); i++) {
             struct shmt_manifest m = manifest;
             const bool seal = i % 8 != 0;
             for (uint64_t k = 1 + draw(&n, 2); k > 0; k--) i % 2 ? spoil_word(&m, &n) : spoil_named_word(&m, &n);
@@ -190,7 +191,7 @@ static void spoilt_data_is_refused_or_harmless(void **state) {
     for (int run = 0; run < N_RUNS; run++) {
         int fd[N_FILES];
         if (!make_copy(run)) continue;
-        for (int i = 0; i < 60; i++) {
+        for (int i = 0; i < (SANITIZED ? 30 : 60); i++) {
             put(fd);
             const int file = fd[VALID] >= 0 && i % 2 ? VALID : DATA;
             for (uint64_t k = 1 + draw(&n, 4); k > 0; k--) {

@@ -287,7 +287,7 @@ static void a_trace_that_cannot_be_written_is_refused_before_anything_is_loaded(
     const struct refusal refusals[] = {
         {1, "cannot write the trace to nowhere/t.json", {"--trace", "nowhere/t.json", "builtin:sparse"}},
         {1, "it is a folder", {"--trace", ".", "builtin:sparse"}},
-        {1, "trace to /dev/fd/3: this descriptor is not open for writing", {"--trace", "/dev/fd/3", "builtin:sparse"}},
+        {1, "trace to /dev/fd/97: this descriptor is not open for writing", {"--trace", "/dev/fd/97", "builtin:sparse"}},
         {2, "--trace /dev/stdout and --json would both go to", {"--trace", "/dev/stdout", "--json", "builtin:sparse"}},
         {2, "is read as the data", {"--trace", "data.txt", "data.txt"}},
         {2, "is read as validation data", {"--trace", "data.txt", "--valid", "data.txt", "builtin:sparse"}},

@@ -25,7 +25,7 @@ static int take_turns(struct game *game, shmtrain_session *s) {
 static void sixty_of_64_are_enough_when_27_have_no_work_left(void **state) {
     static const enum shmt_late LATES[] = {SHMT_LATE_DROP, SHMT_LATE_FOLD};
     (void)state;
-    for (size_t kind = 0; kind < 2; kind++)
+    for (size_t kind = 0; kind < N_KINDS; kind++)
         for (size_t late = 0; late < 2; late++) /* who is late and folded waits, and takes no third turn with the others */
             for (uint32_t items = 37; items <= (LATES[late] == SHMT_LATE_FOLD ? 64u : 128u) + 37; items += 64) {
                 struct game game = {.spec = spec_of(quorum(60, LATES[late]), 64, (uint64_t)items * 8, 8),
@@ -68,7 +68,7 @@ static int be_late(struct game *game, shmtrain_session *s) {
 
 static void the_others_go_on_without_a_late_one_whose_gradients_are_dropped(void **state) {
     (void)state;
-    for (size_t kind = 0; kind < 2; kind++) {
+    for (size_t kind = 0; kind < N_KINDS; kind++) {
         struct game game = {.spec = spec_of(quorum(3, SHMT_LATE_DROP), 4, 3000, 16), .kind = KINDS[kind], .work = be_late};
         play_well(&game);
         assert_true(load_relaxed(&OPS->counters(game.store, SLOW)->dropped) >= 16);
@@ -81,7 +81,7 @@ static void the_others_go_on_without_a_late_one_whose_gradients_are_dropped(void
 /* Even one who is late with every gradient. */
 static void late_gradients_that_are_folded_all_get_in(void **state) {
     (void)state;
-    for (size_t kind = 0; kind < 2; kind++)
+    for (size_t kind = 0; kind < N_KINDS; kind++)
         for (int lends = 0; lends < 2; lends++) {
             struct game game = {
                 .spec = spec_of(quorum(3, SHMT_LATE_FOLD), 4, 3000, 16), .kind = KINDS[kind], .lends = lends, .work = be_late};

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "math/logistic.h"
+#include "sanitized.h"
 
 /* ---- a small logistic problem ---- */
 
@@ -178,6 +179,7 @@ static void pauses_change_no_bit(void **state) {
 
 static void deaths_in_pauses_change_no_bit(void **state) {
     (void)state;
+    if (WATCHES_RACES) SKIP("ThreadSanitizer sees nothing of other processes");
     for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++) {
         play_rule(1, SHMT_TEAM_THREADS, rule, 0, &plain);
         for (uint32_t n = 1; n <= 4; n++) {

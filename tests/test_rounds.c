@@ -33,7 +33,7 @@ static void no_gradient_is_lost_or_doubled_when_late_ones_are_folded(void **stat
 
 static void more_workers_than_items_are_no_obstacle(void **state) {
     (void)state;
-    for (size_t kind = 0; kind < 2; kind++) {
+    for (size_t kind = 0; kind < N_KINDS; kind++) {
         count((struct game){.spec = spec_of(stale(2), 12, 40, 16), .kind = KINDS[kind]});
         count((struct game){.spec = spec_of(quorum(11, SHMT_LATE_DROP), 12, 40, 16), .kind = KINDS[kind]});
         count((struct game){.spec = spec_of(quorum(3, SHMT_LATE_FOLD), 12, 1, 16), .kind = KINDS[kind]});
@@ -73,7 +73,7 @@ static int keep_the_bound(struct game *game, shmtrain_session *s) {
 static void nobody_is_further_ahead_than_the_bound_says_nor_sees_less(void **state) {
     (void)state;
     for (uint64_t s = 1; s <= 4; s *= 2)
-        for (size_t kind = 0; kind < 2; kind++) {
+        for (size_t kind = 0; kind < N_KINDS; kind++) {
             struct game game = {.spec = spec_of(stale(s), 4, 3000, 16),
                                 .kind = KINDS[kind],
                                 .slow_rank = 2,
@@ -176,7 +176,7 @@ enum { N_SOME = sizeof SOME / sizeof *SOME };
 static void a_stop_leaves_every_gradient_applied_or_counted(void **state) {
     (void)state;
     for (size_t i = 0; i < N_SOME; i++)
-        for (size_t kind = 0; kind < 2; kind++) {
+        for (size_t kind = 0; kind < N_KINDS; kind++) {
             struct game game = {.spec = spec_of(SOME[i], 4, 3000, 16), .kind = KINDS[kind], .work = stop_after_four};
             play_well(&game);
             const uint64_t done = SUM(&game, examples), moved = check_rows(&game);
@@ -202,7 +202,7 @@ static int fail_late(struct game *game, shmtrain_session *s) {
 static void a_failing_worker_ends_all(void **state) {
     (void)state;
     for (size_t i = 0; i < N_SOME; i++)
-        for (size_t kind = 0; kind < 2; kind++) {
+        for (size_t kind = 0; kind < N_KINDS; kind++) {
             struct game game = {.spec = spec_of(SOME[i], 4, 3000, 16), .kind = KINDS[kind], .work = fail_late};
             struct shmt_error e = {0};
             game.spec.epochs = 1000;

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "sanitized.h"
+
 static int begin(void **state) {
     make_rows();
     return make_folder(state);
@@ -412,7 +414,7 @@ static void a_snapshot_is_whole_while_checkpoints_are_written(void **state) {
     WELL(store, shmtrain_store_examples(store, 6400));
     WELL(store, shmtrain_store_will_snapshot(store, 1));
     WELL(store, shmtrain_store_start(store, add_to_parts, NULL));
-    for (int k = 0; k < 100; k++) {
+    for (int k = 0; k < (SANITIZED ? 40 : 100); k++) {
         uint64_t step;
         WELL(store, shmtrain_store_snapshot(store, into, INFINITY, &step));
         for (int part = 0; part < PARTS; part++) {
