@@ -127,6 +127,21 @@ static void who_asks_is_ended_by_the_abort_word_and_says_for_whom_it_waited(void
     fakes_off();
 }
 
+static void who_asks_for_long_sleeps_although_it_spins_first(void **state) {
+    (void)state;
+    struct group *group = group_create(2);
+    struct asker asker = {.group = group, .spin_ns = 10000, .result = -1};
+    const struct shmt_gates gates = gates_of(group, 2, 1, 0);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
+    until_asleep(group, 0);
+    store_release(&group->closed, 1);
+    shmt_gates_nudge(&gates);
+    pthread_join(thread, NULL);
+    assert_int_equal(asker.result, 0);
+    group_destroy(group);
+}
+
 static void what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait(void **state) {
     (void)state;
     struct group *group = group_create(2);
@@ -210,6 +225,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_to_come_gets_the_answer_and_nobody_sleeps_through_it),
         cmocka_unit_test(who_asks_is_ended_by_the_abort_word_and_says_for_whom_it_waited),
+        cmocka_unit_test(who_asks_for_long_sleeps_although_it_spins_first),
         cmocka_unit_test(what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait),
         cmocka_unit_test(an_answer_that_comes_at_once_is_no_wait_where_waiters_spin),
         cmocka_unit_test(a_wait_for_one_who_is_late_is_told_once_and_none_where_nobody_is),

@@ -116,6 +116,9 @@ static void what_no_backend_could_serve_is_refused_with_what_to_do(void **state)
     } while (0)
     WITHOUT(n_seats, 0, "at least one worker");
     WITHOUT(n_workers, 0, "at least one worker");
+    WITHOUT(n_workers, good.n_seats + 1, "a seat each");
+    WITHOUT(pauses.steps, 1, "never pauses");
+    WITHOUT(pauses.epochs, 1, "never pauses");
     WITHOUT(n_examples, 0, "shmtrain_store_examples");
     WITHOUT(n_examples, (uint64_t)1 << 32, "4294967295");
     WITHOUT(epochs, 0, "at least one epoch");

@@ -25,15 +25,23 @@ static void damped_merges_lose_nothing_of_what_has_no_curvature(void **state) {
 
 /* ---- tiers ---- */
 
-/* A run of so many epochs' parts that the last tier waits for 16 turns; row i is the hotter the smaller i * 7919 mod the rows
- * is, and the last row is a bias. */
-static void begin_tiers(struct run *run, const struct kase *k) {
+/* Row i is the hotter the smaller i * 7919 mod the rows is. */
+static float scattered(uint64_t i) { return 1 / (1 + (float)(i * 7919 % (ROWS - 1))); }
+
+/* Each line is colder than the one before, but for the first behind those that are chosen: it belongs between the last two. */
+static float late_by_one(uint64_t i) {
+    const uint64_t line = i / 16;
+    return line == 64 + 512 ? 10000.5f - (64 + 512 - 1) : 10000 - (float)line;
+}
+
+/* A run of so many epochs' parts that the last tier waits for 16 turns; the last row is a bias. */
+static void begin_tiers(struct run *run, const struct kase *k, float (*heat_of)(uint64_t row)) {
     struct shmt_spec spec = spec_of(k, 64 * 4 * 2 * ITEM, ROWS, 1);
     spec.item = ITEM;
     spec.l2_rows[0] = ROWS - 1;
     begin(run, k, spec);
     float *const h = k->ops->curvature(run->store);
-    for (uint64_t i = 0; i < ROWS - 1; i++) h[i] = 1 / (1 + (float)(i * 7919 % (ROWS - 1)));
+    for (uint64_t i = 0; i < ROWS - 1; i++) h[i] = heat_of(i);
     h[ROWS - 1] = 1e-6f;
 }
 
@@ -43,7 +51,7 @@ static float hottest_of(const float *h) {
     return most;
 }
 
-static void every_line_is_in_one_tier_and_the_hottest_in_the_first(void **state) {
+static void check_tiers(float (*heat_of)(uint64_t row)) {
     static uint8_t tier_of[ROWS / 16 + 64];
     const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
     static const uint64_t LINES[] = {65, 512};
@@ -51,8 +59,7 @@ static void every_line_is_in_one_tier_and_the_hottest_in_the_first(void **state)
     struct shmt_error e;
     struct run run;
     float least[3] = {INFINITY, INFINITY, INFINITY}, most[3] = {0, 0, 0};
-    (void)state;
-    begin_tiers(&run, &k);
+    begin_tiers(&run, &k, heat_of);
     assert_int_equal(k.ops->enter(run.store, 0, 0, &seat, &e), 0);
     const struct shmt_shm_merging *m = shmt_shm_seat_of(seat)->merging;
     const uint64_t lines = run.store->layout.flat.n / 16, bias = (ROWS - 1) / 16;
@@ -79,13 +86,19 @@ static void every_line_is_in_one_tier_and_the_hottest_in_the_first(void **state)
     end(&run);
 }
 
+static void every_line_is_in_one_tier_and_the_hottest_in_the_first(void **state) {
+    (void)state;
+    check_tiers(scattered);
+    check_tiers(late_by_one);
+}
+
 static void tiers_are_due_when_they_should_and_seats_at_different_turns(void **state) {
     const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
     struct shmt_error e;
     struct run run;
     uint64_t turns[2][SHMT_SHM_TIERS][64], n[2][SHMT_SHM_TIERS] = {{0}};
     (void)state;
-    begin_tiers(&run, &k);
+    begin_tiers(&run, &k, scattered);
     assert_int_equal(shmt_replicas_merge_all_every(&run.spec), 16);
     for (uint32_t rank = 0; rank < 2; rank++) {
         struct shmt_seat *seat;
@@ -109,7 +122,7 @@ static void tiers_of_a_shared_replica_are_due_as_often(void **state) {
     struct run run;
     uint64_t n[SHMT_SHM_TIERS] = {0};
     (void)state;
-    begin_tiers(&run, &k);
+    begin_tiers(&run, &k, scattered);
     assert_int_equal(shmt_replicas_merge_all_every(&run.spec), 16);
     for (uint32_t rank = 0; rank < 4; rank++) {
         struct shmt_seat *seat;
@@ -167,7 +180,7 @@ static void others_are_seen_when_the_last_tier_is_merged(void **state) {
     const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
     struct run run;
     (void)state;
-    begin_tiers(&run, &k);
+    begin_tiers(&run, &k, scattered);
     go_well(&run, note_and_add_ones);
     end(&run);
 }

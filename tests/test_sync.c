@@ -128,6 +128,20 @@ static void a_waiter_says_for_whom(void **state) {
     group_destroy(group);
 }
 
+/* Who spins takes a processor from whom it may be waiting for. */
+static void who_waits_for_long_sleeps_although_it_spins_first(void **state) {
+    (void)state;
+    struct group *group = group_create(3);
+    struct member_arg arg;
+    pthread_t thread = one_waiter(group, &arg, 10000);
+    until_asleep(group, 0);
+    const struct shmt_gates late = gates_of(group, 3, 1, 0);
+    shmt_gate_reach(&late, SHMT_GATE_CLOCK, 3);
+    pthread_join(thread, NULL);
+    assert_int_equal(arg.result, 0);
+    group_destroy(group);
+}
+
 /* Workers come in the order of their ranks: whoever slept for the next one would be woken by each. */
 static void who_waits_for_many_sleeps_for_the_last(void **state) {
     (void)state;
@@ -367,6 +381,7 @@ int main(void) {
         cmocka_unit_test(nobody_passes_a_meeting_early_with_more_workers_than_processors),
         cmocka_unit_test(no_wake_up_is_lost),
         cmocka_unit_test(a_waiter_says_for_whom),
+        cmocka_unit_test(who_waits_for_long_sleeps_although_it_spins_first),
         cmocka_unit_test(who_waits_for_many_sleeps_for_the_last),
         cmocka_unit_test(progress_that_is_not_enough_does_not_wake),
         cmocka_unit_test(a_member_that_leaves_releases_those_who_wait_for_it),

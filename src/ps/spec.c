@@ -31,6 +31,9 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->batch == 0 || spec->item == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a batch needs at least one example");
     if (spec->n_guests >= spec->n_seats)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a run with %u guests also needs a worker of its own", spec->n_guests);
+    if (spec->n_seats - spec->n_guests < spec->n_workers)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%u workers need a seat each, and there are %u", spec->n_workers,
+                         spec->n_seats - spec->n_guests);
     if (spec->placement.n_nodes > SHMT_MAX_NODES)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "memory can be spread over at most %d NUMA nodes", SHMT_MAX_NODES);
     if (spec->count_lost && spec->policy.write != SHMT_WRITE_RACY)

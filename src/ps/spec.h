@@ -85,9 +85,9 @@ struct shmt_spec {
 };
 
 /* What a user calls a worker has a seat for each of its threads, or one for all; guests have as many as the run's own. Never
- * 0. */
+ * 0 in a spec that shmt_spec_check has passed. */
 static inline uint32_t shmt_seats_of_worker(const struct shmt_spec *spec) {
-    return (uint32_t)shmt_max_u64(1, (spec->n_seats - spec->n_guests) / spec->n_workers);
+    return (spec->n_seats - spec->n_guests) / spec->n_workers;
 }
 
 /* An epoch is cut into steps: batches where updates are of whole batches (`sync`), else items. */

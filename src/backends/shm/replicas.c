@@ -306,10 +306,11 @@ static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
 /* Updates of those who share my replica; relaxed, here and below: numbers for a measurement */
 static uint64_t sharers_updates(const struct shmt_shm_seat *p) {
     const struct shmt_shm_merging *m = p->merging;
-    uint64_t sum = 0;
+    uint64_t updates = 0;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
-        if (m->of_seat[seat] == m->mine && seat != p->seat.rank) sum += load_relaxed(&p->store->slot[seat].counters.updates);
-    return sum;
+        if (m->of_seat[seat] == m->mine && seat != p->seat.rank)
+            updates += load_relaxed(&p->store->slot[seat].counters.updates);
+    return updates;
 }
 
 static void pull(struct shmt_shm_seat *p) { p->others = sharers_updates(p); }
