@@ -49,6 +49,7 @@ struct play {
     int slow_rank;     /* ends the epoch behind which it is let go only when that has happened; 0: nobody */
     uint32_t stranger; /* the chief reserves this seat, for somebody who never comes; 0: none */
     _Atomic uint32_t dead;
+    _Atomic uint32_t unaware; /* guests whose copy, at their first item, was said to have nothing of what others have done */
 };
 
 /* What the chief does at the end of an epoch: ranks as bits. */
@@ -92,6 +93,12 @@ static void let_it_die(const struct actor *a, const struct shmtrain_work *w) {
     while (load_acquire(&play->dead) == 0) nap(); /* pairs with the release in `act` */
 }
 
+/* Their replica begins with the master: delay is counted from there. relaxed: my own word, and a count */
+static void look_at_copy(struct actor *a, const shmtrain_session *s) {
+    if (a->rank < OWN || a->play->spec.policy.replicas != SHMT_REPLICAS_WORKER) return;
+    if (load_relaxed(&shmt_shm_seat_of(s->seat)->slot->merged) == 0) atomic_fetch_add(&a->play->unaware, 1);
+}
+
 /* Sums whose last bits depend on the order of adding up. */
 static int work(struct actor *a, shmtrain_session *s) {
     struct play *play = a->play;
@@ -101,6 +108,7 @@ static int work(struct actor *a, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         float grad[FLOATS] = {0};
         if ((int)a->rank == play->die_rank) return SHMTRAIN_E_DIED;
+        look_at_copy(a, s);
         let_it_die(a, &w);
         if ((rc = shmtrain_order(s, &w, order)) < 0) return rc;
         for (uint64_t i = 0; i < w.n; i++) {
@@ -308,6 +316,7 @@ static void replicas_of_those_who_come_begin_with_the_master(void **state) {
         join_all(play);
         check_seen_once(play);
         for (int epoch = 0; epoch < EPOCHS; epoch++) assert_true(play->tally[epoch].examples == EXAMPLES);
+        assert_int_equal(load_relaxed(&play->unaware), 0);
         const uint32_t item = play->spec.item;
         end(play, out);
         for (int k = 0; k < FLOATS; k++)

@@ -340,6 +340,31 @@ static void units_are_read_whole(void **state) {
     alarm(0);
 }
 
+/* Else whoever comes after my death would take it back, and with it what others have pushed since. */
+static void a_push_that_is_complete_leaves_nothing_to_take_back(void **state) {
+    static const struct shmt_update u = {.rate = 1, .scale = 1, .epsilon = 1};
+    static const enum shmt_rule_kind RULES[] = {SHMT_RULE_SGD, SHMT_RULE_ADAGRAD};
+    static const uint64_t start[2] = {0, 1};
+    static const uint32_t id[1] = {3};
+    const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr), .n = 1, .bias = 1, .start = start, .id = id};
+    const float slope = 1, grad[HOT] = {1};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct table *t = shared_table();
+        _Atomic uint64_t word = 0;
+        float old[3 * SHMT_LOCK_FLOATS] = {NAN};
+        const struct shmt_kernels *kernels = shmt_kernels_find(SHMT_WRITE_LOCKED, RULES[i], false, false);
+        struct shmt_span span = span_of(t, SHMT_WRITE_LOCKED, RULES[i]);
+        span.undo = (struct shmt_undo){.word = &word, .old = old};
+        kernels->push_sparse(&span, &x, &slope, &u);
+        assert_int_equal(load_relaxed(&word), 0);
+        assert_true(isnan(old[0]) == (RULES[i] == SHMT_RULE_SGD)); /* one word is changed in one step */
+        kernels->push_dense(&span, 0, HOT, grad, &u);
+        assert_int_equal(load_relaxed(&word), 0);
+        assert_int_equal(munmap(t, sizeof *t), 0);
+    }
+}
+
 /* Who died with a lock in hand does not release it; the run is given up instead. */
 static void a_lock_of_the_dead_hangs_nobody_once_the_run_is_given_up(void **state) {
     (void)state;
@@ -380,6 +405,7 @@ int main(void) {
         cmocka_unit_test(a_push_waits_for_the_unit_that_another_holds_and_for_no_other),
         cmocka_unit_test(a_read_of_rows_waits_for_their_units_too),
         cmocka_unit_test(units_are_read_whole),
+        cmocka_unit_test(a_push_that_is_complete_leaves_nothing_to_take_back),
         cmocka_unit_test(a_lock_of_the_dead_hangs_nobody_once_the_run_is_given_up),
         cmocka_unit_test(what_a_dead_seat_held_can_be_released),
     };
