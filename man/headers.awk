@@ -119,6 +119,7 @@ function add_declaration(s,    code, name, text, shared) {
         sub(/ ?(;|[{].*)$/, "", code)
         sub(/^SHMTRAIN_API /, "", code)
         sub(/^static inline /, "", code)
+        sub(/ ?__attribute__ ?[(][(].*[)][)]$/, "", code)
         add(code ~ /^typedef / ? "callback" : "function", name_in(code), code, text)
     }
     if (shared) note_item = n_items

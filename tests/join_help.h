@@ -35,6 +35,7 @@ struct tally {
 };
 static struct tally *tally;
 static bool kills_stalled; /* what stands still, soon: makers that are started from now on */
+static const char *validates_on; /* of the maker; NULL: what comes with the data */
 
 /* Around all tests of a program. */
 static inline int share_tally(void **state) {
@@ -125,6 +126,7 @@ static inline struct shmtrain_store *make_store(const struct how *how) {
     WELL(store, shmtrain_store_set(store, "item", "16"));
     WELL(store, shmtrain_store_set(store, "guests", how->guests));
     WELL(store, shmtrain_store_set(store, "name", NAME));
+    if (validates_on) WELL(store, shmtrain_store_set(store, "valid", validates_on));
     if (kills_stalled) WELL(store, shmtrain_store_set(store, "stall-timeout", "300ms"));
     if (kills_stalled) WELL(store, shmtrain_store_set(store, "on-stall", "kill"));
     if (how->data && strstr(how->data, "dense")) WELL(store, shmtrain_store_set(store, "model", "softmax"));

@@ -108,7 +108,9 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
     refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "score");
     size_t n = 0;
     while (shmt_model_at(n)) n++;
-    assert_memory_equal(shmtrain_store_model_at(store, n), &mean, sizeof mean);
+    const struct shmtrain_model *offered = shmtrain_store_model_at(store, n);
+    assert_true(offered->step == mean.step && strcmp(offered->name, "mean") == 0);
+    assert_string_equal(offered->loss, "loss"); /* it had none */
     assert_null(shmtrain_store_model_at(store, n + 1));
     WELL(store, shmtrain_store_set(store, "rate", "1"));
     WELL(store, shmtrain_store_set(store, "schedule", "constant"));
@@ -119,6 +121,81 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
     assert_string_equal(r->model, "mean");
     assert_true(r->epoch[2].train_loss == (2 + 0.5 + 0 + 4.5) / 4); /* at 3 */
     assert_true(r->epoch[2].valid_loss == 1 && isnan(r->epoch[2].valid_accuracy));
+    shmtrain_store_destroy(store);
+}
+
+static int push_nan(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                    double *loss_out) {
+    const float grad = NAN;
+    (void)batch;
+    (void)with;
+    *loss_out = 0;
+    return shmtrain_push(s, 0, 0, 1, &grad);
+}
+
+static uint32_t reserved_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+                                struct shmtrain_shape *out) {
+    const uint32_t n = mean_tables(data, with, out);
+    out[0].reserved[2] = 1;
+    return n;
+}
+
+/* Also on generated data, whose best log loss is known: this loss is none. */
+static void what_an_own_model_leaves_out_or_does_wrong_is_found(void **state) {
+    static const char DATA[] = "builtin:sparse:examples=2000,features=500";
+    struct shmtrain_model model = {
+        .size = sizeof model, .name = "bare", .tables = mean_tables, .step = mean_step, .score = mean_score};
+    struct shmtrain_store *store = make_training("2", "sync", "");
+    (void)state;
+    WELL(store, shmtrain_store_offer(store, &model));
+    model.name = "nan";
+    model.step = push_nan;
+    WELL(store, shmtrain_store_offer(store, &model));
+    model.name = "reserved";
+    model.tables = reserved_tables;
+    WELL(store, shmtrain_store_offer(store, &model));
+    model.name = "no task";
+    model.task = (enum shmtrain_task)3;
+    refused(store, shmtrain_store_offer(store, &model), SHMTRAIN_E_USAGE, "has the task 3");
+    WELL(store, shmtrain_store_set(store, "rate", "0.01"));
+    WELL(store, shmtrain_store_set(store, "model", "bare"));
+    WELL(store, shmtrain_store_train(store, DATA));
+    WELL(store, shmtrain_store_set(store, "model", "nan"));
+    refused(store, shmtrain_store_train(store, DATA), SHMTRAIN_E_NUMBERS,
+            "after epoch 1 row 0 of table \"mean\" is not a number");
+    WELL(store, shmtrain_store_set(store, "model", "reserved"));
+    refused(store, shmtrain_store_train(store, DATA), SHMTRAIN_E_USAGE, "reserved member");
+    shmtrain_store_destroy(store);
+}
+
+static int hear_nothing(void *arg, uint64_t example, float label, const float *output, uint32_t n) {
+    (void)arg;
+    (void)example;
+    (void)label;
+    (void)output;
+    (void)n;
+    return 0;
+}
+
+static void null_is_refused_where_something_is_needed(void **state) {
+    struct shmtrain_store *store = make_training("1", "sync", "");
+    const struct shmtrain_evaluation *evaluation;
+    struct shmtrain_file_info info;
+    (void)state;
+#define NEEDS(call) refused(store, call, SHMTRAIN_E_USAGE, "was given NULL")
+    NEEDS(shmtrain_store_set(store, NULL, "1"));
+    NEEDS(shmtrain_store_set(store, "workers", NULL));
+    NEEDS(shmtrain_store_offer(store, NULL));
+    NEEDS(shmtrain_store_load(store, NULL));
+    NEEDS(shmtrain_store_save(store, NULL));
+    NEEDS(shmtrain_store_save_as(store, "x.model", NULL));
+    NEEDS(shmtrain_store_inspect(store, NULL, &info));
+    NEEDS(shmtrain_store_convert(store, NULL, "x.shmcache"));
+    NEEDS(shmtrain_store_convert(store, "x.svm", NULL));
+    NEEDS(shmtrain_store_evaluate(store, NULL, &evaluation));
+    NEEDS(shmtrain_store_predict(store, NULL, 0, hear_nothing, NULL));
+    NEEDS(shmtrain_store_predict(store, "x.svm", 0, NULL, NULL));
+    NEEDS(shmtrain_store_predict_stream(store, NULL, 0, hear_nothing, NULL));
     shmtrain_store_destroy(store);
 }
 
@@ -467,6 +544,8 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
         TEST(a_model_of_ones_own_is_offered_chosen_and_trained),
+        TEST(what_an_own_model_leaves_out_or_does_wrong_is_found),
+        TEST(null_is_refused_where_something_is_needed),
         TEST(the_split_is_disjoint_complete_and_a_function_of_the_seed),
         TEST(a_split_that_leaves_one_side_empty_is_refused),
         TEST(a_share_of_the_data_validates_the_same_for_every_number_of_workers),

@@ -19,14 +19,14 @@ enum hook { BEFORE_STEP, AFTER_STEP, BEFORE_EPOCH, AFTER_EPOCH, N_HOOKS };
 struct seen {
     _Atomic uint64_t calls[N_HOOKS][WORKERS], examples[2]; /* before and after */
     _Atomic uint64_t applied;
-    _Atomic uint32_t mistakes;           /* what no assertion can say in another process */
-    _Atomic uint32_t open[WORKERS];      /* 1: in a step */
-    _Atomic uint32_t epoch[WORKERS];     /* that before_epoch said, plus 1 */
-    _Atomic uint32_t value[EPOCHS];      /* the bits of a float that after_epoch saw first */
-    uint32_t returns_in, returns;        /* which hook returns something in epoch 1, */
-    int what;                            /* namely this, */
-    uint32_t only;                       /* in this worker; NEVER: in all */
-    bool looks, pushes_late, asks_wrong; /* see below */
+    _Atomic uint32_t mistakes;                        /* what no assertion can say in another process */
+    _Atomic uint32_t open[WORKERS];                   /* 1: in a step */
+    _Atomic uint32_t epoch[WORKERS];                  /* that before_epoch said, plus 1 */
+    _Atomic uint32_t value[EPOCHS];                   /* the bits of a float that after_epoch saw first */
+    uint32_t returns_in, returns;                     /* which hook returns something in epoch 1, */
+    int what;                                         /* namely this, */
+    uint32_t only;                                    /* in this worker; NEVER: in all */
+    bool looks, pushes_late, asks_wrong, ends, takes; /* see below */
 };
 static struct seen *g_seen;
 
@@ -48,6 +48,7 @@ static int before_step(void *arg, shmtrain_session *s, const struct shmtrain_wor
     check(atomic_load(&seen->epoch[rank]) == work->epoch + 1);
     atomic_fetch_add(&seen->examples[0], work->n);
     if (seen->looks) check(shmtrain_pull(s, 0, 0, TABLE_ROWS, x) == 0);
+    if (seen->ends) return shmtrain_clock(s, NULL);
     if (seen->asks_wrong && shmtrain_pull(s, 7, 0, 1, x) < 0) return SHMTRAIN_E_USAGE;
     return verdict(s, BEFORE_STEP, work->epoch);
 }
@@ -58,6 +59,7 @@ static int after_step(void *arg, shmtrain_session *s, const struct shmtrain_work
     check(atomic_exchange(&seen->open[shmtrain_rank(s)], 0) == 1);
     atomic_fetch_add(&seen->examples[1], work->n);
     atomic_fetch_add(&seen->applied, fate->applied);
+    if (seen->takes) return shmtrain_next(s, &(struct shmtrain_work){.size = 0});
     if (seen->pushes_late) return shmtrain_push(s, 0, 0, TABLE_ROWS, one);
     return verdict(s, AFTER_STEP, work->epoch);
 }
@@ -285,6 +287,23 @@ static void a_session_call_that_failed_in_a_hook_keeps_its_sentence(void **state
     shmtrain_store_destroy(store);
 }
 
+static void they_take_no_work_and_end_none(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        begin(NULL);
+        g_seen->ends = i == 0;
+        g_seen->takes = i == 1;
+        if (i == 2) g_seen->returns_in = AFTER_EPOCH + 1, g_seen->returns = 0, g_seen->what = SHMTRAIN_E_AGAIN;
+        const struct shmtrain_hooks hooks = all_hooks();
+        struct shmtrain_store *store = make_store(SPAWNS[i % 2], "async", &hooks);
+        refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE,
+                i == 0   ? "shmtrain_clock was called by the hook before_step"
+                : i == 1 ? "shmtrain_next was called by the hook after_step"
+                         : "a hook returned SHMTRAIN_E_AGAIN");
+        shmtrain_store_destroy(store);
+    }
+}
+
 static void while_a_run_goes_on_they_cannot_be_set(void **state) {
     const struct shmtrain_hooks none = {.size = sizeof none};
     (void)state;
@@ -314,6 +333,7 @@ int main(void) {
         TEST(from_the_first_worker_the_end_of_an_epoch_is_the_end_of_the_run),
         TEST(a_status_fails_the_run_with_its_name),
         TEST(a_session_call_that_failed_in_a_hook_keeps_its_sentence),
+        TEST(they_take_no_work_and_end_none),
         TEST(while_a_run_goes_on_they_cannot_be_set),
     };
     return cmocka_run_group_tests_name("hooks", tests, share, NULL);

@@ -223,6 +223,15 @@ static void softmax_with_guests_gives_the_same_bits(void **state) {
     show_that_guests_change_no_bit("builtin:dense:examples=2000,features=30,classes=5");
 }
 
+/* Some of the training examples, which all have there, are those that are validated on. */
+static void guests_validate_on_a_share_of_the_training_data(void **state) {
+    (void)state;
+    validates_on = "0.25";
+    show_that_guests_change_no_bit("builtin:sparse:examples=4000");
+    show_that_guests_change_no_bit("builtin:dense:examples=2000,features=30,classes=5");
+    validates_on = NULL;
+}
+
 static void what_is_observed_can_be_saved_and_evaluated(void **state) {
     static const char DATA[] = "builtin:sparse:examples=3000,valid=500,features=300";
     char path[] = "/tmp/test_join.XXXXXX";
@@ -306,6 +315,7 @@ int main(void) {
         TEST(a_guest_stays_until_the_run_is_over),
         TEST(training_a_model_with_guests_gives_the_same_bits),
         TEST(softmax_with_guests_gives_the_same_bits),
+        TEST(guests_validate_on_a_share_of_the_training_data),
         TEST(what_is_observed_can_be_saved_and_evaluated),
         TEST(what_is_saved_of_data_without_ids_says_so_whoever_saves_it),
     };

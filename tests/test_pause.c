@@ -28,6 +28,7 @@ struct game {
     bool keeps;        /* workers are threads, and keep what they see */
     bool dies;         /* now and then a worker does, before it has pushed anything of its item */
     bool leaves;       /* the last one does, at its first item, and does not come again */
+    bool at_ends;      /* snapshots are taken at the ends of epochs only, of which nothing is left then */
     bool holds;        /* seat 0 does not look at all */
     uint64_t ask_from; /* seat 0 asks for a snapshot at each of its items from this number on */
     uint32_t stop_in;  /* who gets an item of this epoch stops the run; 0: nobody does */
@@ -114,7 +115,8 @@ static int look(struct game *game, shmtrain_session *s) {
     struct run *run = &game->run;
     struct shmt_snapshot snap;
     if (game->holds || run->k->ops->snapshot(run->store, &snap) != 1) return 0;
-    const int rc = check_snapshot(run, s, &snap);
+    int rc = check_snapshot(run, s, &snap);
+    if (rc == 0 && game->at_ends && snap.at.step > 0) rc = refuse(s, "an epoch is said not to be over", &snap, snap.at.step);
     seen_of(run)->snapshots++;
     if (game->keeps) keep(&game->list, &snap);
     run->k->ops->release(run->store);
@@ -268,10 +270,11 @@ static void a_snapshot_is_right_however_many_have_died(void **state) {
 }
 
 /* Who will never copy a part again must not be missed: the snapshots behind its death are whole. */
-static void goes_on_without(const struct kase *k) {
-    struct game game = {.leaves = true};
+static void goes_on_without_who_leaves(const struct kase *k, bool at_ends) {
+    struct game game = {.leaves = true, .at_ends = at_ends};
     struct shmt_snapshot last;
     struct shmt_spec spec = spec_that_pauses(k, 500, 2);
+    if (at_ends) spec.pauses = (struct shmt_pauses){.epochs = 1, .allowed = 1};
     const bool can = shmt_policy_is_live(&k->policy) && !shmt_policy_has_replicas(&k->policy);
     if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_PROCESSES || k->n_seats < 2 || !can) return;
     spec.may_die = spec.may_lack = true;
@@ -287,9 +290,18 @@ static void goes_on_without(const struct kase *k) {
     end(&game.run);
 }
 
+static void goes_on_without(const struct kase *k) { goes_on_without_who_leaves(k, false); }
+
 static void snapshots_are_whole_without_who_does_not_come_again(void **state) {
     (void)state;
     each_case(goes_on_without);
+}
+
+static void ends_without(const struct kase *k) { goes_on_without_who_leaves(k, true); }
+
+static void an_epoch_is_over_without_what_was_lost(void **state) {
+    (void)state;
+    each_case(ends_without);
 }
 
 /* ---- going on from a snapshot ---- */
@@ -466,6 +478,7 @@ int main(void) {
         cmocka_unit_test(every_rule_pauses_with_its_state),
         cmocka_unit_test(a_snapshot_is_right_however_many_have_died),
         cmocka_unit_test(snapshots_are_whole_without_who_does_not_come_again),
+        cmocka_unit_test(an_epoch_is_over_without_what_was_lost),
         cmocka_unit_test(another_run_does_the_rest_with_other_workers),
         cmocka_unit_test(a_snapshot_is_taken_when_somebody_asks),
         cmocka_unit_test(nobody_waits_for_who_has_the_last_snapshot),

@@ -115,28 +115,35 @@ static void tiers_are_due_when_they_should_and_seats_at_different_turns(void **s
     end(&run);
 }
 
-/* Four seats with one replica take turns, and count its turns, not their own. */
-static void tiers_of_a_shared_replica_are_due_as_often(void **state) {
-    const struct kase k = case_of(NODE(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 4, SHMT_TEAM_THREADS);
+/* Seats with one replica take turns, and count its turns, not their own. */
+static void check_shared_tiers(uint32_t sharers) {
+    const struct kase k = case_of(NODE(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), sharers, SHMT_TEAM_THREADS);
     struct shmt_error e;
     struct run run;
     uint64_t n[SHMT_SHM_TIERS] = {0};
-    (void)state;
     begin_tiers(&run, &k, scattered);
-    assert_int_equal(shmt_replicas_merge_all_every(&run.spec), 16);
-    for (uint32_t rank = 0; rank < 4; rank++) {
+    const uint64_t every = shmt_replicas_merge_all_every(&run.spec);
+    for (uint32_t rank = 0; rank < sharers; rank++) {
         struct shmt_seat *seat;
         assert_int_equal(k.ops->enter(run.store, rank, 0, &seat, &e), 0);
         struct shmt_shm_merging *m = shmt_shm_seat_of(seat)->merging;
-        assert_int_equal(m->n_sharers, 4);
+        assert_int_equal(m->n_sharers, sharers);
         for (m->clocks = 1; m->clocks <= 64; m->clocks++)
             for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++)
                 if (shmt_replicas_turn(&run.spec.policy, m->clocks, m->index, m->n_sharers))
                     n[t] += shmt_shm_tier_is_due(shmt_shm_seat_of(seat), t);
         k.ops->leave(seat);
     }
-    assert_true(n[0] == 64 && n[1] == 16 && n[2] == 4);
+    assert_int_equal(n[0], 64);
+    assert_int_equal(n[1], 64 / (every / 4));
+    assert_int_equal(n[2], 64 / every);
     end(&run);
+}
+
+static void tiers_of_a_shared_replica_are_due_as_often(void **state) {
+    (void)state;
+    check_shared_tiers(2);
+    check_shared_tiers(4);
 }
 
 /* Worker 0, for which it looks as if worker 1 had done one update more each time. */

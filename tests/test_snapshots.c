@@ -62,6 +62,7 @@ static void snapshots_have_exactly_the_steps_that_they_say(void **state) {
         for (int i = 0; i < 2; i++) {
             struct shmtrain_store *store = open_adding(MODES[m], SPAWNS[i], i ? "3" : "1"), *into = empty();
             uint64_t before = 0;
+            if (m == 1 && i == 0) WELL(store, shmtrain_store_set(store, "item", "1"));
             WELL(store, shmtrain_store_start(store, add_to_both, NULL));
             for (int k = 0; k < 5; k++) {
                 uint64_t step;
@@ -454,6 +455,30 @@ static int go_wrong(shmtrain_session *s, void *arg) {
     return SHMTRAIN_E_DATA;
 }
 
+/* They have no step, and what has none at all leaves the other store as it is. */
+static void parameters_that_were_loaded_are_of_no_step(void **state) {
+    struct shmtrain_store *store = open_sparse("threads", "20"), *into = empty(), *nothing = empty();
+    uint64_t step, rows;
+    (void)state;
+    WELL(store, shmtrain_store_train(store, "builtin:sparse:examples=4000,features=20000"));
+    WELL(store, shmtrain_store_save(store, "loaded.model"));
+    WELL(store, shmtrain_store_snapshot(store, into, 0, &step));
+    assert_int_equal(step, 20);
+    refused(store, shmtrain_store_train(store, "there-is-none.svm"), SHMTRAIN_E_SYSTEM, "cannot open");
+    refused(store, shmtrain_store_snapshot(store, into, 0, &step), SHMTRAIN_E_SYSTEM, "the run has failed");
+    WELL(store, shmtrain_store_load(store, "loaded.model"));
+    WELL(store, shmtrain_store_snapshot(store, into, 0, &step));
+    assert_int_equal(step, 0);
+    refused(nothing, shmtrain_store_snapshot(nothing, into, 0, &step), SHMTRAIN_E_USAGE, "nothing to take a snapshot of");
+    float *value = parameters(into, &rows), *same = parameters(store, &rows);
+    assert_memory_equal(value, same, rows * sizeof *value);
+    free(value);
+    free(same);
+    shmtrain_store_destroy(nothing);
+    shmtrain_store_destroy(into);
+    shmtrain_store_destroy(store);
+}
+
 static void what_cannot_be_is_refused(void **state) {
     struct shmtrain_store *store = open_adding("sync", "threads", "1");
     int status;
@@ -483,6 +508,9 @@ static void what_cannot_be_is_refused(void **state) {
     WELL(store, shmtrain_store_start(store, go_wrong, NULL)); /* before, or after, it has failed */
     refused(store, shmtrain_store_snapshot(store, g_into, INFINITY, NULL), SHMTRAIN_E_DATA, "the run has failed");
     assert_int_equal(wait_for_end(store), SHMTRAIN_E_DATA);
+    refused(store, shmtrain_store_snapshot(store, g_into, 0, NULL), SHMTRAIN_E_DATA, "the run has failed");
+    refused(store, shmtrain_store_run(store, go_wrong, NULL), SHMTRAIN_E_DATA, "");
+    refused(store, shmtrain_store_snapshot(store, g_into, 0, NULL), SHMTRAIN_E_DATA, "the run has failed");
 
     WELL(store, shmtrain_store_will_snapshot(store, 0));
     WELL(store, shmtrain_store_start(store, add_to_both, NULL));
@@ -511,6 +539,7 @@ int main(void) {
         cmocka_unit_test_setup(a_snapshot_is_a_checkpoint_only_when_one_is_due, deadline),
         cmocka_unit_test_setup(a_snapshot_is_whole_while_checkpoints_are_written, deadline),
         cmocka_unit_test_setup(checkpoints_and_snapshots_do_not_disturb_one_another, deadline),
+        cmocka_unit_test_setup(parameters_that_were_loaded_are_of_no_step, deadline),
         cmocka_unit_test_setup(what_cannot_be_is_refused, deadline),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);

@@ -363,6 +363,13 @@ static void a_push_that_is_complete_leaves_nothing_to_take_back(void **state) {
         assert_int_equal(load_relaxed(&word), 0);
         assert_int_equal(munmap(t, sizeof *t), 0);
     }
+    static struct wide t;
+    static float old_unit[SHMT_LOCK_FLOATS], wide[WIDE];
+    _Atomic uint64_t word = 0;
+    struct shmt_span span = wide_span(&t, 7);
+    span.undo = (struct shmt_undo){.word = &word, .old = old_unit};
+    shmt_kernels_find(SHMT_WRITE_LOCKED, SHMT_RULE_SGD, true, false)->push_dense(&span, 0, WIDE, wide, &u);
+    assert_int_equal(load_relaxed(&word), 0);
 }
 
 /* Who died with a lock in hand does not release it; the run is given up instead. */

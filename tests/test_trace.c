@@ -393,6 +393,39 @@ static void events_follow_one_another_and_add_up(void **state) {
     each_case(events_add_up_to_the_counters);
 }
 
+/* Calls that copy rows are told as what they are, too. */
+static int copy_and_push(struct run *run, shmtrain_session *s) {
+    static float x[ROWS];
+    struct shmtrain_work w;
+    int rc;
+    (void)run;
+    while ((rc = shmtrain_next(s, &w)) == 1)
+        if ((rc = shmtrain_pull(s, 0, 0, ROWS, x)) < 0 || (rc = shmtrain_push(s, 0, 0, ROWS, x)) < 0 ||
+            (rc = shmtrain_clock(s, NULL)) < 0)
+            return rc;
+    return rc;
+}
+
+static void copies_of_rows_are_events(const struct kase *k) {
+    struct run run;
+    struct shmt_spec spec = spec_of(k, N, ROWS, 1);
+    spec.trace_events = EVENTS;
+    begin(&run, k, spec);
+    go_well(&run, copy_and_push);
+    uint32_t pulls = 0, pushes = 0;
+    for (uint32_t seat = 0; seat < k->n_seats; seat++) {
+        pulls += sums_of(&run, seat).n[SHMT_EVENT_PULL];
+        pushes += sums_of(&run, seat).n[SHMT_EVENT_PUSH];
+    }
+    assert_true(pulls > 0 && pushes > 0);
+    end(&run);
+}
+
+static void what_copies_rows_pulls(void **state) {
+    (void)state;
+    each_case(copies_of_rows_are_events);
+}
+
 static void without_a_trace_there_are_no_rings(const struct kase *k) {
     struct run run;
     begin(&run, k, spec_of(k, N, ROWS, 1));
@@ -417,6 +450,7 @@ int main(void) {
         cmocka_unit_test(whatever_stands_in_a_ring_is_read_without_harm),
         cmocka_unit_test(tracing_changes_no_bit),
         cmocka_unit_test(events_follow_one_another_and_add_up),
+        cmocka_unit_test(what_copies_rows_pulls),
         cmocka_unit_test(nothing_is_kept_where_nobody_asks),
     };
     return cmocka_run_group_tests(tests, make_problem, NULL);

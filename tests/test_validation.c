@@ -147,6 +147,9 @@ static int go_wrong(shmtrain_session *s, void *arg, uint64_t first, uint64_t n, 
     if (strcmp(arg, "status") == 0) return SHMTRAIN_E_DATA;
     if (strcmp(arg, "row") == 0) return shmtrain_pull(s, 0, 0, 3, w);
     if (strcmp(arg, "positive") == 0) return 3;
+    if (strcmp(arg, "stopped") == 0) return shmtrain_rank(s) == 1 ? SHMTRAIN_E_STOPPED : 0;
+    if (strcmp(arg, "again") == 0) return SHMTRAIN_E_AGAIN;
+    if (strcmp(arg, "next") == 0) return shmtrain_next(s, &(struct shmtrain_work){.size = 0});
     if (first + n > 6 && strcmp(arg, "nan") == 0) *loss_out = NAN;
     if (first + n > 6 && strcmp(arg, "infinite") == 0) *loss_out = -INFINITY;
     if (isnan(*loss_out) || isinf(*loss_out)) return 0;
@@ -162,14 +165,17 @@ static void a_function_that_fails_ends_the_run(void **state) {
     } WAYS[] = {{"status", SHMTRAIN_E_DATA, "the validation function ended with SHMTRAIN_E_DATA"},
                 {"row", SHMTRAIN_E_USAGE, "row"},
                 {"positive", SHMTRAIN_E_USAGE, "returned 3"},
+                {"stopped", SHMTRAIN_E_USAGE, "the validation function returned SHMTRAIN_E_STOPPED, but no session call had"},
+                {"again", SHMTRAIN_E_USAGE, "the validation function returned SHMTRAIN_E_AGAIN"},
+                {"next", SHMTRAIN_E_USAGE, "shmtrain_next was called by the validation function"},
                 {"right", SHMTRAIN_E_USAGE, "says that 2 of 1 predictions are right"},
                 {"nan", SHMTRAIN_E_NUMBERS, "the validation function's loss of examples 6 to 6 is not a number"},
                 {"infinite", SHMTRAIN_E_NUMBERS, "the validation function's loss of examples 6 to 6 is infinite"}};
     (void)state;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 9; i++) {
         struct shmtrain_store *store = make(SPAWNS[i & 1], "2", "2", EXAMPLES);
         const struct shmtrain_validation v = {
-            .size = sizeof v, .n_examples = i < 4 ? 10 : 7, .score = go_wrong, .arg = (void *)(uintptr_t)WAYS[i].how};
+            .size = sizeof v, .n_examples = i < 7 ? 10 : 7, .score = go_wrong, .arg = (void *)(uintptr_t)WAYS[i].how};
         WELL(store, shmtrain_store_validate(store, &v));
         refused(store, shmtrain_store_run(store, work, NULL), WAYS[i].status, WAYS[i].words);
         shmtrain_store_destroy(store);

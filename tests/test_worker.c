@@ -276,10 +276,40 @@ static void the_first_failure_is_told_and_only_failures(void **state) {
     struct shmtrain_store *store = make("processes", "1", "1", 640);
     refused(store, shmtrain_store_run(store, complain_twice, NULL), SHMTRAIN_E_USAGE,
             "shmtrain_pull: row 2 is beyond the end of table \"count\", which has 2 rows");
-    for (int i = 0; i < 3; i++) {
-        int status = (const int[]){0, 1, SHMTRAIN_E_STOPPED}[i];
+    for (int i = 0; i < 4; i++) {
+        int status = (const int[]){0, 1, SHMTRAIN_E_STOPPED, SHMTRAIN_E_AGAIN}[i];
         refused(store, shmtrain_store_run(store, complain_of_nothing, &status), SHMTRAIN_E_USAGE, "shmtrain_fail with status ");
     }
+    shmtrain_store_destroy(store);
+}
+
+/* The application would join, or begin, once more. */
+static int leave_with_again(shmtrain_session *s, void *arg) {
+    (void)s;
+    (void)arg;
+    return SHMTRAIN_E_AGAIN;
+}
+
+static int hint_wrongly(shmtrain_session *s, void *arg) {
+    static const uint64_t start[2] = {0, 1};
+    static const uint32_t id[1] = {0};
+    struct shmtrain_csr x = {.size = sizeof x, .n = 1, .start = start, .id = id};
+    struct shmtrain_work w;
+    const int rc = shmtrain_next(s, &w);
+    if (rc != 1) return rc;
+    if (*(const int *)arg) return shmtrain_need(s, 7, &x);
+    x.reserved = 7;
+    return shmtrain_need(s, 0, &x);
+}
+
+static void what_a_worker_must_not_say_ends_its_run(void **state) {
+    int no_table = 1;
+    (void)state;
+    struct shmtrain_store *store = make("threads", "2", "1", 640);
+    refused(store, shmtrain_store_run(store, leave_with_again, NULL), SHMTRAIN_E_USAGE, "a worker returned SHMTRAIN_E_AGAIN");
+    refused(store, shmtrain_store_run(store, hint_wrongly, &no_table), SHMTRAIN_E_USAGE, "there is no table 7");
+    no_table = 0;
+    refused(store, shmtrain_store_run(store, hint_wrongly, &no_table), SHMTRAIN_E_USAGE, "reserved member");
     shmtrain_store_destroy(store);
 }
 
@@ -292,6 +322,7 @@ int main(void) {
         cmocka_unit_test_setup(parameters_that_are_no_numbers_end_the_run, deadline),
         cmocka_unit_test_setup(a_worker_leaves_a_sentence, deadline),
         cmocka_unit_test_setup(the_first_failure_is_told_and_only_failures, deadline),
+        cmocka_unit_test_setup(what_a_worker_must_not_say_ends_its_run, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,9 @@ struct shmtrain_store;
  * Dense (`dense` is set): example i is dense[i * stride .. i * stride + n_features - 1].
  *
  * Labels, values and weights are finite, and weights not negative. Weights are factors of an example's loss and gradient in
- * training, and of its loss in shmtrain_store_evaluate; validation during a run does not weight. Option class-weight
- * multiplies them, option weights does not go with them, and shmtrain_store_convert refuses them: a cache holds none.
+ * training, and of its loss and squared error in shmtrain_store_evaluate, whose other figures count examples; validation
+ * during a run does not weight. Option class-weight multiplies them, option weights does not go with them, and
+ * shmtrain_store_convert refuses them: a cache holds none.
  *
  * What is not used is 0. `size` says which fields the caller's program knows: those of a later version count as 0. */
 struct shmtrain_arrays {

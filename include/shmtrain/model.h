@@ -55,8 +55,8 @@ enum shmtrain_task {
 struct shmtrain_model {
     uint32_t size; /* sizeof(struct shmtrain_model) */
     enum shmtrain_task task;
-    const char *name, *about;
-    uint32_t dense; /* 1: wants data in the dense layout; 0: in sparse rows */
+    const char *name, *about; /* about: may be NULL */
+    uint32_t dense;           /* 1: wants data in the dense layout; 0: in sparse rows */
 
     /* 1: one column is to it as another, so that they may be numbered by how often they occur, which is faster (option
      * columns). Then a column is nothing but a row of table 0, which has one for each of them, in their order, and at most
@@ -66,7 +66,7 @@ struct shmtrain_model {
 
     /* What its loss is called: "log loss", "hinge loss", "squared loss", or another name. "log loss" is -log of the probability
      * of the right label, and is held against that of the model behind generated data; "squared loss" is half the squared
-     * error, (prediction - label)^2 / 2. */
+     * error, (prediction - label)^2 / 2. NULL: "loss". */
     const char *loss;
     float curvature; /* the largest second derivative of the loss by a score; 0: 0.25, as logistic's. The automatic rate and the
                         shares of damped merging follow from it: one that is too small lets them go too far */
@@ -83,12 +83,14 @@ struct shmtrain_model {
      * at once. Called once, in the application's process, before there are workers. NULL: zeros are right for all tables. */
     void (*begin)(const struct shmtrain_batch *train, const struct shmtrain_settings *with, uint32_t t, float *value);
 
-    /* One work item: compute gradients of the examples and push them. *loss_out: their loss before the update, summed. */
+    /* One work item: compute gradients of the examples and push them. *loss_out: their loss before the update, summed. Where
+     * data->weight is not NULL, an example's gradient and loss are times its weight, here and in `score`: means are then of
+     * weights. */
     int (*step)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                 double *loss_out);
 
     /* At most SHMTRAIN_MODEL_GROUP examples: their outputs, row-major (n, outputs; see shmtrain_model_outputs), into
-     * score_out, and the sum of their losses. Pushes nothing. */
+     * score_out, and the sum of their losses (times their weights, see `step`). Pushes nothing. */
     int (*score)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                  float *score_out, double *loss_out);
 

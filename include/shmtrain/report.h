@@ -207,7 +207,7 @@ struct shmtrain_evaluation {
     double loss;                   /* mean, weighted where the examples have weights */
     double accuracy;               /* share of right predictions (classifiers) */
     double auc;                    /* area under the ROC curve (two classes) */
-    double root_mean_square_error; /* regression */
+    double root_mean_square_error; /* regression; weighted likewise */
     const char *model, *loss_name;
     uint32_t n_classes;        /* 0: no classifier */
     const float *classes;      /* (n_classes) labels, ascending */

@@ -19,8 +19,8 @@
  * the session; it ends up in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means:
  * return it, the run is ending. A worker leaves its own sentence by shmtrain_fail.
  *
- * What divides a gradient. The same worker function is right in every mode, if what it pushes for an item is the sum of its
- * examples' gradients:
+ * What divides a gradient. The same worker function is right in every mode, if shmtrain_push gets the sum of the gradients of
+ * an item's examples, and the sparse calls get the gradient of each example by itself:
  *
  *                                    live modes (`racy`, `atomic`, `locked`)          `aggregate` (sync, backup, ...)
  *     shmtrain_push                  one update, divided by the item's examples       added up with all other pushes of the
@@ -28,8 +28,10 @@
  *     shmtrain_push_sparse, _each    an update for each example, divided by nothing   that the update is of
  *
  * So in the live modes a dense gradient of 64 examples moves the parameters once, by the mean, and rows that are pushed example
- * by example move them 64 times. Parameters that are no finite numbers at the end of an epoch end the run (SHMTRAIN_E_NUMBERS),
- * naming table and row. */
+ * by example move them 64 times: their rate is that of an example, not of a mean.
+ *
+ * Parameters that are no finite numbers at the end of an epoch end the run (SHMTRAIN_E_NUMBERS), naming table and row; with
+ * models, a loss that is none ends it at once. */
 #ifndef SHMTRAIN_SESSION_H
 #define SHMTRAIN_SESSION_H
 
@@ -162,7 +164,7 @@ SHMTRAIN_API int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *
  * `status`, which the worker function (or hook, or model) is to return: `return shmtrain_fail(s, SHMTRAIN_E_DATA, "example %u
  * ...", i);`. shmtrain_store_message of the program that runs it has the sentence then; a session call that has failed before
  * keeps its own, and its status is returned. From then on all session calls that may wait return it. Errors: _USAGE (`status`
- * is not negative, or SHMTRAIN_E_STOPPED). */
+ * is not negative, or SHMTRAIN_E_STOPPED or _AGAIN, with which no function of the application may end a run). */
 SHMTRAIN_API int shmtrain_fail(shmtrain_session *s, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- who I am ---- */

@@ -30,12 +30,13 @@ SHMTRAIN_API int shmtrain_store_will_snapshot(struct shmtrain_store *store, int 
  * copied; they do not wait for whoever uses the copy. Who waits in this call hears nothing from listeners meanwhile, such as
  * the note that a worker stands still. A run that writes checkpoints writes none of such a snapshot, unless one is due.
  *
- * When the run has ended well, or none goes on: the parameters as they are, at once.
+ * When the run has ended well, or none goes on: the parameters as they are, at once; *step_out is 0 where they are not what a
+ * run of `store` has left, as after shmtrain_store_load.
  *
  * Errors: _AGAIN (see above), _USAGE (option backend is not `shm`; `store` was not told that it will snapshot; `into` is the
  * same store, or a run of it goes on, or it offers another model of the same name; `seconds`; a call that blocks goes on;
- * `store` has joined another program's run; a forked child's call), _MEMORY, and what the run has failed with. `into` is as it
- * was then. */
+ * `store` has joined another program's run, or has no parameters; a forked child's call), _MEMORY, and what the last run has
+ * failed with, until another one begins or a model is loaded. `into` is as it was then. */
 SHMTRAIN_API int shmtrain_store_snapshot(struct shmtrain_store *store, struct shmtrain_store *into, double seconds,
                                          uint64_t *step_out);
 

@@ -29,7 +29,7 @@ extern "C" {
  *   knows. SHMTRAIN_HAS tells whether an older library has a member. Calls that take such a struct want the pointer that the
  *   library gave, not a copy. (Struct shmtrain_option and _mode, constants of the library, have no size: they only get longer.)
  * - Structs that stand in arrays or in other structs never change their sizes. Their reserved members are 0 until a later
- *   version gives them a meaning. */
+ *   version gives them a meaning: SHMTRAIN_E_USAGE where one is set. */
 
 /* Whether the struct at `at`, which the library has made or filled, has this member. */
 #define SHMTRAIN_HAS(at, member) ((uint64_t)((const char *)(&(at)->member + 1) - (const char *)(at)) <= (at)->size)

@@ -6,7 +6,8 @@
  *
  * Calls return 0 or more, or a negative status (status.h) with a sentence in shmtrain_store_message. The library prints
  * nothing, never exits, and leaves the application's signals as they are. (A worker that is a process of its own answers
- * SIGBUS, for a mapped file that becomes shorter, with a sentence.) */
+ * SIGBUS, for a mapped file that becomes shorter, with a sentence.) NULL where a call needs a name, a path, data, a struct of
+ * the application's or a function is SHMTRAIN_E_USAGE; memory that a call is to fill, and the store itself, have to be there. */
 #ifndef SHMTRAIN_STORE_H
 #define SHMTRAIN_STORE_H
 

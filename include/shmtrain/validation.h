@@ -16,10 +16,11 @@ struct shmtrain_store;
  * *right_out the number of right predictions (0 .. n). Both are 0 before.
  *
  * Called in the workers, like the worker function: in their processes, at the end of each epoch, while nobody changes the
- * parameters. There are up to 256 calls in an epoch: it should look at the parameters by shmtrain_view, _dot or _rows, and not
- * pull (copy) a large table in each. It pushes nothing, and waits for nobody. It may be called once more for the same examples,
- * when a worker has died. Returns 0, or a negative status, with which the run fails. A loss that is not a finite number is
- * _NUMBERS. */
+ * parameters. There are up to 256 calls in an epoch: it should look at the parameters by shmtrain_view, shmtrain_dot or
+ * shmtrain_rows, and not pull (copy) a large table in each. Session calls that take, end or push work are refused (_USAGE). It
+ * waits for nobody. It may be called once more for the same examples, when a worker has died. Returns 0, or a negative status,
+ * with which the run fails; SHMTRAIN_E_STOPPED and _AGAIN are refused (_USAGE): a run is stopped by shmtrain_store_stop, or a
+ * hook. A loss that is not a finite number is _NUMBERS. */
 typedef int shmtrain_scorer(shmtrain_session *s, void *arg, uint64_t first, uint64_t n, double *loss_out, uint64_t *right_out);
 
 /* What is not used is 0. `size` says which fields the caller's program knows: those of a later version count as 0. */

@@ -29,7 +29,7 @@ const struct shmt_given *shmt_arrays_find(const struct shmtrain_store *store, co
 }
 
 int shmt_arrays_check_name(struct shmtrain_store *store, const char *name) {
-    if (!store->arrays || !is_arrays_name(name) || shmt_arrays_find(store, name)) return 0;
+    if (!is_arrays_name(name) || shmt_arrays_find(store, name)) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                      "no arrays are named \"%.60s\": shmtrain_store_arrays gives them a name; a file of this name is ./%.60s",
                      name, name);

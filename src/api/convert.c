@@ -157,7 +157,9 @@ static int convert(struct shmtrain_store *store, const char *data, const char *p
 int shmtrain_store_convert(struct shmtrain_store *store, const char *data, const char *path) {
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = convert(store, data, path);
+    rc = shmt_call_given(store, data, "the name of data");
+    if (rc == 0) rc = shmt_call_given(store, path, "a path");
+    if (rc == 0) rc = convert(store, data, path);
     shmt_call_leave(store);
     return rc;
 }

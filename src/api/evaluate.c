@@ -71,15 +71,22 @@ static int judge(const struct shmt_scores *s) {
     return rc;
 }
 
-int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data, const struct shmtrain_evaluation **out) {
+static int evaluate(struct shmtrain_store *store, const char *data) {
     struct shmt_scores scores;
-    int rc = shmt_call_enter(store);
+    int rc = shmt_call_given(store, data, "the name of data");
     if (rc < 0) return rc;
     rc = shmt_scores_make(store, data, true, UINT64_MAX, &scores);
     if (rc == 0) rc = judge(&scores);
     shmt_scores_free(&scores);
+    return rc;
+}
+
+int shmtrain_store_evaluate(struct shmtrain_store *store, const char *data, const struct shmtrain_evaluation **out) {
+    int rc = shmt_call_enter(store);
+    if (rc < 0) return rc;
+    rc = evaluate(store, data);
     shmt_call_leave(store);
-    if (rc == 0) *out = &store->evaluation;
+    if (rc == 0 && out) *out = &store->evaluation;
     return rc;
 }
 
@@ -155,7 +162,9 @@ static int predict_file(struct shmtrain_store *store, const struct wish *wish) {
 static int predict(struct shmtrain_store *store, const struct wish *wish) {
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = shmt_stream_check_lines(store);
+    rc = shmt_call_given(store, wish->data, "the name of data");
+    if (rc == 0) rc = shmt_call_given(store, (const void *)(uintptr_t)wish->each, "a function that hears predictions");
+    if (rc == 0) rc = shmt_stream_check_lines(store);
     if (rc == 0) rc = predict_file(store, wish);
     shmt_call_leave(store);
     return rc;

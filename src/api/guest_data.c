@@ -92,12 +92,15 @@ static int split(struct shmt_guest_data *data, struct shmtrain_store *store) {
     return 0;
 }
 
-static void point_job(const struct shmt_guest_data *data, struct shmtrain_store *store) {
+/* Examples that are set aside are the training data's, and count alike, as in the maker's program. */
+static void point_job(struct shmt_guest_data *data, struct shmtrain_store *store) {
     struct shmt_job *job = &store->job;
     job->train = &data->train;
     job->train_example = data->split.train_example;
     job->valid_example = data->split.valid_example;
     if (data->split.valid_label) {
+        data->valid = data->train;
+        data->valid.weight = NULL;
         job->valid = &data->valid;
         job->valid_label = data->split.valid_label;
     } else if (data->valid.label) {

@@ -210,6 +210,7 @@ int shmtrain_store_inspect_sized(struct shmtrain_store *store, const char *path,
                                  uint64_t out_bytes) {
     struct shmt_model_in *in = NULL;
     int rc = shmt_call_idle(store);
+    if (rc == 0) rc = shmt_call_given(store, path, "the path of a model");
     if (rc < 0) return rc;
     struct shmtrain_file_info *info = calloc(1, sizeof *info);
     if (!info) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to inspect a model");

@@ -291,6 +291,7 @@ static int read_values(struct arrival *a) {
 
 int shmtrain_store_load(struct shmtrain_store *store, const char *path) {
     int rc = shmt_call_idle(store);
+    if (rc == 0) rc = shmt_call_given(store, path, "the path of a model");
     if (rc < 0) return rc;
     struct arrival *a = calloc(1, sizeof *a);
     if (!a) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to load %s", path);

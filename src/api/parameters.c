@@ -36,7 +36,7 @@ void shmt_store_forget_tables(struct shmtrain_store *store) {
     store->n_tables = 0;
     pthread_mutex_unlock(&store->lock);
     store->kept = (struct shmt_kept){0};
-    store->has_run = false;
+    store->has_run = store->is_of_run = false;
 }
 
 void shmt_store_move_in(struct shmtrain_store *store, struct shmt_declared *table, uint32_t n_tables,
@@ -49,6 +49,7 @@ void shmt_store_move_in(struct shmtrain_store *store, struct shmt_declared *tabl
     store->trained = *trained;
     memset(table, 0, n_tables * sizeof *table);
     *trained = (struct shmt_trained){0};
+    shmt_snapshots_close(store, 0);
 }
 
 /* ---- between two runs ---- */
@@ -182,6 +183,7 @@ int shmtrain_store_table_at(const struct shmtrain_store *store, int t, const cha
 int shmtrain_store_write(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, const float *in) {
     struct shmt_declared *d = NULL;
     int rc = shmt_call_idle(store); /* from here on the store is this thread's */
+    if (rc == 0 && n > 0) rc = shmt_call_given(store, in, "values");
     if (rc < 0) return rc;
     rc = find_rows(store, t, row, n, &d, &store->error);
     if (rc < 0) return rc;

@@ -167,7 +167,7 @@ static int hash_parameters(struct shmtrain_store *store, struct shmt_error *bad)
                                              .first = row,
                                              .when = "at the end of the run",
                                              .rate = store->spec.rate.base,
-                                             .pushed = !store->job.model};
+                                             .pushed = !store->job.model || store->job.is_offered};
             if (bad->status == 0 && !shmt_all_finite(rows, n * table->width)) shmt_numbers_refuse(&at, bad);
         }
         store->report.parameter_bytes += shmt_table_floats(table) * sizeof(float);

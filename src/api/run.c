@@ -87,7 +87,7 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
     store->job.goal.target_loss = store->config.target_loss;
     store->job.goal.patience = (uint32_t)store->config.patience;
     rc = shmt_checkpoints_begin_board(store, made);
-    store->has_run = true;
+    store->has_run = store->is_of_run = true;
     shmt_trained_clear(&store->trained);
     return rc;
 }
@@ -207,6 +207,7 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
     rc = shmt_store_run(store, worker, arg);
+    shmt_snapshots_close(store, rc);
     shmt_call_leave(store);
     return rc;
 }

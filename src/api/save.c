@@ -192,6 +192,8 @@ int shmtrain_store_save_as(struct shmtrain_store *store, const char *path, const
     float *value[SHMT_MAX_TABLES] = {0};
     enum format found = SAFETENSORS;
     int rc = shmt_call_idle(store);
+    if (rc == 0) rc = shmt_call_given(store, path, "a path");
+    if (rc == 0) rc = shmt_call_given(store, format, "a format");
     if (rc == 0) rc = find_format(store, format, &found);
     if (rc < 0) return rc;
     if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save: no run has trained yet");

@@ -292,9 +292,12 @@ static int request(struct shmt_snapshots *s, double seconds, struct shmt_taken *
 /* Of parameters that nobody changes any more. */
 static int take_final(struct shmtrain_store *store, struct shmt_taken **out, struct shmt_error *e) {
     const struct origin from = {store, NULL, store->trained.model ? &store->trained : NULL};
-    if (store->busy && store->snapshots.ended_with < 0)
-        return shmt_fail(e, store->snapshots.ended_with, "the run has failed: shmtrain_store_step says why");
-    return take(&from, store->spec.n_examples > 0 ? shmt_steps_told(store) : 0, out, e);
+    if (store->snapshots.ended_with < 0)
+        return shmt_fail(e, store->snapshots.ended_with, "the run has failed%s",
+                         store->busy ? ": shmtrain_store_step says why" : ", and left nothing to take a snapshot of");
+    if (store->n_tables == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "there is nothing to take a snapshot of: no run has trained yet");
+    return take(&from, store->is_of_run ? shmt_steps_told(store) : 0, out, e);
 }
 
 int shmtrain_store_snapshot(struct shmtrain_store *store, struct shmtrain_store *into, double seconds, uint64_t *step_out) {

@@ -25,7 +25,7 @@ struct shmt_snapshots {
     pthread_mutex_t lock;
     pthread_cond_t answered;
     bool open;                 /* a run in the background will answer */
-    int ended_with;            /* not open: how the last one has ended */
+    int ended_with;            /* not open: how the last run has ended; 0 also for what was loaded since */
     enum shmt_request request; /* stays, also when nobody waits any more */
     int status;                /* ANSWERED: how */
     struct shmt_taken *taken;  /* status 0: what is to be fetched */
@@ -35,8 +35,9 @@ struct shmt_snapshots {
 void shmt_snapshots_init(struct shmt_snapshots *s);
 void shmt_snapshots_fini(struct shmt_snapshots *s);
 
-/* Around a run in the background: before its thread begins, and at its end, on that thread. From then on the parameters are
- * final, or the run has failed. */
+/* Around a run in the background: before its thread begins, and at its end, on that thread; `close` also where a run that
+ * blocks has ended, and with 0 when the store gets parameters from elsewhere. From then on they are final, or the run has
+ * failed. */
 void shmt_snapshots_open(struct shmtrain_store *store);
 void shmt_snapshots_close(struct shmtrain_store *store, int status);
 

@@ -73,6 +73,10 @@ int shmt_call_idle(struct shmtrain_store *store) {
     return shmt_fail(e, SHMTRAIN_E_USAGE, "a run is in progress: wait for its end before this call");
 }
 
+int shmt_call_given(struct shmtrain_store *store, const void *given, const char *what) {
+    return given ? 0 : shmt_fail(&store->error, SHMTRAIN_E_USAGE, "this call needs %s, and was given NULL", what);
+}
+
 int shmt_call_enter(struct shmtrain_store *store) {
     const int rc = shmt_call_idle(store);
     if (rc < 0) return rc;
@@ -87,7 +91,9 @@ void shmt_call_leave(struct shmtrain_store *store) { store->busy = false; }
 /* ---- configuration ---- */
 
 int shmtrain_store_set(struct shmtrain_store *store, const char *name, const char *value) {
-    const int rc = shmt_call_idle(store);
+    int rc = shmt_call_idle(store);
+    if (rc == 0) rc = shmt_call_given(store, name, "the name of an option");
+    if (rc == 0) rc = shmt_call_given(store, value, "an option's value");
     if (rc < 0) return rc;
     return shmt_config_set(&store->config, name, name, value, &store->error);
 }
@@ -187,16 +193,27 @@ const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store
     return i - n_built_in < store->n_offered ? &store->offered[i - n_built_in] : NULL;
 }
 
+bool shmt_store_has_offered(const struct shmtrain_store *store, const struct shmtrain_model *model) {
+    for (uint32_t i = 0; i < store->n_offered; i++)
+        if (model == &store->offered[i]) return true;
+    return false;
+}
+
 int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_model *model) {
     struct shmt_error *e = &store->error;
     const struct shmtrain_model *other;
     struct shmtrain_model whole;
     int rc = shmt_call_idle(store);
+    if (rc == 0) rc = shmt_call_given(store, model, "a model");
     if (rc == 0)
         rc = shmt_sized_take(&whole, sizeof whole, model, SHMT_FIRST_SIZE(struct shmtrain_model, probabilities), "model", e);
     if (rc < 0) return rc;
     if (!whole.name || !whole.name[0] || !whole.tables || !whole.step || !whole.score)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "a model needs a name, tables, step and score");
+    if (whole.task < SHMTRAIN_BINARY || whole.task > SHMTRAIN_CLASSES)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "model \"%s\" has the task %d, which is none", whole.name, (int)whole.task);
+    if (!whole.loss) whole.loss = "loss";
+    if (!whole.about) whole.about = "";
     for (size_t i = 0; (other = shmtrain_store_model_at(store, i)); i++)
         if (strcmp(other->name, whole.name) == 0)
             return shmt_fail(e, SHMTRAIN_E_USAGE, "model \"%s\" exists already", whole.name);

@@ -111,6 +111,7 @@ struct shmtrain_store {
     char blas[64];                       /* the library and kernel of the run's products; "": none */
     char *dataset_name, *valid_name;
     bool has_run;
+    bool is_of_run;                           /* the parameters are what a run of this store has left */
     bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */
     struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */
     struct shmt_plan_kept *plan;              /* the last one; NULL: none */
@@ -155,6 +156,9 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
                       uint64_t data_bytes);
 
+/* Whether the model is one of the application's, who has offered it to the store. */
+bool shmt_store_has_offered(const struct shmtrain_store *store, const struct shmtrain_model *model);
+
 /* Whether the call that goes on has been asked to stop; by the thread that drives it, which passes it on to the workers. What
  * was asked before shmt_stop_forget does not count. */
 bool shmt_stop_asked(struct shmtrain_store *store);
@@ -163,7 +167,10 @@ void shmt_stop_forget(struct shmtrain_store *store);
 /* Every public call but those that are allowed while workers run. 0: the error is clear, go on. _USAGE: a run is going on. */
 int shmt_call_idle(struct shmtrain_store *store);
 
-/* The same for a call that runs workers, which ends with `leave`: other calls are refused meanwhile, and a stop counts from now
+/* Behind shmt_call_idle: refuses a call to which NULL was given for what it needs. */
+int shmt_call_given(struct shmtrain_store *store, const void *given, const char *what);
+
+/* shmt_call_idle for a call that runs workers, which ends with `leave`: other calls are refused meanwhile, and a stop counts from now
  * on. */
 int shmt_call_enter(struct shmtrain_store *store);
 void shmt_call_leave(struct shmtrain_store *store);

@@ -249,7 +249,12 @@ int shmtrain_store_predict_stream(struct shmtrain_store *store, const struct shm
     struct shmtrain_stream whole;
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = shmt_sized_take(&whole, sizeof whole, stream, SHMT_FIRST_SIZE(struct shmtrain_stream, pause), "stream", &store->error);
+    rc = shmt_call_given(store, stream, "a stream");
+    if (rc == 0) rc = shmt_call_given(store, (const void *)(uintptr_t)each, "a function that hears predictions");
+    if (rc == 0)
+        rc = shmt_sized_take(&whole, sizeof whole, stream, SHMT_FIRST_SIZE(struct shmtrain_stream, pause), "stream",
+                             &store->error);
+    if (rc == 0 && !whole.name) whole.name = "the stream";
     if (rc == 0) rc = shmt_stream_check_lines(store);
     if (rc == 0) rc = shmt_stream_predict(store, &whole, probabilities, each, arg);
     shmt_call_leave(store);

@@ -41,8 +41,13 @@ static int make_tables(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES] = {0};
     const uint32_t n = s->model->tables(&s->train.data, &store->job.settings, shape);
+    static const struct shmtrain_shape NONE = {0};
     shmt_store_forget_tables(store);
     for (uint32_t t = 0; t < n; t++) {
+        if (memcmp(shape[t].reserved, NONE.reserved, sizeof NONE.reserved) != 0)
+            return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                             "model \"%s\" sets a reserved member of a table's shape, which a later libshmtrain may know",
+                             s->model->name);
         const int rc = shmt_store_add_table(store, shape[t].name, shape[t].rows, shape[t].width);
         if (rc < 0) return rc;
         store->table[t].l2_rows = shape[t].l2_rows;
@@ -365,6 +370,7 @@ static struct shmt_guarded guard_of(const struct shmt_load *load) {
 static int train(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     store->job.model = s->model;
+    store->job.is_offered = shmt_store_has_offered(store, s->model);
     store->job.train = &s->train.data;
     store->job.train_guard = guard_of(&s->train);
     store->job.train_example = s->split.train_example;
@@ -453,6 +459,7 @@ int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
     rc = shmt_store_train(store, data);
+    shmt_snapshots_close(store, rc);
     shmt_call_leave(store);
     return rc;
 }

@@ -59,6 +59,8 @@ static int bind_sparse(struct shmtrain_session *s, const char *call, int t, cons
     }
     if (rc < 0) return rc;
     if ((*out)->span.width != 1) return refuse(s, call, "sparse calls need a table of width 1");
+    if (x->reserved != 0)
+        return refuse(s, call, "the reserved member of a csr is set: what it means, a later libshmtrain knows");
     return x->start && x->id && x->bias <= 1 ? 0 : refuse(s, call, "a csr needs start, id and a bias of 0 or 1");
 }
 
@@ -138,6 +140,7 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
 int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_lend", t, &b);
+    if (rc == 0) rc = shmt_session_check_inside(s, "shmtrain_lend");
     if (rc < 0) return rc;
     if (b->lent || b->pushed) return refuse(s, "shmtrain_lend", "allowed once per item and table, before any push");
     rc = s->ops->lend(s->seat, t, grad_out);

@@ -112,10 +112,16 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out, uin
     return 1;
 }
 
+int shmt_session_check_inside(shmtrain_session *s, const char *call) {
+    if (!s->inside) return 0;
+    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s was called by %s, which takes no work and ends none", call, s->inside);
+}
+
 int shmtrain_next_sized(shmtrain_session *s, struct shmtrain_work *out, uint64_t out_bytes) {
     if (s->error.status != 0) return s->error.status;
     if (s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next was called before shmtrain_clock ended the previous item");
+    if (shmt_session_check_inside(s, "shmtrain_next") < 0) return s->error.status;
     while (!s->over) {
         shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
         int rc = s->hooks && !s->seat->behind ? shmt_hooks_before_epoch(s) : 0;
@@ -151,7 +157,8 @@ int shmtrain_clock_sized(shmtrain_session *s, struct shmtrain_fate *out, uint64_
     if (s->error.status != 0) return s->error.status;
     if (!s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock was called without an item: call shmtrain_next first");
-    int rc = check_lent(s);
+    int rc = shmt_session_check_inside(s, "shmtrain_clock");
+    if (rc == 0) rc = check_lent(s);
     if (rc < 0) return rc;
     if (s->slow) shmt_slow_pay(s->slow);
     s->in_work = false;
@@ -180,6 +187,7 @@ int shmtrain_report(shmtrain_session *s, double loss_sum) {
     if (!s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE,
                          "shmtrain_report was called without an item: call it before shmtrain_clock");
+    if (shmt_session_check_inside(s, "shmtrain_report") < 0) return s->error.status;
     s->loss = loss_sum;
     s->ops->report(s->seat, loss_sum);
     return 0;
@@ -202,6 +210,16 @@ int shmt_session_meet(shmtrain_session *s) {
     return rc < 0 ? seat_failed(s, rc) : 0;
 }
 
+int shmt_session_judge(shmtrain_session *s, const char *whose, int rc) {
+    struct shmt_error *e = &s->error;
+    if ((rc != SHMTRAIN_E_STOPPED && rc != SHMTRAIN_E_AGAIN) || e->status == rc) return rc;
+    if (e->status != 0) return e->status;
+    if (rc == SHMTRAIN_E_AGAIN)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s returned SHMTRAIN_E_AGAIN, which is no way for a run to end", whose);
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "%s returned SHMTRAIN_E_STOPPED, but no session call had returned it; use shmtrain_store_stop", whose);
+}
+
 uint64_t shmtrain_item_max(const shmtrain_session *s) { return shmt_spec_largest_piece(s->spec); }
 
 /* What a worker has to say may come from anywhere: no line break reaches the sentence. */
@@ -210,9 +228,10 @@ int shmtrain_fail(shmtrain_session *s, int status, const char *format, ...) {
     va_list args;
     SHMT_PLAIN_NUMBERS;
     if (s->error.status != 0) return s->error.status;
-    if (status >= 0 || status == SHMTRAIN_E_STOPPED)
+    if (status >= 0 || status == SHMTRAIN_E_STOPPED || status == SHMTRAIN_E_AGAIN)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE,
-                         "shmtrain_fail with status %d: it takes a negative one, and not SHMTRAIN_E_STOPPED", status);
+                         "shmtrain_fail with status %d: it takes a negative one, but neither SHMTRAIN_E_STOPPED nor _AGAIN",
+                         status);
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);

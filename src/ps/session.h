@@ -41,6 +41,7 @@ struct shmtrain_session {
     struct shmtrain_work work;
     bool in_work;                       /* between next and clock */
     bool over;                          /* next has returned 0 */
+    const char *inside;                 /* the application's function that runs and must take no work; NULL: none does */
     const struct shmt_binding *counted; /* live modes: the table whose pushes of this item count as updates; NULL: none yet */
     struct shmt_update update;          /* what this step is made with */
     struct shmt_slow *slow;             /* of whoever has entered; NULL: the worker is not slowed down */
@@ -66,6 +67,13 @@ int shmt_session_admit(struct shmtrain_session *s);
 
 /* I begin a stage that shmt_session_meet will end: what of it is left to do for this life. */
 enum shmt_task shmt_session_stage(struct shmtrain_session *s, enum shmt_run_stage stage);
+
+/* What a function of the application has returned, as the run may end with it: _STOPPED only where a session call has returned
+ * it, or others would wait for ever for who leaves although nothing was stopped; _AGAIN never. `whose`: "a worker". */
+int shmt_session_judge(shmtrain_session *s, const char *whose, int rc);
+
+/* Refuses `call` while a function runs that must take no work. */
+int shmt_session_check_inside(shmtrain_session *s, const char *call);
 
 /* All meet, outside the epoch's end too; may wait, and the wait does not count as one of training. */
 int shmt_session_meet(shmtrain_session *s);

@@ -51,7 +51,10 @@ static int score_by_model(shmtrain_session *s, const struct shmt_job *job, void 
 
 /* The same by the application's function. */
 static int score_by_function(shmtrain_session *s, const struct shmt_job *job, uint64_t from, uint64_t to, struct sums *out) {
-    const int rc = job->scorer(s, job->scorer_arg, from, to - from, &out->loss, &out->right);
+    s->inside = "the validation function";
+    int rc = job->scorer(s, job->scorer_arg, from, to - from, &out->loss, &out->right);
+    s->inside = NULL;
+    if (rc < 0) rc = shmt_session_judge(s, "the validation function", rc);
     if (rc < 0) return shmt_fail(&s->error, rc, "the validation function ended with %s", shmtrain_status_name(rc));
     if (rc > 0)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "the validation function returned %d: expected 0 or a negative status",

@@ -25,7 +25,8 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     uint64_t began_ns = load_relaxed(&board->epoch_ns);
     if (began_ns == 0) began_ns = load_relaxed(&board->first_step_ns);
     if (epoch == s->spec->first_epoch && began_ns) began_ns -= body->job->before_ns;
-    int rc = body->job->model ? 0 : shmt_job_check_numbers(s, epoch);
+    const bool ours = body->job->model && !body->job->is_offered; /* whose losses have been looked at, item by item */
+    int rc = ours ? 0 : shmt_job_check_numbers(s, epoch);
     if (rc == 0) rc = shmt_job_evaluate(s, body->job, epoch, began_ns);
     SHMT_POINT("epoch-end:before");
     if (s->seat->rank == 0) store_relaxed(&board->epoch_ns, shmt_now_ns()); /* the next one */
@@ -101,15 +102,6 @@ static int run_worker(struct body *body) {
                      "the worker function returned %d before shmtrain_next had returned 0", rc);
 }
 
-/* _STOPPED is the store's to say: others would wait for ever for a worker that leaves with it although nothing was stopped. */
-static int check_status(struct body *body, int rc) {
-    struct shmt_error *e = &body->session.error;
-    if (rc != SHMTRAIN_E_STOPPED || e->status == SHMTRAIN_E_STOPPED) return rc;
-    if (e->status != 0) return e->status;
-    return shmt_fail(e, SHMTRAIN_E_USAGE,
-                     "a worker returned SHMTRAIN_E_STOPPED, but no session call had returned it; use shmtrain_store_stop");
-}
-
 /* Threads of one worker are slowed down alike. */
 static void begin_slow(struct body *body, uint32_t rank) {
     const struct shmt_job *job = body->job;
@@ -139,7 +131,8 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
     }
     begin_slow(&body, rank);
     rc = begin(&body);
-    if (rc == 0 && !body.session.over) rc = check_status(&body, job->model ? train_model(&body) : run_worker(&body));
+    if (rc == 0 && !body.session.over)
+        rc = shmt_session_judge(&body.session, "a worker", job->model ? train_model(&body) : run_worker(&body));
     if (rc < 0) {
         *e = body.session.error;
         shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));

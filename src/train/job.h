@@ -21,6 +21,7 @@ struct shmt_job {
     struct shmt_board_plan board;
 
     const struct shmtrain_model *model; /* NULL: `worker` is the application's own */
+    bool is_offered;                    /* the model is the application's own, too */
     struct shmtrain_settings settings;
     const struct shmtrain_data *train, *valid;     /* valid NULL: none */
     const uint32_t *train_example, *valid_example; /* where only some examples are meant: which; NULL: all, as they stand */
@@ -56,7 +57,7 @@ int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data);
  * nobody. */
 int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts);
 
-/* Of own worker functions, at the end of an epoch, while the parameters are quiet: is each of my part of them a finite number?
+/* Of the application's functions and models, at the end of an epoch, while the parameters are quiet: is each of my part of them a finite number?
  * _NUMBERS, naming the table and the row. */
 int shmt_job_check_numbers(shmtrain_session *s, uint32_t epoch);
 
@@ -67,7 +68,8 @@ struct shmt_bad_rows {
     uint64_t first;   /* the number of the first one */
     const char *when; /* they were found: "after epoch 3" */
     float rate;
-    bool pushed; /* by an own worker function, which may be what is wrong */
+    bool pushed;           /* by the application's function, which may be what is wrong */
+    const uint32_t *place; /* (rows) of each row as the data counts them, where it lies; NULL: there */
 };
 
 /* _NUMBERS, naming the first bad row. */

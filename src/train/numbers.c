@@ -1,4 +1,4 @@
-/* Parameters that are no finite numbers, found where own worker functions have left them: see job.h. */
+/* Parameters that are no finite numbers, found where the application's functions or models have left them: see job.h. */
 #include <math.h>
 #include <stdio.h>
 
@@ -12,11 +12,18 @@ static const char *name_of(const float *row, uint64_t n) {
     return "infinite";
 }
 
+static uint64_t as_counted(const struct shmt_bad_rows *rows, uint64_t lies_at) {
+    for (uint64_t i = 0; i < rows->table->rows; i++)
+        if (rows->place[i] == lies_at) return i;
+    return lies_at;
+}
+
 int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e) {
     const uint64_t width = rows->table->width;
     const float *row = rows->row;
     uint64_t number = rows->first;
     while (shmt_all_finite(row, width)) row += width, number++;
+    if (rows->place) number = as_counted(rows, number);
     return shmt_fail(e, SHMTRAIN_E_NUMBERS, "%s row %llu of table \"%s\" is %s: use a smaller rate than %g (option rate)%s",
                      rows->when, (unsigned long long)number, rows->table->name, name_of(row, width), (double)rows->rate,
                      rows->pushed ? ", or look at what is pushed" : "");
@@ -30,8 +37,13 @@ static int check_rows(shmtrain_session *s, int t, uint64_t row, uint64_t n, uint
     const int rc = shmtrain_view(s, t, row, n, &at, &width, NULL);
     if (rc < 0 || shmt_all_finite(at, n * width)) return rc;
     snprintf(when, sizeof when, "after epoch %u", epoch + 1);
-    const struct shmt_bad_rows bad = {
-        .table = &s->spec->table[t], .row = at, .first = row, .when = when, .rate = s->spec->rate.base, .pushed = true};
+    const struct shmt_bad_rows bad = {.table = &s->spec->table[t],
+                                      .row = at,
+                                      .first = row,
+                                      .when = when,
+                                      .rate = s->spec->rate.base,
+                                      .pushed = true,
+                                      .place = t == 0 && s->spec->row_places ? s->ops->row_place(s->store) : NULL};
     return shmt_numbers_refuse(&bad, &s->error);
 }
 
