@@ -1,0 +1,175 @@
+/* Models of the application's own: offered, chosen, trained, and what is found wrong with them; and calls that are given NULL. */
+#include "api_help.h"
+#include "folder_help.h"
+
+#include <math.h>
+
+#include "models/models.h"
+
+/* Learns the mean of the labels: one parameter, squared loss; no classifier. */
+static uint32_t mean_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+                            struct shmtrain_shape *out) {
+    (void)data;
+    (void)with;
+    out[0] = (struct shmtrain_shape){.name = "mean", .rows = 1, .width = 1, .l2_rows = 0};
+    return 1;
+}
+
+static int mean_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                     double *loss_out) {
+    float mean, grad = 0;
+    double loss = 0;
+    (void)with;
+    int rc = shmtrain_pull(s, 0, 0, 1, &mean);
+    if (rc < 0) return rc;
+    for (uint32_t k = 0; k < batch->n; k++) {
+        const float e = mean - batch->data->label[batch->example[k]];
+        grad += e;
+        loss += (double)(e * e) / 2;
+    }
+    *loss_out = loss;
+    return shmtrain_push(s, 0, 0, 1, &grad);
+}
+
+static int mean_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                      float *score_out, double *loss_out) {
+    float mean;
+    double loss = 0;
+    (void)with;
+    const int rc = shmtrain_pull(s, 0, 0, 1, &mean);
+    if (rc < 0) return rc;
+    for (uint32_t k = 0; k < batch->n; k++) {
+        const uint64_t i = batch->example ? batch->example[k] : batch->first + k;
+        score_out[k] = mean;
+        loss += pow((double)(mean - batch->data->label[i]), 2) / 2;
+    }
+    *loss_out = loss;
+    return 0;
+}
+
+static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
+    const struct shmtrain_model mean = {.size = sizeof(struct shmtrain_model),
+                                        .name = "mean",
+                                        .about = "of the labels",
+                                        .tables = mean_tables,
+                                        .step = mean_step,
+                                        .score = mean_score,
+                                        .task = SHMTRAIN_REGRESSION};
+    struct shmtrain_model bad = mean;
+    struct shmtrain_store *store = make_training("2", "sync", "valid.svm");
+    float value;
+    (void)state;
+    write_text("train.svm", "1 1:1\n2 1:1\n3 1:1\n6 1:1\n"); /* more than two labels: this model does not mind */
+    write_text("valid.svm", "3 1:1\n5 1:1\n");
+    refused(store, shmtrain_store_set(store, "model", "mean") == 0 ? shmtrain_store_train(store, "train.svm") : 0,
+            SHMTRAIN_E_USAGE, "unknown model \"mean\": use one of logistic");
+    WELL(store, shmtrain_store_offer(store, &mean));
+    refused(store, shmtrain_store_offer(store, &mean), SHMTRAIN_E_USAGE, "already");
+    bad.name = "logistic";
+    refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "already");
+    bad.name = "";
+    refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "needs a name");
+    bad.name = "half";
+    bad.score = NULL;
+    refused(store, shmtrain_store_offer(store, &bad), SHMTRAIN_E_USAGE, "score");
+    size_t n = 0;
+    while (shmt_model_at(n)) n++;
+    const struct shmtrain_model *offered = shmtrain_store_model_at(store, n);
+    assert_true(offered->step == mean.step && strcmp(offered->name, "mean") == 0);
+    assert_string_equal(offered->loss, "loss"); /* it had none */
+    assert_null(shmtrain_store_model_at(store, n + 1));
+    WELL(store, shmtrain_store_set(store, "rate", "1"));
+    WELL(store, shmtrain_store_set(store, "schedule", "constant"));
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    WELL(store, shmtrain_store_read(store, 0, 0, 1, &value));
+    assert_true(value == 3);
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    assert_string_equal(r->model, "mean");
+    assert_true(r->epoch[2].train_loss == (2 + 0.5 + 0 + 4.5) / 4); /* at 3 */
+    assert_true(r->epoch[2].valid_loss == 1 && isnan(r->epoch[2].valid_accuracy));
+    shmtrain_store_destroy(store);
+}
+
+static int push_nan(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                    double *loss_out) {
+    const float grad = NAN;
+    (void)batch;
+    (void)with;
+    *loss_out = 0;
+    return shmtrain_push(s, 0, 0, 1, &grad);
+}
+
+static uint32_t reserved_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+                                struct shmtrain_shape *out) {
+    const uint32_t n = mean_tables(data, with, out);
+    out[0].reserved[2] = 1;
+    return n;
+}
+
+/* Also on generated data, whose best log loss is known: this loss is none. */
+static void what_an_own_model_leaves_out_or_does_wrong_is_found(void **state) {
+    static const char DATA[] = "builtin:sparse:examples=2000,features=500";
+    struct shmtrain_model model = {
+        .size = sizeof model, .name = "bare", .tables = mean_tables, .step = mean_step, .score = mean_score};
+    struct shmtrain_store *store = make_training("2", "sync", "");
+    (void)state;
+    WELL(store, shmtrain_store_offer(store, &model));
+    model.name = "nan";
+    model.step = push_nan;
+    WELL(store, shmtrain_store_offer(store, &model));
+    model.name = "reserved";
+    model.tables = reserved_tables;
+    WELL(store, shmtrain_store_offer(store, &model));
+    model.name = "no task";
+    model.task = (enum shmtrain_task)3;
+    refused(store, shmtrain_store_offer(store, &model), SHMTRAIN_E_USAGE, "has the task 3");
+    WELL(store, shmtrain_store_set(store, "rate", "0.01"));
+    WELL(store, shmtrain_store_set(store, "model", "bare"));
+    WELL(store, shmtrain_store_train(store, DATA));
+    WELL(store, shmtrain_store_set(store, "model", "nan"));
+    refused(store, shmtrain_store_train(store, DATA), SHMTRAIN_E_NUMBERS,
+            "after epoch 1 row 0 of table \"mean\" is not a number");
+    WELL(store, shmtrain_store_set(store, "model", "reserved"));
+    refused(store, shmtrain_store_train(store, DATA), SHMTRAIN_E_USAGE, "reserved member");
+    shmtrain_store_destroy(store);
+}
+
+static int hear_nothing(void *arg, uint64_t example, float label, const float *output, uint32_t n) {
+    (void)arg;
+    (void)example;
+    (void)label;
+    (void)output;
+    (void)n;
+    return 0;
+}
+
+static void null_is_refused_where_something_is_needed(void **state) {
+    struct shmtrain_store *store = make_training("1", "sync", "");
+    const struct shmtrain_evaluation *evaluation;
+    struct shmtrain_file_info info;
+    (void)state;
+#define NEEDS(call) refused(store, call, SHMTRAIN_E_USAGE, "was given NULL")
+    NEEDS(shmtrain_store_set(store, NULL, "1"));
+    NEEDS(shmtrain_store_set(store, "workers", NULL));
+    NEEDS(shmtrain_store_offer(store, NULL));
+    NEEDS(shmtrain_store_load(store, NULL));
+    NEEDS(shmtrain_store_save(store, NULL));
+    NEEDS(shmtrain_store_save_as(store, "x.model", NULL));
+    NEEDS(shmtrain_store_inspect(store, NULL, &info));
+    NEEDS(shmtrain_store_convert(store, NULL, "x.shmcache"));
+    NEEDS(shmtrain_store_convert(store, "x.svm", NULL));
+    NEEDS(shmtrain_store_evaluate(store, NULL, &evaluation));
+    NEEDS(shmtrain_store_predict(store, NULL, 0, hear_nothing, NULL));
+    NEEDS(shmtrain_store_predict(store, "x.svm", 0, NULL, NULL));
+    NEEDS(shmtrain_store_predict_stream(store, NULL, 0, hear_nothing, NULL));
+    shmtrain_store_destroy(store);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_model_of_ones_own_is_offered_chosen_and_trained, deadline),
+        cmocka_unit_test_setup(what_an_own_model_leaves_out_or_does_wrong_is_found, deadline),
+        cmocka_unit_test_setup(null_is_refused_where_something_is_needed, deadline),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
