@@ -35,7 +35,7 @@ static const volatile char *map_lost(const char *name) {
     const int fd = memfd_create(name, MFD_CLOEXEC);
     const char *base = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
     if (fd < 0 || base == MAP_FAILED) abort();
-    shmt_mapped_note(base, BYTES, name);
+    shmt_mapped_note(base, BYTES, name, -1);
     return base;
 }
 

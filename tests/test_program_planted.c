@@ -88,6 +88,24 @@ static void a_link_to_a_folder_is_refused_as_well(void **state) {
     unlink("shared/folder");
 }
 
+/* Nor is what another user has put there as if it were ours: what it says of the data and the weights is theirs to say. */
+static void what_another_user_has_made_for_us_is_not_read(void **state) {
+    (void)state;
+    need_root();
+    program_assert_status(RUN("-q", "-w", "1", "-e", "1", "--cache", "shared/d.svm"), 0);
+    program_assert_status(RUN("-q", "-w", "1", "-e", "1", "--checkpoint", "shared/theirs", "shared/d.svm"), 0);
+    program_assert_status(
+        RUN("-q", "-w", "1", "-e", "2", "--cache", "--checkpoint", "shared/theirs", "--resume", "shared/d.svm"), 0);
+    assert_int_equal(chown("shared/d.svm.shmcache", OTHER, OTHER), 0);
+    program_assert_refused(RUN("-q", "-w", "1", "--cache", "shared/d.svm"), 1,
+                           "d.svm.shmcache cannot be used: it is another user's");
+    unlink("shared/d.svm.shmcache");
+    assert_int_equal(chown("shared/theirs", OTHER, OTHER), 0);
+    program_assert_refused(RUN("-q", "-w", "1", "--checkpoint", "shared/theirs", "--resume", "shared/d.svm"), 1,
+                           "checkpoints cannot be kept in shared/theirs: it is another user's");
+    program_drop_folder("shared/theirs");
+}
+
 /* What a killed writer of a checkpoint left goes when the folder is used again. */
 static void the_next_run_removes_what_a_killed_one_left(void **state) {
     (void)state;
@@ -105,6 +123,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(a_planted_link_leads_no_file_of_ours_away),
         PROGRAM_TEST(a_link_to_a_folder_is_refused_as_well),
+        PROGRAM_TEST(what_another_user_has_made_for_us_is_not_read),
         PROGRAM_TEST(the_next_run_removes_what_a_killed_one_left),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

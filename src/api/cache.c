@@ -110,11 +110,12 @@ static int find(struct shmtrain_store *store, const char *path, bool *out) {
     char shown[SHMT_NAME_SHOWN];
     struct shmt_target target;
     const int rc = shmt_target_find(path, &target), code = errno;
+    const bool planted = rc == 0 && shmt_target_is_planted(&target); /* it may say what it likes of the text */
     shmt_target_leave(&target);
     shmt_show_name(path, shown);
-    if (rc < 0)
+    if (rc < 0 || planted)
         return shmt_fail(&store->error, SHMTRAIN_E_SYSTEM, "--cache: %s cannot be used: %s", shown,
-                         shmt_target_why(&target, code));
+                         planted ? SHMT_TARGET_PLANTED : shmt_target_why(&target, code));
     *out = target.exists && !S_ISDIR(target.there.st_mode);
     return 0;
 }

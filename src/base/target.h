@@ -42,6 +42,9 @@ void shmt_target_leave(struct shmt_target *target); /* leaves errno as it is; tw
 /* What was found belongs to another user, who may have put it there for us: in a folder like /tmp, and not its owner's. */
 bool shmt_target_is_planted(const struct shmt_target *target);
 
+#define SHMT_TARGET_PLANTED \
+    "it is another user's in a folder where everybody may create files: remove it, or use a folder of your own"
+
 /* Opens what was found, and nothing that has got its name since, to be written to as it is; what is not there is made, with `mode`.
  * In a folder like /tmp another user's file is refused, and one that has further names (hard links), for these may be of a file
  * elsewhere. -1: errno (EBUSY: something else has that name now), and perhaps `refused`. */

@@ -30,7 +30,7 @@ static struct shmt_checkpoint_claim *claims;             /* of this process, and
 static int fail_refused(const char *folder, const char *why, struct shmt_error *e) {
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(folder, shown);
-    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot write checkpoints to %s: %s", shown, why);
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "checkpoints cannot be kept in %s: %s", shown, why);
 }
 
 static int check(const char *folder, struct shmt_error *e) {
@@ -41,6 +41,7 @@ static int check(const char *folder, struct shmt_error *e) {
     const int found = shmt_target_find(folder, &target);
     shmt_target_leave(&target);
     if (found < 0 && target.refused) return fail_refused(folder, target.refused, e);
+    if (found == 0 && shmt_target_is_planted(&target)) return fail_refused(folder, SHMT_TARGET_PLANTED, e);
     if (found == 0 && !target.exists) errno = ENOENT;
     if (found < 0 || !target.exists) return shmt_checkpoint_cannot(folder, "name another folder", e);
     if (!S_ISDIR(target.there.st_mode))
