@@ -78,7 +78,7 @@ static inline int count(shmtrain_session *s, void *arg) {
 }
 
 /* A store that trains models for three epochs. */
-static inline struct shmtrain_store *make_training(const char *workers, const char *mode, const char *valid) {
+static inline struct shmtrain_store *open_training(const char *workers, const char *mode, const char *valid) {
     struct shmtrain_store *store;
     assert_int_equal(shmtrain_store_create(&store), 0);
     WELL(store, shmtrain_store_set(store, "workers", workers));

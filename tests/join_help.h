@@ -34,7 +34,7 @@ struct tally {
     char note[256];
 };
 static struct tally *tally;
-static bool kills_stalled; /* what stands still, soon: makers that are started from now on */
+static bool kills_stalled;       /* what stands still, soon: makers that are started from now on */
 static const char *validates_on; /* of the maker; NULL: what comes with the data */
 
 /* Around all tests of a program. */
@@ -51,6 +51,7 @@ static inline int begin(void **state) {
     alarm(120);
     memset(tally, 0, sizeof *tally);
     kills_stalled = false;
+    validates_on = NULL;
     return 0;
 }
 

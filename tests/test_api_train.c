@@ -67,7 +67,7 @@ static void a_share_of_the_data_validates_the_same_for_every_number_of_workers(v
     (void)state;
     write_data("train.svm", 1, false);
     for (size_t i = 0; i < 8; i++) {
-        struct shmtrain_store *store = make_training(WORKERS[i / 2], "sync", "0.25");
+        struct shmtrain_store *store = open_training(WORKERS[i / 2], "sync", "0.25");
         WELL(store, shmtrain_store_set(store, "spawn", i % 2 ? "threads" : "processes"));
         WELL(store, shmtrain_store_train(store, "train.svm"));
         const struct shmtrain_report *r = shmtrain_store_report(store);
@@ -94,7 +94,7 @@ static void validation_says_the_same_with_and_without_features_that_nobody_has_s
     (void)state;
     write_data("train.svm", 1, false);
     for (int strange = 0; strange < 2; strange++) {
-        struct shmtrain_store *store = make_training("2", "sync", "valid.svm");
+        struct shmtrain_store *store = open_training("2", "sync", "valid.svm");
         write_data("valid.svm", 2, true);
         if (!strange) { /* the same lines, cut before the first unknown id */
             static char text[100000];
@@ -115,7 +115,7 @@ static void validation_says_the_same_with_and_without_features_that_nobody_has_s
 }
 
 static void validation_data_that_does_not_fit_is_refused_with_its_place(void **state) {
-    struct shmtrain_store *store = make_training("2", "async", "valid.svm");
+    struct shmtrain_store *store = open_training("2", "async", "valid.svm");
     (void)state;
     write_data("train.svm", 1, false);
     write_text("valid.svm", "+1 1:1\n-1 1:1\n# nothing\n0 1:1\n");
@@ -131,7 +131,7 @@ static void validation_data_that_does_not_fit_is_refused_with_its_place(void **s
 }
 
 static void training_data_that_cannot_be_learned_from_is_refused_with_its_place(void **state) {
-    struct shmtrain_store *store = make_training("2", "async", "");
+    struct shmtrain_store *store = open_training("2", "async", "");
     (void)state;
     write_text("train.svm", "1 1:1\n1 2:1\n");
     refused(store, shmtrain_store_train(store, "train.svm"), SHMTRAIN_E_DATA, "train.svm:1: the data has only one label");
@@ -144,7 +144,7 @@ static void training_data_that_cannot_be_learned_from_is_refused_with_its_place(
 
 /* After one step each weight is infinite, each example on its right side and each loss 0. */
 static void parameters_that_are_no_numbers_are_told(void **state) {
-    struct shmtrain_store *store = make_training("1", "async", "none");
+    struct shmtrain_store *store = open_training("1", "async", "none");
     (void)state;
     write_text("train.svm", "1 1:1e30\n2 2:1e30\n");
     WELL(store, shmtrain_store_set(store, "rate", "1e12"));
@@ -158,7 +158,7 @@ static void parameters_that_are_no_numbers_are_told(void **state) {
 
 /* Feature 1 is in all four examples, feature 2 in two, feature 3 in one, feature 4 (a zero) in none. */
 static void a_features_share_of_l2_is_how_rarely_it_comes(void **state) {
-    struct shmtrain_store *store = make_training("1", "async", "none");
+    struct shmtrain_store *store = open_training("1", "async", "none");
     (void)state;
     write_text("train.svm", "1 1:1 2:1\n2 1:2 2:1 4:0\n1 1:1 3:1 5:1\n2 1:1 5:1\n");
     WELL(store, shmtrain_store_set(store, "l2", "0.01"));
@@ -184,7 +184,7 @@ static void a_saved_model_holds_the_parameters_and_what_prediction_needs(void **
                                         "\"shmtrain.bias\":\"1\"",
                                         "\"shmtrain.first_feature\":\"1\"",
                                         "\"weight\":{\"dtype\":\"F32\",\"shape\":[41],\"data_offsets\":[0,164]}"};
-    struct shmtrain_store *store = make_training("2", "async", "none");
+    struct shmtrain_store *store = open_training("2", "async", "none");
     float weight[41];
     uint64_t header;
     (void)state;
@@ -219,7 +219,7 @@ static void read_model(char *text, size_t bytes) {
 
 static void the_notes_of_a_model_are_those_of_its_run_not_of_later_options(void **state) {
     static char text[10000];
-    struct shmtrain_store *store = make_training("2", "async", "none");
+    struct shmtrain_store *store = open_training("2", "async", "none");
     (void)state;
     write_data("train.svm", 1, false);
     WELL(store, shmtrain_store_train(store, "train.svm"));
@@ -236,7 +236,7 @@ static void the_notes_of_a_model_are_those_of_its_run_not_of_later_options(void 
 
 static void a_train_that_fails_at_its_data_leaves_the_parameters_and_their_notes(void **state) {
     static char before[10000], after[10000];
-    struct shmtrain_store *store = make_training("2", "async", "none");
+    struct shmtrain_store *store = open_training("2", "async", "none");
     float weight[2][41];
     (void)state;
     write_data("train.svm", 1, false);
@@ -266,7 +266,7 @@ static void small_features_get_no_huge_rate_but_a_word(void **state) {
     for (int sync = 0; sync < 2; sync++) {
         char note[200] = "";
         const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = note, .note = keep_note};
-        struct shmtrain_store *store = make_training("2", sync ? "sync" : "async", "valid.svm");
+        struct shmtrain_store *store = open_training("2", sync ? "sync" : "async", "valid.svm");
         for (int valid = 0; valid < 2; valid++) {
             FILE *f = fopen(valid ? "valid.svm" : "train.svm", "w");
             assert_non_null(f);
@@ -297,7 +297,7 @@ static void write_lines(const char *path, const char *lines) {
 
 /* The train loss of the last of so many epochs, async with one worker. */
 static double loss_after(const char *epochs) {
-    struct shmtrain_store *store = make_training("1", "async", "none");
+    struct shmtrain_store *store = open_training("1", "async", "none");
     WELL(store, shmtrain_store_set(store, "epochs", epochs));
     WELL(store, shmtrain_store_set(store, "bias", "0"));
     WELL(store, shmtrain_store_set(store, "model", "linear"));
@@ -321,7 +321,7 @@ static void a_linear_bias_begins_at_the_mean_label(void **state) {
     (void)state;
     for (int weighted = 0; weighted < 2; weighted++)
         for (int sync = 0; sync < 2; sync++) {
-            struct shmtrain_store *store = make_training(sync ? "2" : "1", sync ? "sync" : "async", "none");
+            struct shmtrain_store *store = open_training(sync ? "2" : "1", sync ? "sync" : "async", "none");
             float row[2];
             write_lines("train.svm", "1000 1:0.5\n1003 1:1\n");
             write_lines("train.weights", "1\n99\n");
@@ -339,7 +339,7 @@ static void a_linear_bias_begins_at_the_mean_label(void **state) {
 static void large_features_get_a_word(void **state) {
     char note[200] = "";
     const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .arg = note, .note = keep_note};
-    struct shmtrain_store *store = make_training("1", "async", "none");
+    struct shmtrain_store *store = open_training("1", "async", "none");
     (void)state;
     write_lines("train.svm", "1 1:100\n-1 1:-100\n");
     shmtrain_store_listen(store, &listener);
@@ -357,7 +357,7 @@ static void weights_that_are_all_the_same_change_nothing(void **state) {
     for (int i = 0; i < 4; i++) {
         uint64_t hash[2];
         for (int weighted = 0; weighted < 2; weighted++) {
-            struct shmtrain_store *store = make_training("1", MODES[i % 2], "none");
+            struct shmtrain_store *store = open_training("1", MODES[i % 2], "none");
             WELL(store, shmtrain_store_set(store, "optimizer", RULES[i / 2]));
             WELL(store, shmtrain_store_set(store, "class-weight", WEIGHTS[weighted]));
             WELL(store, shmtrain_store_train(store, "train.svm"));

@@ -229,7 +229,6 @@ static void guests_validate_on_a_share_of_the_training_data(void **state) {
     validates_on = "0.25";
     show_that_guests_change_no_bit("builtin:sparse:examples=4000");
     show_that_guests_change_no_bit("builtin:dense:examples=2000,features=30,classes=5");
-    validates_on = NULL;
 }
 
 static void what_is_observed_can_be_saved_and_evaluated(void **state) {

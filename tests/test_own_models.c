@@ -56,7 +56,7 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
                                         .score = mean_score,
                                         .task = SHMTRAIN_REGRESSION};
     struct shmtrain_model bad = mean;
-    struct shmtrain_store *store = make_training("2", "sync", "valid.svm");
+    struct shmtrain_store *store = open_training("2", "sync", "valid.svm");
     float value;
     (void)state;
     write_text("train.svm", "1 1:1\n2 1:1\n3 1:1\n6 1:1\n"); /* more than two labels: this model does not mind */
@@ -111,7 +111,7 @@ static void what_an_own_model_leaves_out_or_does_wrong_is_found(void **state) {
     static const char DATA[] = "builtin:sparse:examples=2000,features=500";
     struct shmtrain_model model = {
         .size = sizeof model, .name = "bare", .tables = mean_tables, .step = mean_step, .score = mean_score};
-    struct shmtrain_store *store = make_training("2", "sync", "");
+    struct shmtrain_store *store = open_training("2", "sync", "");
     (void)state;
     WELL(store, shmtrain_store_offer(store, &model));
     model.name = "nan";
@@ -144,7 +144,7 @@ static int hear_nothing(void *arg, uint64_t example, float label, const float *o
 }
 
 static void null_is_refused_where_something_is_needed(void **state) {
-    struct shmtrain_store *store = make_training("1", "sync", "");
+    struct shmtrain_store *store = open_training("1", "sync", "");
     const struct shmtrain_evaluation *evaluation;
     struct shmtrain_file_info info;
     (void)state;

@@ -375,7 +375,7 @@ int shmt_config_set(struct shmt_config *config, const char *name, const char *gi
                     struct shmt_error *e) {
     for (size_t i = 0; i < N_ROWS; i++)
         if (strcmp(ROWS[i].option.name, name) == 0) return give_row(config, i, given_as, value, e);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no option \"%.60s\"; shmtrain --help lists them", name);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no option \"%.60s\"; shmtrain help train lists them", name);
 }
 
 int shmt_config_set_from_environment(struct shmt_config *config, struct shmt_error *e) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/show.h"
 
 /* Macros for the analyser, see error.h; here stand the functions. */
 #undef shmt_fail
@@ -28,6 +29,7 @@ static int write_sentence(struct shmt_error *e, int status, const char *why, con
     SHMT_PLAIN_NUMBERS;
     int n = vsnprintf(e->text, sizeof e->text, format, args);
     if (why && n >= 0 && (size_t)n < sizeof e->text) snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", why);
+    shmt_show_plainly(e->text);
     e->status = status;
     return status;
 }

@@ -133,7 +133,8 @@ static int refuse_unknown(const char *what) {
     for (size_t i = 0; dashes == 2 && (o = shmtrain_option_at(i)); i++) near_offer(&near, o->name);
     for (size_t i = 0; dashes == 2 && i < N_OWN; i++) near_offer(&near, OWN_OPTIONS[i].name);
     if (near.best) return talk_refuse("there is no option %s: did you mean --%s?", what, near.best);
-    return talk_refuse("there is no option %s; shmtrain --help lists them", what);
+    return talk_refuse("there is no option %s; shmtrain help train lists those of a run, help COMMAND those of a command",
+                       what);
 }
 
 /* "-X" for the letter that getopt has left in optopt. It goes by bytes: of a letter with several (UTF-8) it has met the first,
@@ -156,7 +157,7 @@ static int refuse_option(int got, char **argv) {
     const bool is_letter = optopt != 0 && optopt < FIRST_LONG;
     if (is_letter) name_letter(argv, letter);
     const char *what = is_letter ? letter : argv[optind - 1];
-    if (got == ':') return talk_refuse("%s needs a value: shmtrain --help says which", what);
+    if (got == ':') return talk_refuse("%s needs a value: shmtrain help train, or help COMMAND, says which", what);
     if (optopt >= FIRST_LONG) return talk_refuse("%s: this option takes no value", what);
     return refuse_unknown(what);
 }
@@ -282,6 +283,15 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
     return talk_refuse("--%s", shmtrain_store_message(store));
 }
 
+/* Where a command's first operand is one of its own words ("info|convert DATA..."): whether this is one of them. */
+static bool is_own_word(const char *operands, const char *word) {
+    const size_t all = strcspn(operands, " "), n = strlen(word);
+    if (operands[0] < 'a' || operands[0] > 'z') return true; /* it names something else */
+    for (const char *at = operands; at < operands + all; at += strcspn(at, "| ") + 1)
+        if (strcspn(at, "| ") == n && memcmp(at, word, n) == 0) return true;
+    return false;
+}
+
 static int take_operands(const struct found *found, int first, struct arguments *out) {
     const struct command *c = out->command;
     const int n = found->n_operands - first;
@@ -291,6 +301,8 @@ static int take_operands(const struct found *found, int first, struct arguments 
     if (n > c->most)
         return talk_refuse("shmtrain %s%s%s: what is \"%s\"?", c->name, c->operands[0] != '\0' ? " " : "", c->operands,
                            found->operand[first + c->most]);
+    if (n > 0 && !is_own_word(c->operands, found->operand[first]))
+        return talk_refuse("shmtrain %s %s: what is \"%s\"?", c->name, c->operands, found->operand[first]);
     if (n < c->least && !out->help && !out->version)
         return talk_refuse("shmtrain %s %s: %s missing; shmtrain help %s says more", c->name, c->operands,
                            c->least - n > 1 ? "these are"

@@ -113,11 +113,13 @@ int talk_exit_status(int status) { return caught ? 128 + caught : status; }
 
 int talk_refuse(const char *format, ...) {
     va_list args;
-    fprintf(stderr, "shmtrain: ");
+    char line[4096];
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    fprintf(stderr, "\n");
+    for (char *p = line; *p; p++) /* what was typed may be anything: it stays in the line, and commands no terminal */
+        if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
+    fprintf(stderr, "shmtrain: %s\n", line);
     return 2;
 }
 
