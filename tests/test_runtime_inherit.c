@@ -41,7 +41,7 @@ BODY(report_handlers) {
         if (sigaction(number, NULL, &action)) continue;
         const bool ignored = action.sa_handler == SIG_IGN;
         const bool must_be = number == SIGINT || number == SIGTERM || number == SIGUSR2 || number == SIGWINCH;
-        const bool is_teams = number == SIGBUS && (action.sa_flags & SA_SIGINFO); /* of a mapped file that became shorter */
+        const bool is_teams = number == SIGBUS || number == SIGCONT; /* of mapped files that became shorter or changed */
         if (ignored != must_be || (!ignored && !is_teams && action.sa_handler != SIG_DFL)) found = (uint32_t)number;
     }
     sigprocmask(SIG_SETMASK, NULL, &mask);

@@ -79,7 +79,8 @@ int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_drive
                                   .roused = rouse_from_worker,
                                   .grace_ms = SHMT_GRACE_MS,
                                   .what = "training",
-                                  .number = number};
+                                  .number = number,
+                                  .guarded = {w.store->job.train_guard, w.store->job.valid_guard}};
     if (!w.seat && spec.kind == SHMT_TEAM_PROCESSES) shmt_deaths_tell_team(w.store, &spec);
     const int rc = shmt_drive(w.store, &spec, driver);
     free(number);

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/atomic.h"
-#include "base/guard.h"
 #include "base/show.h"
 
 #define MOST_MAPPED 32
@@ -14,18 +13,16 @@
 static struct mapped {
     _Atomic uint64_t begin; /* 0: free. Released when the rest is written, for handlers */
     uint64_t bytes;
-    int guard;
     char name[SHMT_NAME_SHOWN];
 } table[MOST_MAPPED];
 
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER; /* handlers read without it */
 
-void shmt_mapped_note(const void *base, uint64_t bytes, const char *name, int guard) {
+void shmt_mapped_note(const void *base, uint64_t bytes, const char *name) {
     pthread_mutex_lock(&writers);
     for (int i = 0; i < MOST_MAPPED; i++) {
         if (load_relaxed(&table[i].begin)) continue; /* written under the lock */
         table[i].bytes = bytes;
-        table[i].guard = guard;
         shmt_show_name(name, table[i].name);
         store_release(&table[i].begin, (uint64_t)(uintptr_t)base); /* pairs with the acquire in shmt_mapped_at */
         break;
@@ -47,14 +44,6 @@ const char *shmt_mapped_at(const void *address) {
         const uint64_t begin = load_acquire(&table[i].begin); /* pairs with the release in shmt_mapped_note */
         if (begin && at >= begin && at - begin < table[i].bytes) return table[i].name;
     }
-    return NULL;
-}
-
-const char *shmt_mapped_changed(void) {
-    for (int i = 0; i < MOST_MAPPED; i++)
-        if (load_acquire(&table[i].begin) && table[i].guard >= 0 &&
-            !shmt_guard_holds(table[i].guard)) /* as in shmt_mapped_at */
-            return table[i].name;
     return NULL;
 }
 

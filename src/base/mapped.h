@@ -11,15 +11,11 @@
 /* Behind the file's name, in sentences. */
 #define SHMT_MAPPED_SHORTER " became shorter while it was in use, or its disk cannot be read: make it again"
 
-/* From any thread. `guard`: the file's descriptor, where it has one (base/guard.h); -1: it has none. With more than 32 mappings
- * at a time the further ones are not known. */
-void shmt_mapped_note(const void *base, uint64_t bytes, const char *name, int guard);
+/* From any thread. With more than 32 mappings at a time the further ones are not known. */
+void shmt_mapped_note(const void *base, uint64_t bytes, const char *name);
 void shmt_mapped_forget(const void *base);
 
 /* In a signal handler, too: the name of the file that lies there, as sentences have it; NULL: none is known. */
 const char *shmt_mapped_at(const void *address);
-
-/* Likewise: a file whose guard does not hold any more, and which may have been changed therefore; NULL: there is none. */
-const char *shmt_mapped_changed(void);
 
 #endif

@@ -295,15 +295,16 @@ static bool is_own_word(const char *operands, const char *word) {
 static int take_operands(const struct found *found, int first, struct arguments *out) {
     const struct command *c = out->command;
     const int n = found->n_operands - first;
+    const bool asks = out->help || out->version;
     if (n > c->most && c->most == MOST_OPERANDS)
         return talk_refuse("shmtrain %s %s: more than %d of them; put some together, as in cat part*", c->name, c->operands,
                            c->most);
     if (n > c->most)
         return talk_refuse("shmtrain %s%s%s: what is \"%s\"?", c->name, c->operands[0] != '\0' ? " " : "", c->operands,
                            found->operand[first + c->most]);
-    if (n > 0 && !is_own_word(c->operands, found->operand[first]))
+    if (n > 0 && n < c->least && !asks && !is_own_word(c->operands, found->operand[first]))
         return talk_refuse("shmtrain %s %s: what is \"%s\"?", c->name, c->operands, found->operand[first]);
-    if (n < c->least && !out->help && !out->version)
+    if (n < c->least && !asks)
         return talk_refuse("shmtrain %s %s: %s missing; shmtrain help %s says more", c->name, c->operands,
                            c->least - n > 1 ? "these are"
                            : n > 0          ? "the last one is"

@@ -311,7 +311,7 @@ static int get_memory(struct cache *of, struct shmt_error *e) {
             (void)madvise(memory, bytes, MADV_HUGEPAGE); /* what is not in memory yet comes in large pieces */
     }
     if (memory == MAP_FAILED) return shmt_fail_errno(e, "cannot map %s", of->file.name);
-    if (!of->ops.unpack) shmt_mapped_note(memory, bytes, of->file.name, of->guarded ? of->file.fd : -1);
+    if (!of->ops.unpack) shmt_mapped_note(memory, bytes, of->file.name);
     of->memory = memory;
     return 0;
 }

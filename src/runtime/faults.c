@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/guard.h"
 #include "base/mapped.h"
 
-static struct shmt_team_end *mine; /* set before the handler is */
-static _Atomic uint32_t speaking;  /* threads of this process that want to write there. relaxed: only the first one does */
+static struct shmt_team_end *mine;         /* set before the handlers are */
+static const struct shmt_guarded *guarded; /* (2) likewise */
+static _Atomic uint32_t speaking; /* threads of this process that want to write there. relaxed: only the first one does */
 
 static size_t add(char *text, size_t used, const char *words) {
     const size_t n = strlen(words), room = SHMT_ERROR_TEXT - 1 - used;
@@ -46,18 +46,20 @@ static void on_fault(int number, siginfo_t *info, void *context) {
  * that nobody has checked. This comes before its next instruction. */
 static void on_continue(int number) {
     const int code = errno;
-    const char *file = shmt_mapped_changed();
     (void)number;
-    if (file) end_with(file, SHMT_GUARD_BROKEN);
+    for (int i = 0; i < 2; i++)
+        if (guarded[i].name && !shmt_guard_holds(guarded[i].fd)) end_with(guarded[i].name, SHMT_GUARD_BROKEN);
     errno = code;
 }
 
-void shmt_faults_answer(struct shmt_team_end *end) {
+/* While one of them is answered, the other waits: a thread that came back to end_with would wait for itself. */
+void shmt_faults_answer(struct shmt_team_end *end, const struct shmt_guarded files[2]) {
     struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO},
                      resumed = {.sa_handler = on_continue, .sa_flags = SA_RESTART};
     mine = end;
-    sigemptyset(&fault.sa_mask);
-    sigemptyset(&resumed.sa_mask);
+    guarded = files;
+    sigfillset(&fault.sa_mask);
+    sigfillset(&resumed.sa_mask);
     sigaction(SIGBUS, &fault, NULL);
     sigaction(SIGCONT, &resumed, NULL);
 }

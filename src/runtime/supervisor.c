@@ -57,7 +57,7 @@ static _Noreturn void work(struct supervision *s, uint32_t rank) {
     if (getppid() != s->pid) _exit(EXIT_FAILURE); /* it had died before it could be said what to do then */
     shed(s);
     shmt_settle_name("w", rank);
-    shmt_faults_answer(end);
+    shmt_faults_answer(end, team->spec.guarded);
     const int status = team->spec.body(team->spec.arg, rank, team, &end->error);
     end->status = status;
     store_release(&end->returned, 1); /* pairs with the acquire in note_end and ends.c: status and sentence are complete */

@@ -27,6 +27,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/guard.h"
 
 #define SHMT_TEAM_MAX        4096
 #define SHMT_TEAM_SUPERVISOR UINT32_MAX /* a "rank" for shmt_team_pid */
@@ -70,6 +71,10 @@ struct shmt_team_spec {
      * NULL: _FAILS */
     enum shmt_team_burial (*bury)(void *arg, uint32_t rank, uint32_t life);
     uint32_t most_respawns; /* of each worker; who dies once more fails, whatever `bury` says */
+
+    /* Processes: files that no worker goes on with when it was stopped meanwhile and they may have been changed; without a name:
+     * none. Kept by the caller until the end. */
+    struct shmt_guarded guarded[2];
 
     /* Says in the caller's process, for the sentence about a worker that fails by dying, what it was at: "at item 7 of epoch
      * 2". May be NULL, and leave `out` empty. */

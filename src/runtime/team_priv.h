@@ -97,8 +97,9 @@ void shmt_settle_signals(const sigset_t *masked);
 /* The name that ps and top show: "shmtrain-", kind, and the number if it is not negative. At most 15 characters are kept. */
 void shmt_settle_name(const char *kind, int64_t number);
 
-/* In a worker's process: a file that becomes shorter while it is mapped (base/mapped.h) ends it with a sentence (faults.c). */
-void shmt_faults_answer(struct shmt_team_end *end);
+/* In a worker's process: a file that becomes shorter while it is mapped (base/mapped.h) ends it with a sentence, and so does one of
+ * these when it may have been changed while the worker was stopped (faults.c). */
+void shmt_faults_answer(struct shmt_team_end *end, const struct shmt_guarded guarded[2]);
 
 /* oom.c: how often the kernel has ended a process for lack of memory since it was started; 0 where it does not say. */
 uint64_t shmt_oom_kills(void);

@@ -147,7 +147,7 @@ int shmt_segment_attach(int fd, uint64_t fingerprint, int flags, struct shmt_seg
         shmt_segment_undo(&segment);
         return rc;
     }
-    if (flags & SHMT_ATTACH_NAMED) shmt_mapped_note(segment.base, segment.bytes, SHMT_NAMED_MEMORY, -1);
+    if (flags & SHMT_ATTACH_NAMED) shmt_mapped_note(segment.base, segment.bytes, SHMT_NAMED_MEMORY);
     *out = segment;
     return 0;
 }

@@ -162,7 +162,7 @@ static int make(const struct shmt_segment_wish *wish, struct shmt_segment *segme
     if (rc == 0 && wish->fd < 0) rc = seal(segment, e);
     if (rc == 0) rc = shmt_segment_map(segment, PROT_READ | PROT_WRITE, e);
     if (rc != 0) return rc;
-    if (wish->fd >= 0) shmt_mapped_note(segment->base, segment->bytes, SHMT_NAMED_MEMORY, -1);
+    if (wish->fd >= 0) shmt_mapped_note(segment->base, segment->bytes, SHMT_NAMED_MEMORY);
     *bound_out = shmt_placing_bind(wish, segment);
     segment->transparent = wish->transparent && madvise(segment->base, segment->bytes, MADV_HUGEPAGE) == 0;
     return place(wish, segment, e);

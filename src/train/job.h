@@ -57,8 +57,8 @@ int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data);
  * nobody. */
 int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts);
 
-/* Of the application's functions and models, at the end of an epoch, while the parameters are quiet: is each of my part of them a finite number?
- * _NUMBERS, naming the table and the row. */
+/* Of the application's functions and models, at the end of an epoch, while the parameters are quiet: is each of my part of them
+ * a finite number? _NUMBERS, naming the table and the row. */
 int shmt_job_check_numbers(shmtrain_session *s, uint32_t epoch);
 
 /* Rows of a table, as they lie there one behind the other, of which at least one is not all finite. */
