@@ -125,7 +125,7 @@ static void who_was_stopped_goes_on_unless_a_file_of_its_own_may_have_changed(vo
     (void)state;
     struct file own, other;
     struct shmt_error e;
-    const bool guarded = make_guarded(&own) & make_guarded(&other);
+    const bool own_guarded = make_guarded(&own), guarded = make_guarded(&other) && own_guarded;
     const struct shmt_guarded owns = {own.path, own.fd};
     const int behind_other = guarded ? run_one(go_on_behind_a_stop, &other, &owns, &e) : 0;
     const int behind_own = guarded ? run_one(go_on_behind_a_stop, &own, &owns, &e) : 0;

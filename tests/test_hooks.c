@@ -283,8 +283,39 @@ static void a_session_call_that_failed_in_a_hook_keeps_its_sentence(void **state
     begin(NULL);
     g_seen->pushes_late = true;
     store = make_store("threads", "hogwild", &hooks);
-    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE, "there is no item");
+    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE,
+            "shmtrain_push may not be called in the hook after_step");
     shmtrain_store_destroy(store);
+}
+
+static int fail_in_silence(void *arg, shmtrain_session *s, const struct shmtrain_work *work) {
+    (void)arg;
+    (void)shmtrain_fail(s, SHMTRAIN_E_DATA, "item of %llu examples", (unsigned long long)work->n);
+    return 0;
+}
+
+static void a_sentence_ends_the_run_also_where_the_hook_returns_0(void **state) {
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .before_step = fail_in_silence};
+    (void)state;
+    struct shmtrain_store *store = make_store("processes", "sync", &hooks);
+    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_DATA, "item of ");
+    shmtrain_store_destroy(store);
+}
+
+/* softmax borrows the gradients of both its tables. */
+static void a_hook_does_not_push_where_the_model_borrows(void **state) {
+    static const char *const MODES[] = {"sync", "hogwild"};
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .before_step = push_more};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct shmtrain_store *store = make_store("threads", MODES[i], &hooks);
+        WELL(store, shmtrain_store_set(store, "model", "logistic"));
+        WELL(store, shmtrain_store_train(store, "builtin:sparse:examples=2000,features=400"));
+        WELL(store, shmtrain_store_set(store, "model", "softmax"));
+        refused(store, shmtrain_store_train(store, "builtin:dense:examples=2000,features=400"), SHMTRAIN_E_USAGE,
+                "the hook before_step has pushed to table \"");
+        shmtrain_store_destroy(store);
+    }
 }
 
 static void they_take_no_work_and_end_none(void **state) {
@@ -297,8 +328,8 @@ static void they_take_no_work_and_end_none(void **state) {
         const struct shmtrain_hooks hooks = all_hooks();
         struct shmtrain_store *store = make_store(SPAWNS[i % 2], "async", &hooks);
         refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_USAGE,
-                i == 0   ? "shmtrain_clock was called by the hook before_step"
-                : i == 1 ? "shmtrain_next was called by the hook after_step"
+                i == 0   ? "shmtrain_clock may not be called in the hook before_step"
+                : i == 1 ? "shmtrain_next may not be called in the hook after_step"
                          : "a hook returned SHMTRAIN_E_AGAIN");
         shmtrain_store_destroy(store);
     }
@@ -333,6 +364,8 @@ int main(void) {
         TEST(from_the_first_worker_the_end_of_an_epoch_is_the_end_of_the_run),
         TEST(a_status_fails_the_run_with_its_name),
         TEST(a_session_call_that_failed_in_a_hook_keeps_its_sentence),
+        TEST(a_sentence_ends_the_run_also_where_the_hook_returns_0),
+        TEST(a_hook_does_not_push_where_the_model_borrows),
         TEST(they_take_no_work_and_end_none),
         TEST(while_a_run_goes_on_they_cannot_be_set),
     };

@@ -106,6 +106,48 @@ static uint32_t reserved_tables(const struct shmtrain_data *data, const struct s
     return n;
 }
 
+static int step_that_takes_work(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                                double *loss_out) {
+    struct shmtrain_work w;
+    const int rc = mean_step(s, batch, with, loss_out);
+    return rc < 0 ? rc : shmtrain_next(s, &w);
+}
+
+static int score_that_ends_work(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                                float *score_out, double *loss_out) {
+    const int rc = mean_score(s, batch, with, score_out, loss_out);
+    return rc < 0 ? rc : shmtrain_clock(s, NULL);
+}
+
+static int score_that_complains(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                                float *score_out, double *loss_out) {
+    (void)mean_score(s, batch, with, score_out, loss_out);
+    (void)shmtrain_fail(s, SHMTRAIN_E_DATA, "the labels are of another kind");
+    return 0;
+}
+
+static void what_takes_or_ends_work_is_refused_in_a_model(void **state) {
+    struct shmtrain_model model[] = {{.name = "takes", .step = step_that_takes_work, .score = mean_score},
+                                     {.name = "ends", .step = mean_step, .score = score_that_ends_work},
+                                     {.name = "complains", .step = mean_step, .score = score_that_complains}};
+    static const char *const SAID[] = {"shmtrain_next may not be called in the step of a model",
+                                       "shmtrain_clock may not be called in the score of a model",
+                                       "the labels are of another kind"};
+    struct shmtrain_store *store = open_training("2", "sync", "");
+    (void)state;
+    WELL(store, shmtrain_store_set(store, "rate", "0.01"));
+    for (int i = 0; i < 3; i++) {
+        model[i].size = sizeof model[i];
+        model[i].tables = mean_tables;
+        model[i].task = SHMTRAIN_REGRESSION;
+        WELL(store, shmtrain_store_offer(store, &model[i]));
+        WELL(store, shmtrain_store_set(store, "model", model[i].name));
+        refused(store, shmtrain_store_train(store, "builtin:sparse:examples=2000,features=500,valid=500"),
+                i < 2 ? SHMTRAIN_E_USAGE : SHMTRAIN_E_DATA, SAID[i]);
+    }
+    shmtrain_store_destroy(store);
+}
+
 /* Also on generated data, whose best log loss is known: this loss is none. */
 static void what_an_own_model_leaves_out_or_does_wrong_is_found(void **state) {
     static const char DATA[] = "builtin:sparse:examples=2000,features=500";
@@ -168,6 +210,7 @@ static void null_is_refused_where_something_is_needed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_model_of_ones_own_is_offered_chosen_and_trained, deadline),
+        cmocka_unit_test_setup(what_takes_or_ends_work_is_refused_in_a_model, deadline),
         cmocka_unit_test_setup(what_an_own_model_leaves_out_or_does_wrong_is_found, deadline),
         cmocka_unit_test_setup(null_is_refused_where_something_is_needed, deadline),
     };

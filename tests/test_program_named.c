@@ -377,6 +377,25 @@ static void and_killed_where_that_is_asked_for(void **state) {
     }
 }
 
+/* The guests have fewer threads than the run's own worker, and places of their own all the same. */
+static void and_no_other_one_of_the_same_guest(void **state) {
+    (void)state;
+    struct program *run = START("--mode", "hogwild", "-w", "1", "-t", "2", "-e", "1000000", "--guests", "2", "--slow",
+                                "0:+300us", "--name", g_name, "--stall-timeout", "500ms", "--on-stall", "kill", DATA);
+    program_wait_for_epoch(run);
+    program_assert_refused(RUN("join", "-w", "3", "-t", "1", g_name), 2, "has free places for 2 workers, not for 3: use -w 2");
+    struct program *guest = START("join", "-w", "2", "-t", "1", g_name);
+    wait_for_work(guest);
+    program_assert_refused(RUN("join", "-w", "1", "-t", "1", g_name), 2, "has no free place");
+    const pid_t pid = program_worker(guest, 1);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    program_wait_for(run, ERR, stall_of(pid));
+    program_wait_for(run, ERR, ": it is killed (--on-stall kill)\n");
+    program_finish(guest);
+    assert_error(guest, "was killed by signal 9");
+    end_run(run);
+}
+
 /* How long a guest needs to join, nobody knows: a run that was over by then is tried again with more time. */
 static struct program *joined_before_the_limit(struct program **run) {
     for (int seconds = 6;; seconds *= 2) {
@@ -413,6 +432,7 @@ int main(void) {
         TEST(a_killed_worker_of_a_guest_ends_that_guest_alone),
         TEST(a_stopped_worker_of_a_guest_is_told_of),
         TEST(and_killed_where_that_is_asked_for),
+        TEST(and_no_other_one_of_the_same_guest),
         TEST(and_a_time_limit_ends_the_run_all_the_same),
         TEST(a_store_that_is_cut_off_ends_all_who_use_it_with_a_sentence),
         TEST(what_is_left_of_a_store_that_was_cut_short_makes_room),

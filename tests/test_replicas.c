@@ -13,11 +13,18 @@ static struct shmt_spec spec_for(const struct kase *k, uint64_t items) { return 
 
 /* ---- whose replica ---- */
 
+static void check_of_all(const struct shmt_spec *spec) {
+    uint32_t of_seat[12];
+    shmt_replicas_of_all(spec, of_seat);
+    for (uint32_t seat = 0; seat < 12; seat++) assert_int_equal(of_seat[seat], shmt_replicas_of(spec, seat));
+}
+
 static void threads_of_a_worker_share_its_replica_and_seats_of_a_node(void **state) {
     struct shmt_spec spec = {.n_seats = 12, .n_guests = 3, .n_workers = 3, .policy = WORKER(SHMT_WRITE_RACY, 0, 4, 0)};
     (void)state;
     assert_int_equal(shmt_replicas_count(&spec), 4); /* three workers of three threads, and a guest */
     for (uint32_t seat = 0; seat < 12; seat++) assert_int_equal(shmt_replicas_of(&spec, seat), seat / 3);
+    check_of_all(&spec);
     assert_int_equal(shmt_replicas_averaged(&spec), 3);
     spec.policy.replicas = SHMT_REPLICAS_NODE;
     assert_int_equal(shmt_replicas_count(&spec), 1);
@@ -26,6 +33,7 @@ static void threads_of_a_worker_share_its_replica_and_seats_of_a_node(void **sta
     for (uint32_t seat = 0; seat < 12; seat++) spec.placement.seat_node[seat] = seat < 5 ? 3 : seat < 9 ? 0 : 2;
     assert_int_equal(shmt_replicas_count(&spec), 3);
     for (uint32_t seat = 0; seat < 12; seat++) assert_int_equal(shmt_replicas_of(&spec, seat), seat < 5 ? 2 : seat < 9 ? 0 : 1);
+    check_of_all(&spec);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(shmt_replicas_node(&spec, i), i == 0 ? 0 : i == 1 ? 2 : 3);
     spec.policy.replicas = SHMT_REPLICAS_ONE;
     assert_int_equal(shmt_replicas_count(&spec), 0);

@@ -410,6 +410,34 @@ static void a_seat_that_nobody_has_entered_is_given_back(void **state) {
     OPS->destroy(store);
 }
 
+/* Its program has died and been mourned, and another one has reserved the seat, before the worker comes. */
+static void who_comes_late_takes_nobodys_seat(void **state) {
+    const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
+    struct shmt_error e = {0};
+    struct shmt_store *store;
+    struct shmt_seat *seat;
+    struct shmt_life life;
+    int status = -1;
+    (void)state;
+    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    assert_int_equal(OPS->mourn(store, 2, true), 1);
+    const pid_t other = fork();
+    assert_true(other >= 0);
+    if (other == 0) _exit(OPS->reserve(store, 2, &e) == 1 ? 0 : 1);
+    assert_int_equal(waitpid(other, &status, 0), other);
+    assert_int_equal(status, 0);
+    assert_int_equal(OPS->enter(store, 2, 0, &seat, &e), 0);
+    alarm(60); /* kills the test if it waits to be let in */
+    assert_int_equal(OPS->admit(seat), 0);
+    alarm(0);
+    OPS->leave(seat);
+    assert_int_equal(OPS->occupied(store, 2), (uint32_t)other);
+    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_COMES);
+    assert_int_equal(shmt_life_number(&life), other);
+    OPS->destroy(store);
+}
+
 /* Its program until it has entered, then its worker, and nobody of before. */
 static void a_seat_says_whose_it_is(void **state) {
     const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
@@ -461,9 +489,8 @@ static void whoever_comes_when_it_was_mourned_is_mourned_again(void **state) {
     assert_int_equal(OPS->enter(store, 2, 0, &seat, &e), 0);
     assert_int_equal(OPS->occupied(store, 2), 0);
     assert_int_equal(OPS->admit(seat), 0); /* it is sent away */
-    assert_int_not_equal(load_relaxed(&store->slot[2].life[0]), 0);
-    store_relaxed(&store->slot[2].life[0],
-                  load_relaxed(&store->slot[2].life[0]) + 1); /* it had another number than who comes next */
+    shmt_life_mine(&life);
+    store_relaxed(&store->slot[2].life[0], life.process + 1); /* as if one had signed behind that, with another number */
     store_relaxed(&store->slot[2].guest, (uint32_t)getpid() | 0x80000000u);
     assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
     OPS->unreserve(store, 2);
@@ -563,6 +590,7 @@ int main(void) {
         cmocka_unit_test(nobody_waits_for_who_has_reserved_a_seat_and_is_not_there),
         cmocka_unit_test(a_seat_is_reserved_once_and_not_when_the_run_is_over),
         cmocka_unit_test(a_seat_that_nobody_has_entered_is_given_back),
+        cmocka_unit_test(who_comes_late_takes_nobodys_seat),
         cmocka_unit_test(a_seat_says_whose_it_is),
         cmocka_unit_test(whoever_comes_when_it_was_mourned_is_mourned_again),
         cmocka_unit_test(a_guest_does_not_believe_a_store_whose_own_workers_are_not_there),

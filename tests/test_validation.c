@@ -167,7 +167,7 @@ static void a_function_that_fails_ends_the_run(void **state) {
                 {"positive", SHMTRAIN_E_USAGE, "returned 3"},
                 {"stopped", SHMTRAIN_E_USAGE, "the validation function returned SHMTRAIN_E_STOPPED, but no session call had"},
                 {"again", SHMTRAIN_E_USAGE, "the validation function returned SHMTRAIN_E_AGAIN"},
-                {"next", SHMTRAIN_E_USAGE, "shmtrain_next was called by the validation function"},
+                {"next", SHMTRAIN_E_USAGE, "shmtrain_next may not be called in the validation function"},
                 {"right", SHMTRAIN_E_USAGE, "says that 2 of 1 predictions are right"},
                 {"nan", SHMTRAIN_E_NUMBERS, "the validation function's loss of examples 6 to 6 is not a number"},
                 {"infinite", SHMTRAIN_E_NUMBERS, "the validation function's loss of examples 6 to 6 is infinite"}};

@@ -269,6 +269,16 @@ static int complain_twice(shmtrain_session *s, void *arg) {
     return shmtrain_fail(s, SHMTRAIN_E_MEMORY, "and so on");
 }
 
+static int complain_and_return_0(shmtrain_session *s, void *arg) {
+    struct shmtrain_work w;
+    int rc;
+    (void)arg;
+    while ((rc = shmtrain_next(s, &w)) == 1)
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    (void)shmtrain_fail(s, SHMTRAIN_E_MEMORY, "no room for what was learned");
+    return rc;
+}
+
 static int complain_of_nothing(shmtrain_session *s, void *arg) { return shmtrain_fail(s, *(const int *)arg, "nothing"); }
 
 static void the_first_failure_is_told_and_only_failures(void **state) {
@@ -276,6 +286,7 @@ static void the_first_failure_is_told_and_only_failures(void **state) {
     struct shmtrain_store *store = make("processes", "1", "1", 640);
     refused(store, shmtrain_store_run(store, complain_twice, NULL), SHMTRAIN_E_USAGE,
             "shmtrain_pull: row 2 is beyond the end of table \"count\", which has 2 rows");
+    refused(store, shmtrain_store_run(store, complain_and_return_0, NULL), SHMTRAIN_E_MEMORY, "no room for what was learned");
     for (int i = 0; i < 4; i++) {
         int status = (const int[]){0, 1, SHMTRAIN_E_STOPPED, SHMTRAIN_E_AGAIN}[i];
         refused(store, shmtrain_store_run(store, complain_of_nothing, &status), SHMTRAIN_E_USAGE, "shmtrain_fail with status ");

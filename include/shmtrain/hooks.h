@@ -8,10 +8,10 @@
  * the same `arg`. A worker that joins by name calls the hooks of the program that has joined. For the application's own process
  * there is struct shmtrain_listener, whose `epoch`, `checkpoint` and `progress` nobody waits for.
  *
- * What they may do. Session calls that look (shmtrain_view, _pull, _dot, _rows, _rank, ...), always; between before_step and
- * the end of the item also those that push. They must not call shmtrain_next, _clock, _report or _lend. They should not wait:
- * the step, and at the end of an epoch everybody, waits for them. A worker that died and was started again calls them again,
- * with `life` in the work item.
+ * What they may do. Session calls that look (shmtrain_view, _pull, _dot, _rows, _rank, ...), always; before_step also those that
+ * push, but not to a table whose gradient the model borrows (shmtrain_lend), as softmax does. They must not call shmtrain_next,
+ * _clock, _report or _lend. They should not wait: the step, and at the end of an epoch everybody, waits for them. A worker that
+ * died and was started again calls them again, with `life` in the work item.
  *
  * What they return. 0: go on. 1 (or any positive number, or SHMTRAIN_E_STOPPED): the run is to end at its next consistent
  * point, as by shmtrain_store_stop, and has ended well then. From after_epoch of rank 0 that point is this one; from any other

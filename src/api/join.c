@@ -55,20 +55,32 @@ static int check_run(struct shmtrain_store *store, shmtrain_worker *worker) {
 
 /* ---- places ---- */
 
-static bool is_free(const struct shmtrain_store *store, uint32_t rank) {
-    return store->ops->occupied(store->job.store, rank) == 0 &&
-           !shmt_mark_is_held(shmt_visit_file(store), SHMT_MARK_GUEST(rank));
+/* A place is a worker's: as many seats, one behind the other, as the run's own workers have. Workers of guests have places of
+ * their own, also where they have fewer threads, so that a worker of the run's is one process wherever it is looked at
+ * (progress.c, stalls.c); with more threads they have several. */
+
+static bool is_seat_free(const struct shmtrain_store *store, uint32_t seat) {
+    return store->ops->occupied(store->job.store, seat) == 0 &&
+           !shmt_mark_is_held(shmt_visit_file(store), SHMT_MARK_GUEST(seat));
 }
 
-static uint32_t count_free(const struct shmtrain_store *store) {
+static bool is_free(const struct shmtrain_store *store, uint32_t first, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_seat_free(store, first + i)) return false;
+    return true;
+}
+
+/* Of how many workers of so many threads there is room for. */
+static uint32_t count_free(const struct shmtrain_store *store, uint32_t seats_per_worker) {
+    const uint32_t seats = shmt_seats_of_worker(&store->spec);
     uint32_t n = 0;
-    for (uint32_t rank = store->spec.n_seats - store->spec.n_guests; rank < store->spec.n_seats; rank++)
-        n += is_free(store, rank);
-    return n;
+    for (uint32_t first = store->spec.n_seats - store->spec.n_guests; first < store->spec.n_seats; first += seats)
+        n += is_free(store, first, seats);
+    return n / (uint32_t)shmt_ceil_div(seats_per_worker, seats);
 }
 
 static int fail_full(struct stay *stay, uint32_t seats_per_worker) {
-    const uint32_t n = count_free(stay->store) / seats_per_worker;
+    const uint32_t n = count_free(stay->store, seats_per_worker);
     const char *name = stay->store->visit.name;
     if (stay->store->spec.n_guests == 0)
         return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no places for guests: its run needs --guests N",
@@ -80,20 +92,50 @@ static int fail_full(struct stay *stay, uint32_t seats_per_worker) {
                      name, n, stay->crew.n_workers, n);
 }
 
-/* As many as are free, of those that are still needed. The mark first: whoever has a seat without one counts as dead. */
+static void drop_seat(const struct shmtrain_store *store, uint32_t seat) {
+    store->ops->unreserve(store->job.store, seat);
+    shmt_mark_drop(shmt_visit_file(store), SHMT_MARK_GUEST(seat));
+}
+
+/* 1: it is mine now. 0: somebody else's. The mark first: whoever has a seat without one counts as dead. */
+static int take_seat(struct shmtrain_store *store, uint32_t seat) {
+    int rc = shmt_mark_hold(shmt_visit_file(store), SHMT_MARK_GUEST(seat), &store->error);
+    if (rc != 1) return rc;
+    rc = store->ops->reserve(store->job.store, seat, &store->error);
+    if (rc != 1) shmt_mark_drop(shmt_visit_file(store), SHMT_MARK_GUEST(seat));
+    return rc;
+}
+
+/* The first n seats of a place, or none: as take_seat. All who come want its first seat first, so the place is that one's who
+ * gets it. */
+static int take_place(struct shmtrain_store *store, uint32_t first, uint32_t n) {
+    uint32_t taken = 0;
+    int rc = is_free(store, first, shmt_seats_of_worker(&store->spec));
+    while (rc == 1 && taken < n) {
+        rc = take_seat(store, first + taken);
+        taken += rc == 1;
+    }
+    for (uint32_t i = 0; i < taken && rc != 1; i++) drop_seat(store, first + i);
+    return rc;
+}
+
+/* Of a worker's seats those that come next and lie in one place. */
+static uint32_t seats_in_next_place(const struct stay *stay) {
+    const uint32_t each = stay->crew.n_seats / stay->crew.n_workers, left = each - stay->store->visit.n_seats % each;
+    return (uint32_t)shmt_min_u64(left, shmt_seats_of_worker(&stay->store->spec));
+}
+
+/* As many as are free, of those that are still needed. */
 static int take_free_seats(struct stay *stay) {
     struct shmtrain_store *store = stay->store;
     struct shmt_visit *visit = &store->visit;
-    const int file = shmt_visit_file(store);
-    for (uint32_t rank = store->spec.n_seats - store->spec.n_guests;
-         rank < store->spec.n_seats && visit->n_seats < stay->crew.n_seats; rank++) {
-        int rc = is_free(store, rank) ? shmt_mark_hold(file, SHMT_MARK_GUEST(rank), &store->error) : 0;
-        if (rc == 1) {
-            rc = store->ops->reserve(store->job.store, rank, &store->error);
-            if (rc != 1) shmt_mark_drop(file, SHMT_MARK_GUEST(rank));
-        }
+    const uint32_t seats = shmt_seats_of_worker(&store->spec);
+    for (uint32_t first = store->spec.n_seats - store->spec.n_guests;
+         first < store->spec.n_seats && visit->n_seats < stay->crew.n_seats; first += seats) {
+        const uint32_t n = seats_in_next_place(stay);
+        const int rc = take_place(store, first, n);
         if (rc < 0) return rc;
-        if (rc == 1) visit->seat[visit->n_seats++] = rank;
+        for (uint32_t i = 0; i < n && rc == 1; i++) visit->seat[visit->n_seats++] = first + i;
     }
     return 0;
 }
@@ -113,10 +155,7 @@ static int take_seats(struct stay *stay) {
 
 /* Whoever sat on them has left or died; what nobody sat on is given back. */
 static void drop_seats(const struct shmtrain_store *store) {
-    for (uint32_t i = 0; i < store->visit.n_seats; i++) {
-        store->ops->unreserve(store->job.store, store->visit.seat[i]);
-        shmt_mark_drop(shmt_visit_file(store), SHMT_MARK_GUEST(store->visit.seat[i]));
-    }
+    for (uint32_t i = 0; i < store->visit.n_seats; i++) drop_seat(store, store->visit.seat[i]);
 }
 
 /* ---- the crew ---- */
@@ -133,7 +172,7 @@ static int make_crew(struct stay *stay) {
     const uint32_t each = seating == SHMT_SEAT_OF_THREAD ? threads : 1;
     const int rc = shmt_crew_look_around(store, crew);
     if (rc < 0) return rc;
-    const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store) / each);
+    const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store, each));
     crew->n_workers = (uint32_t)(c->workers ? c->workers : shmt_max_u64(1, shmt_min_u64(shmt_topo_cores(crew->topo), most)));
     crew->n_threads = threads;
     crew->n_seats = crew->n_workers * each;

@@ -102,9 +102,12 @@ static double share(uint64_t now, uint64_t before, double of_ns) {
     return now > before ? fmin(1, (double)(now - before) / of_ns) : 0;
 }
 
-static bool is_here(const struct shmtrain_store *store, uint32_t first_seat) {
-    const uint32_t own = store->spec.n_seats - store->spec.n_guests;
-    return first_seat < own || (store->ops->occupied && store->ops->occupied(store->job.store, first_seat) != 0);
+/* A worker with these seats: a guest may have fewer threads, or have lost some. */
+static bool is_here(const struct shmtrain_store *store, uint32_t first_seat, uint32_t seats) {
+    bool any = first_seat < store->spec.n_seats - store->spec.n_guests;
+    for (uint32_t k = 0; k < seats && !any && store->ops->occupied; k++)
+        any = store->ops->occupied(store->job.store, first_seat + k) != 0;
+    return any;
 }
 
 static double mean_delay(const struct sums *s) {
@@ -131,7 +134,7 @@ static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch
     struct sums now = {0};
     for (uint32_t k = 0; k < w->seats; k++) add_seat(store, i * w->seats + k, now_ns, &now);
     p->joined = i >= store->spec.n_workers;
-    p->here = is_here(store, i * w->seats);
+    p->here = is_here(store, i * w->seats, w->seats);
     p->stalled = shmt_stalls_is(store, i);
     p->examples = now.examples;
     p->dropped = now.dropped;

@@ -87,6 +87,14 @@ static bool look_for_guest(const struct shmtrain_store *store, uint32_t seat, st
     return false;
 }
 
+/* Likewise, of all its threads' seats, which are one process's. */
+static bool look_for_guests_worker(const struct shmtrain_store *store, uint32_t worker, struct shmt_life *life) {
+    const uint32_t seats = store->stalls.seats;
+    for (uint32_t k = worker * seats; k < (worker + 1) * seats; k++)
+        if (look_for_guest(store, k, life)) return true;
+    return false;
+}
+
 /* Whether somebody trains on this seat. Who has died there may have left its counters growing. */
 static bool is_taken(const struct shmtrain_store *store, uint32_t seat) {
     const uint32_t worker = seat / store->stalls.seats;
@@ -248,8 +256,10 @@ static void kill_own(struct shmtrain_store *store, const struct shmt_team *team,
 static bool is_thread(const struct shmtrain_store *store, uint32_t worker) {
     const struct shmt_stall_worker *w = &store->stalls.worker[worker];
     if (!is_guest(store, worker)) return store->stalls.threads;
-    const uint32_t program = store->ops->occupied(store->job.store, worker * store->stalls.seats);
-    return program != 0 && (uint32_t)shmt_life_number(&w->life) == program;
+    const uint32_t seats = store->stalls.seats, process = (uint32_t)shmt_life_number(&w->life);
+    for (uint32_t k = worker * seats; k < (worker + 1) * seats; k++)
+        if (process != 0 && store->ops->occupied(store->job.store, k) == process) return true;
+    return false;
 }
 
 static void meet_stall(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
@@ -295,7 +305,7 @@ enum meeting { NOBODY, NEW, SAME };
 static enum meeting meet_process(struct shmtrain_store *store, const struct shmt_team *team, uint32_t worker, uint64_t now_ns) {
     struct shmt_stalls *s = &store->stalls;
     struct shmt_stall_worker *w = &s->worker[worker], now = {0};
-    const bool guest = is_guest(store, worker), guest_there = guest && look_for_guest(store, worker * s->seats, &now.life);
+    const bool guest = is_guest(store, worker), guest_there = guest && look_for_guests_worker(store, worker, &now.life);
     now.pid = guest ? shmt_life_pid(&now.life) : shmt_team_pid(team, worker);
     now.there = guest ? guest_there : s->threads || now.pid > 0;
     if (now.there && w->there && now.pid == w->pid && is_same(&now.life, &w->life)) return SAME;

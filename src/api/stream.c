@@ -89,7 +89,7 @@ static int score_batch(struct stream *s) {
     data.label = s->label;
     for (uint32_t k = 0; k < s->n && s->dense; k++) spread(s, k);
     const struct shmtrain_batch batch = {.size = sizeof(struct shmtrain_batch), .data = &data, .n = s->n};
-    const int rc = with->model->score(&s->session, &batch, &with->job.settings, s->output, &loss);
+    const int rc = shmt_job_score_batch(&s->session, &with->job, &batch, s->output, &loss);
     if (rc == 0) return hand_out(s);
     *error_of(s) = s->session.error;
     return shmt_fail(error_of(s), rc, "the model's score ended with %s", shmtrain_status_name(rc));

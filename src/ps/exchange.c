@@ -44,7 +44,9 @@ static int bind_rows(struct shmtrain_session *s, const char *call, int t, uint64
 }
 
 static int bind_to_push(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
-    if (!s->in_work && s->error.status == 0) return refuse(s, call, "there is no item yet: call shmtrain_next first");
+    if (!s->in_work && s->error.status == 0)
+        return s->inside ? shmt_session_check_inside(s, call)
+                         : refuse(s, call, "there is no item yet: call shmtrain_next first");
     return bind_table(s, call, t, out);
 }
 
@@ -140,8 +142,14 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
 int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_lend", t, &b);
-    if (rc == 0) rc = shmt_session_check_inside(s, "shmtrain_lend");
+    if (rc == 0 && !s->in_step) rc = shmt_session_check_inside(s, "shmtrain_lend");
     if (rc < 0) return rc;
+    if (b->hooked)
+        return shmt_fail(
+            &s->error, SHMTRAIN_E_USAGE,
+            "shmtrain_lend: the hook before_step has pushed to table \"%s\" before; a hook can only push to tables "
+            "whose gradients the model does not borrow",
+            s->spec->table[t].name);
     if (b->lent || b->pushed) return refuse(s, "shmtrain_lend", "allowed once per item and table, before any push");
     rc = s->ops->lend(s->seat, t, grad_out);
     if (rc < 0) {

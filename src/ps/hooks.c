@@ -6,7 +6,7 @@
 /* A session call that has failed within the hook has left its sentence, which says more than ours. */
 static int judge(shmtrain_session *s, const char *name, int rc) {
     s->inside = NULL;
-    if (rc == 0) return 0;
+    if (rc == 0) return s->error.status; /* of a call whose failure it has not passed on, or of shmtrain_fail */
     if (rc > 0 || rc == SHMTRAIN_E_STOPPED) {
         s->hooks->ask_stop(s->hooks->stop_arg);
         return s->error.status; /* others failed while it waited: 0, if not */
@@ -20,7 +20,9 @@ int shmt_hooks_before_step(shmtrain_session *s) {
     const struct shmtrain_hooks *h = &s->hooks->of;
     if (!h->before_step) return 0;
     s->inside = "the hook before_step";
-    return judge(s, "before_step", h->before_step(h->arg, s, &s->work));
+    const int rc = judge(s, "before_step", h->before_step(h->arg, s, &s->work));
+    for (uint32_t t = 0; t < s->spec->n_tables; t++) s->table[t].hooked = s->table[t].pushed;
+    return rc;
 }
 
 int shmt_hooks_after_step(shmtrain_session *s, const struct shmtrain_fate *fate) {

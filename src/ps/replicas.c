@@ -65,6 +65,15 @@ uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat) {
     }
 }
 
+/* One by one, n seats would take n^2 looks for each node. */
+void shmt_replicas_of_all(const struct shmt_spec *spec, uint32_t *out) {
+    uint32_t of_node[SHMT_MAX_NODES];
+    const bool by_node = spec->policy.replicas == SHMT_REPLICAS_NODE && spec->placement.n_nodes > 1;
+    for (uint32_t node = 0; by_node && node < spec->placement.n_nodes; node++) of_node[node] = nodes_below(spec, node);
+    for (uint32_t seat = 0; seat < spec->n_seats; seat++)
+        out[seat] = by_node ? of_node[spec->placement.seat_node[seat]] : shmt_replicas_of(spec, seat);
+}
+
 uint32_t shmt_replicas_node(const struct shmt_spec *spec, uint32_t replica) {
     if (spec->policy.replicas == SHMT_REPLICAS_WORKER) return spec->placement.seat_node[replica * shmt_seats_of_worker(spec)];
     for (uint32_t node = 0; node < spec->placement.n_nodes; node++)

@@ -14,6 +14,9 @@ uint32_t shmt_replicas_count(const struct shmt_spec *spec);
 /* The replica of a seat, below the count; 0 with one copy for all. */
 uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat);
 
+/* The same of all seats: out (n_seats). */
+void shmt_replicas_of_all(const struct shmt_spec *spec, uint32_t *out);
+
 /* How many copies of the run's own workers a merge takes the mean of; 1 where it takes none. */
 uint32_t shmt_replicas_averaged(const struct shmt_spec *spec);
 

@@ -114,14 +114,13 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out, uin
 
 int shmt_session_check_inside(shmtrain_session *s, const char *call) {
     if (!s->inside) return 0;
-    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s was called by %s, which takes no work and ends none", call, s->inside);
+    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s may not be called in %s", call, s->inside);
 }
 
 int shmtrain_next_sized(shmtrain_session *s, struct shmtrain_work *out, uint64_t out_bytes) {
-    if (s->error.status != 0) return s->error.status;
+    if (s->error.status != 0 || shmt_session_check_inside(s, "shmtrain_next") < 0) return s->error.status;
     if (s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_next was called before shmtrain_clock ended the previous item");
-    if (shmt_session_check_inside(s, "shmtrain_next") < 0) return s->error.status;
     while (!s->over) {
         shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
         int rc = s->hooks && !s->seat->behind ? shmt_hooks_before_epoch(s) : 0;
@@ -154,20 +153,18 @@ static void count_step(struct shmtrain_session *s) {
 
 int shmtrain_clock_sized(shmtrain_session *s, struct shmtrain_fate *out, uint64_t out_bytes) {
     struct shmtrain_fate fate = {0};
-    if (s->error.status != 0) return s->error.status;
+    int rc;
+    if (s->error.status != 0 || shmt_session_check_inside(s, "shmtrain_clock") < 0) return s->error.status;
     if (!s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock was called without an item: call shmtrain_next first");
-    int rc = shmt_session_check_inside(s, "shmtrain_clock");
-    if (rc == 0) rc = check_lent(s);
-    if (rc < 0) return rc;
+    if ((rc = check_lent(s)) < 0) return rc;
     if (s->slow) shmt_slow_pay(s->slow);
     s->in_work = false;
     if (s->seat->trace) shmt_trace_item_ends(s->seat->trace);
     memset(s->table, 0, sizeof s->table);
     bump_relaxed(&s->seat->counters->examples, s->work.n);
     add_loss(&s->seat->counters->loss_bits, s->loss);
-    rc = s->ops->publish(s->seat, &fate);
-    if (rc < 0) return seat_failed(s, rc);
+    if ((rc = s->ops->publish(s->seat, &fate)) < 0) return seat_failed(s, rc);
     fate.size = sizeof fate;
     if (out) shmt_sized_give(out, out_bytes, &fate, sizeof fate);
     if (s->bell) count_step(s);
@@ -184,10 +181,10 @@ int shmtrain_order(shmtrain_session *s, const struct shmtrain_work *work, uint32
 }
 
 int shmtrain_report(shmtrain_session *s, double loss_sum) {
+    if (shmt_session_check_inside(s, "shmtrain_report") < 0) return s->error.status;
     if (!s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE,
                          "shmtrain_report was called without an item: call it before shmtrain_clock");
-    if (shmt_session_check_inside(s, "shmtrain_report") < 0) return s->error.status;
     s->loss = loss_sum;
     s->ops->report(s->seat, loss_sum);
     return 0;

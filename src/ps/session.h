@@ -18,6 +18,7 @@ typedef int shmt_epoch_end(shmtrain_session *s, void *arg, uint32_t epoch);
 
 struct shmt_binding {
     bool bound, pushed;
+    bool hooked;       /* pushed by the hook before_step */
     const float *lent; /* the buffer that was lent for this item; NULL: none */
     int live;
     struct shmt_span span;
@@ -41,7 +42,8 @@ struct shmtrain_session {
     struct shmtrain_work work;
     bool in_work;                       /* between next and clock */
     bool over;                          /* next has returned 0 */
-    const char *inside;                 /* the application's function that runs and must take no work; NULL: none does */
+    const char *inside;                 /* the function that runs and must take no work: a hook, a model's; NULL: none does */
+    bool in_step;                       /* it is a model's step, which may lend */
     const struct shmt_binding *counted; /* live modes: the table whose pushes of this item count as updates; NULL: none yet */
     struct shmt_update update;          /* what this step is made with */
     struct shmt_slow *slow;             /* of whoever has entered; NULL: the worker is not slowed down */

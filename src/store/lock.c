@@ -13,10 +13,11 @@
 enum { LOOKS = 100, YIELDS = 64 };
 
 /* Behind these the holder does not run, or many are before the waiter. The release of a lock is one plain store, which wakes
- * nobody, so the waiter naps: as long as the word says the same, each nap is twice as long as the one before, so it notices a
- * release after at most twice the time that the lock was held, and looks at the abort word at least ten times a second. A word
- * that says something else than at the last look is passed on: then nobody is stopped, and the waiter, which would else come too
- * late each time, begins to look anew. */
+ * nobody, so the waiter naps between rounds of looks: as long as the word says the same, each nap is twice as long as the one
+ * before, so it notices a release after at most twice the time that the lock was held, and looks at the abort word at least ten
+ * times a second. Behind each nap come as many looks as a holder that runs needs to release: one that takes the lock again and
+ * again looks as if it were stopped. When somebody else has the lock than at the last look, nobody is stopped, and the waiter
+ * begins anew. */
 #define SHORTEST_NAP_NS UINT64_C(50000)
 #define LONGEST_NAP_NS  UINT64_C(50000000)
 
@@ -29,7 +30,7 @@ static void nap(uint64_t *ns) {
 _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_t *word) {
     uint64_t nap_ns = SHORTEST_NAP_NS;
     uint32_t before = 0;
-    for (uint32_t look = 1;; look += look < LOOKS * YIELDS) {
+    for (uint64_t look = 1;; look++) {
         uint32_t nobody = 0;
         /* relaxed: a hint, the compare-and-swap decides. Its acquire pairs with the release of the holder before. */
         const uint32_t holder = load_relaxed(word);
@@ -41,12 +42,12 @@ _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_
             nap_ns = SHORTEST_NAP_NS;
         }
         before = holder;
-        if (look >= LOOKS * YIELDS)
-            nap(&nap_ns);
-        else if (look % LOOKS == 0)
+        if (look % LOOKS != 0)
+            shmt_relax_processor();
+        else if (look < LOOKS * YIELDS)
             sched_yield();
         else
-            shmt_relax_processor();
+            nap(&nap_ns);
     }
 }
 

@@ -28,6 +28,14 @@ struct sums {
     uint64_t right;
 };
 
+int shmt_job_score_batch(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_batch *batch, float *score_out,
+                         double *loss_out) {
+    s->inside = "the score of a model";
+    const int rc = job->model->score(s, batch, &job->settings, score_out, loss_out);
+    s->inside = NULL;
+    return rc == 0 ? s->error.status : rc;
+}
+
 /* Examples from .. to - 1 by the model; scores go to the board. */
 static int score_by_model(shmtrain_session *s, const struct shmt_job *job, void *board, uint64_t from, uint64_t to,
                           struct sums *out) {
@@ -40,7 +48,7 @@ static int score_by_model(shmtrain_session *s, const struct shmt_job *job, void 
                                              .first = at,
                                              .n = (uint32_t)shmt_min_u64(SHMTRAIN_MODEL_GROUP, to - at)};
         double loss = 0;
-        const int rc = job->model->score(s, &batch, &job->settings, score + at * outputs, &loss);
+        const int rc = shmt_job_score_batch(s, job, &batch, score + at * outputs, &loss);
         if (rc < 0) return rc;
         out->loss += loss;
     }
@@ -54,6 +62,7 @@ static int score_by_function(shmtrain_session *s, const struct shmt_job *job, ui
     s->inside = "the validation function";
     int rc = job->scorer(s, job->scorer_arg, from, to - from, &out->loss, &out->right);
     s->inside = NULL;
+    if (rc == 0) rc = s->error.status;
     if (rc < 0) rc = shmt_session_judge(s, "the validation function", rc);
     if (rc < 0) return shmt_fail(&s->error, rc, "the validation function ended with %s", shmtrain_status_name(rc));
     if (rc > 0)

@@ -62,6 +62,15 @@ int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data) {
     return shmt_fail(&s->error, SHMTRAIN_E_DATA, "%s" SHMT_GUARD_BROKEN, data->name);
 }
 
+static int step_model(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_batch *batch, double *loss_out) {
+    s->inside = "the step of a model";
+    s->in_step = true;
+    const int rc = job->model->step(s, batch, &job->settings, loss_out);
+    s->inside = NULL;
+    s->in_step = false;
+    return rc == 0 ? s->error.status : rc;
+}
+
 /* One work item: order -> model step -> report -> clock. Before it the data was as it should be, and behind it, it still is. */
 static int step(struct body *body, const struct shmtrain_work *work) {
     const struct shmt_job *job = body->job;
@@ -73,7 +82,7 @@ static int step(struct body *body, const struct shmtrain_work *work) {
     if (rc == 0) rc = shmtrain_order(s, work, body->example);
     if (rc == 0 && job->train_example)
         for (uint32_t k = 0; k < batch.n; k++) body->example[k] = job->train_example[body->example[k]];
-    if (rc == 0) rc = job->model->step(s, &batch, &job->settings, &loss);
+    if (rc == 0) rc = step_model(s, job, &batch, &loss);
     if (rc == 0) rc = shmt_job_check_data(s, &job->train_guard);
     if (rc == 0 && !isfinite(loss)) rc = refuse_loss(body, loss);
     if (rc == 0) rc = shmtrain_report(s, loss);
@@ -96,7 +105,8 @@ static int train_model(struct body *body) {
 
 /* The application's function; it must have taken all its work, or the others would wait for it. */
 static int run_worker(struct body *body) {
-    const int rc = body->job->worker(&body->session, body->job->worker_arg);
+    int rc = body->job->worker(&body->session, body->job->worker_arg);
+    if (rc == 0) rc = body->session.error.status; /* of a call whose failure it has not passed on, or of shmtrain_fail */
     if (rc < 0 || body->session.over) return rc;
     return shmt_fail(&body->session.error, SHMTRAIN_E_USAGE,
                      "the worker function returned %d before shmtrain_next had returned 0", rc);

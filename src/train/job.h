@@ -53,6 +53,10 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
 /* Whether what data is mapped from is as it was checked. Errors: _DATA. */
 int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data);
 
+/* One call of the model's `score`, which takes no work. Also s->error counts as its failure. */
+int shmt_job_score_batch(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_batch *batch, float *score_out,
+                         double *loss_out);
+
 /* Scores part `part` of n_parts of the job's `valid` examples: outputs, losses and right ones go to the board. Waits for
  * nobody. */
 int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts);

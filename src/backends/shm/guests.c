@@ -60,9 +60,11 @@ int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error 
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
     struct shmt_shm_slot *slot = &store->slot[rank];
     /* acquire: pairs with the release of whoever had the seat before: its words are at rest */
-    if (load_relaxed(&slot->alive) || !lock_acquire(&slot->guest, &nobody, (uint32_t)getpid() | ON_ITS_WAY)) return 0;
-    store_relaxed(&slot->parting, 0); /* the chief looks at it when the guest has entered, which publishes it */
-    sign_mine(slot);                  /* this program may die on its way */
+    const uint32_t mine = (uint32_t)getpid() | ON_ITS_WAY;
+    if (load_relaxed(&slot->alive) || !lock_acquire(&slot->guest, &nobody, mine)) return 0;
+    store_relaxed(&store->reserved_as, mine); /* for the workers that are forked, or started, next */
+    store_relaxed(&slot->parting, 0);         /* the chief looks at it when the guest has entered, which publishes it */
+    sign_mine(slot);                          /* this program may die on its way */
     return 1;
 }
 
@@ -71,12 +73,15 @@ void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank) {
     let_go(&store->slot[rank], (uint32_t)getpid() | ON_ITS_WAY);
 }
 
+/* My program may have died and been mourned, and another one have reserved the seat since: then it is not mine. */
 void shmt_shm_come(struct shmt_shm_seat *p) {
-    uint32_t guest = load_relaxed(&p->slot->guest); /* relaxed: my own program's word since it was reserved */
+    uint32_t guest = load_relaxed(&p->store->reserved_as); /* my program's, from before I was started */
+    p->not_mine = load_relaxed(&p->slot->guest) != guest;  /* relaxed: a hint, the compare-and-swap decides */
+    if (p->not_mine) return;
     sign_mine(p->slot); /* this worker's process: the one that has reserved the seat is its program's */
     /* release: `parting` is mine, and so are the words of the seat, now; pairs with the acquire in shmt_shm_admit_all and in
-     * shmt_shm_occupant. It fails when my program has died and was mourned: then the word is 0, and I am sent away. */
-    if (guest & ON_ITS_WAY) (void)lock_release(&p->slot->guest, &guest, guest & ~ON_ITS_WAY);
+     * shmt_shm_occupant */
+    p->not_mine = !lock_release(&p->slot->guest, &guest, guest & ~ON_ITS_WAY);
 }
 
 /* A nap between two looks: epochs are far apart, and joining is no hot path. */
@@ -85,13 +90,14 @@ static void nap(void) {
     (void)nanosleep(&pause, NULL);
 }
 
-/* Waits to be counted in. 1; 0: the run is over, or the chief has let a guest go that asked for it. */
+/* Waits to be counted in. 1; 0: the run is over, the chief has let a guest go that asked for it, or the seat is not mine. */
 static int wait_for_chief(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
+    if (p->not_mine) return 0;
     while (!shmt_shm_is_present(store, p->seat.rank)) { /* acquire: pairs with the chief's release in count_in */
         if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
-        p->given_back = load_acquire(&p->slot->guest) == 0; /* pairs with the release in let_go */
-        if (p->given_back || is_over(store)) return 0;
+        p->not_mine = load_acquire(&p->slot->guest) == 0; /* pairs with the release in let_go */
+        if (p->not_mine || is_over(store)) return 0;
         nap();
     }
     return 1;

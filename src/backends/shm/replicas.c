@@ -126,7 +126,7 @@ static int enter(struct shmt_shm_seat *p) {
     }
     if (!m || !m->of_seat || !m->present || !m->n_seats || !m->copy)
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for a list of %u replicas", n_replicas);
-    for (uint32_t seat = 0; seat < spec->n_seats; seat++) m->of_seat[seat] = shmt_replicas_of(spec, seat);
+    shmt_replicas_of_all(spec, m->of_seat);
     m->mine = m->of_seat[p->seat.rank];
     m->redo = shmt_shm_redo(p->store, p->seat.rank);
     int rc = shmt_shm_window_make(p);

@@ -209,8 +209,8 @@ static void leave(struct shmt_seat *seat) {
     SHMT_POINT("leave:before");
     if (p->over && !p->guest) store_relaxed(&p->slot->alive, 0);
     SHMT_POINT("leave:after");
-    if (p->engine->leave) p->engine->leave(p);                        /* while the seat is mine */
-    if (p->over && p->guest && !p->given_back) shmt_shm_give_back(p); /* else it may be somebody else's already */
+    if (p->engine->leave) p->engine->leave(p);                      /* while the seat is mine */
+    if (p->over && p->guest && !p->not_mine) shmt_shm_give_back(p); /* else it may be somebody else's already */
     free(p->scratch);
     free(p);
 }

@@ -32,6 +32,8 @@ struct shmt_store {
     double *snapshot_loss;    /* (pieces) */
     uint32_t *snapshot_done;  /* (pieces) */
     float *snapshot;          /* (1 + planes, flat.n) */
+    _Atomic uint32_t
+        reserved_as; /* of this process, no part of the segment: what its last reservation has put into a `guest` word */
 };
 
 /* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
@@ -91,7 +93,8 @@ struct shmt_shm_seat {
     bool over;                             /* the run has come to its end */
     bool pausing, copying;                 /* as control says behind the meeting of a pause */
     uint64_t look_in;                      /* chief: so many pieces until it counts how many steps are done */
-    bool guest, given_back;
+    bool guest;
+    bool not_mine;              /* a guest: its seat was given up before it was let in, and may be another one's */
     bool in_work;               /* the stage of the engine's own is noted, until the next turn */
     bool revived;               /* an earlier life of mine has died, and I have not come to the stage that it was at yet; ... */
     bool met;                   /* ... it had reached the meeting at that stage's end */
