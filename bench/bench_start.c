@@ -6,6 +6,9 @@
  * the call that loads the data), and, from outside: from before the fork to the end of the process, less what the program says
  * that it did after the first step. The latter is an upper bound: the program's ending is in it.
  *
+ * Many workers: from outside, a run of one epoch, for each worker; as a multiple of what a process forks, of as many others that write
+ * one word and end, in the same round. What grows with the number of workers for each worker would show.
+ *
  * Memory is the proportional share (Pss in /proc/PID/smaps_rollup, where a page that n processes share counts one nth in each),
  * summed over all processes of a run. What one more worker costs is the difference between 10 workers and 2, divided by 8. */
 #include <errno.h>
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +109,63 @@ static void measure_time(const struct bench_options *o) {
         for (int k = 0; k < 2; k++) bench_show(&figure[d][k]);
 }
 
+/* ---- many workers ---- */
+
+/* Milliseconds for a process to fork n others and to see them end. */
+static double time_forks(uint32_t n) {
+    uint32_t *word = mmap(NULL, n * sizeof *word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (word == MAP_FAILED) bench_fail("no memory: %s", strerror(errno));
+    const uint64_t from = shmt_now_ns();
+    for (uint32_t i = 0; i < n; i++) {
+        const pid_t pid = fork();
+        if (pid < 0) bench_fail("no process: %s", strerror(errno));
+        if (pid > 0) continue;
+        word[i] = i;
+        _exit(0);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (wait(NULL) < 0) bench_fail("a process is lost: %s", strerror(errno));
+    const double ms = (double)(shmt_now_ns() - from) / 1e6;
+    munmap(word, n * sizeof *word);
+    return ms;
+}
+
+static double time_run_of(const char *workers) {
+    const char *const argument[] = {PROGRAM, "-q", "-w", workers, "-e", "1", SMALL, NULL};
+    const uint64_t from = shmt_now_ns();
+    end_well(start(argument, NULL), 0);
+    return (double)(shmt_now_ns() - from) / 1e6;
+}
+
+static void measure_many(const struct bench_options *o) {
+    enum { SIZES = 3 };
+    const uint32_t n[SIZES] = {o->quick ? 16 : 256, o->quick ? 32 : 1024, o->quick ? 64 : 2048};
+    char name[SIZES][2][64], workers[SIZES][16];
+    struct shmt_figure figure[SIZES][2] = {0};
+    for (int i = 0; i < SIZES; i++) {
+        snprintf(workers[i], sizeof workers[i], "%u", n[i]);
+        snprintf(name[i][0], sizeof name[i][0], "%u workers, one epoch, each", n[i]);
+        snprintf(name[i][1], sizeof name[i][1], "  over as many forks");
+        figure[i][0] = (struct shmt_figure){.name = name[i][0], .unit = "ms"};
+        figure[i][1] = (struct shmt_figure){.name = name[i][1], .unit = "x"};
+    }
+    while (figure[0][0].n < o->rounds) {
+        double run_ms[SIZES], forks_ms[SIZES];
+        bench_round_begin();
+        for (int i = 0; i < SIZES; i++) {
+            forks_ms[i] = time_forks(n[i]);
+            run_ms[i] = time_run_of(workers[i]);
+        }
+        if (!bench_round_end(o)) continue;
+        for (int i = 0; i < SIZES; i++) {
+            shmt_figure_add(&figure[i][0], run_ms[i] / n[i]);
+            shmt_figure_add(&figure[i][1], run_ms[i] / forks_ms[i]);
+        }
+    }
+    for (int i = 0; i < SIZES; i++)
+        for (int k = 0; k < 2; k++) bench_show(&figure[i][k]);
+}
+
 /* ---- memory ---- */
 
 /* KiB of process `pid` and all below it; *n_out counts them. 0 for processes that have ended meanwhile. */
@@ -172,6 +233,8 @@ int main(int argc, char **argv) {
     if (access(PROGRAM, X_OK) != 0) bench_fail(PROGRAM " is not here: run this in the build folder");
     bench_head("start: from nothing to the first training step, 2 workers");
     measure_time(&o);
+    bench_head("many workers: a run of one epoch on " SMALL ", from fork to end");
+    measure_many(&o);
     bench_head("memory: of all processes of a run on " SMALL);
     measure_memory(&o);
     bench_show_noise();

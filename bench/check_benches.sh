@@ -33,7 +33,7 @@ number='[0-9]*[1-9][0-9]*\.[0-9]{3}|[0-9]+\.[0-9]*[1-9][0-9]*'
 figure="^  .{46} +($number) [A-Za-z/ ]{1,11} +\[($number) \.\. ($number)\] of [0-9]+\$"
 check bench_floors 1 "$figure" --quick
 check bench_epoch 5 "$figure" --quick
-check bench_start 7 "$figure" --quick
+check bench_start 13 "$figure" --quick
 check bench_barrier 9 "$figure" --quick
 check bench_sync 0 "$figure" --quick
 n=$(grep -Ec "$figure" "$out") || true

@@ -171,8 +171,13 @@ static void a_dead_guest_is_dead_though_a_child_has_its_locks(void **state) {
     kill_parent_of_a_child(guest);
     while (!strstr(tally->note, "joined by name) died")) nap(1000);
     wait_for_work_of(0);
-    assert_int_equal(stop_maker(maker), 0);
+    const pid_t next = start_guest("processes", "2"); /* waits for a place that is the dead one's until its child has ended */
+    nap(300000);
     assert_int_equal(kill(tally->child, SIGKILL), 0);
+    wait_for_work_of(2);
+    wait_for_work_of(3);
+    assert_int_equal(stop_maker(maker), 0);
+    assert_int_equal(wait_for(next), 0);
 }
 
 /* It lives on, has let go of its store, and a child of it has not. */

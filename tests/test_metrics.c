@@ -178,9 +178,9 @@ static void what_cannot_take_them_is_refused_before_anything_is_read(void **stat
     } BAD[] = {{"-", "--metrics -: standard output is in use: name a file", SHMTRAIN_E_USAGE},
                {".", "--metrics .: this is a folder: name a file", SHMTRAIN_E_USAGE},
                {"pipe", "--metrics pipe: this is not a regular file: name a file", SHMTRAIN_E_USAGE},
-               {"data", "data is read as the data (data) and would be replaced", SHMTRAIN_E_USAGE},
-               {"same", "same is read as the data (data) and would be replaced", SHMTRAIN_E_USAGE},
-               {"valid", "valid is read as validation data (valid) and would be replaced", SHMTRAIN_E_USAGE},
+               {"data", "--metrics data is read as the data (data) and would be replaced", SHMTRAIN_E_USAGE},
+               {"same", "--metrics same is read as the data (data) and would be replaced", SHMTRAIN_E_USAGE},
+               {"valid", "--metrics valid is read as validation data (valid) and would be replaced", SHMTRAIN_E_USAGE},
                {"nowhere/metrics", "cannot write metrics to nowhere/metrics: No such file", SHMTRAIN_E_SYSTEM}};
     (void)state;
     write_text("data", "1 1:1\n-1 2:1\nbad\n");

@@ -320,11 +320,11 @@ static void refusals_read_well(void **state) {
          "--steps 2000000000000000000: expected a whole number from 1 to 1000000000000000000, or all"},
         {"seed", "-1", "--seed -1: expected a whole number from 0 on"},
         {"seed", "99999999999999999999", "--seed 99999999999999999999: expected a whole number from 0 to 9200000000000000000"},
-        {"mode", "SYNC", "mode \"SYNC\" is not one of async, hogwild, sync, ssp, backup, local and node"},
-        {"mode", "", "mode \"\" is not one of async, hogwild, sync, ssp, backup, local and node"},
-        {"mode", "async:2", "mode async takes no number: \"2\""},
-        {"mode", "ssp:", "mode ssp:: the number is a staleness bound, in clocks, as in ssp:4"},
-        {"mode", "backup:0", "mode backup:0: the number of gradients an update waits for must be at least 1, as in backup:6"},
+        {"mode", "SYNC", "--mode \"SYNC\" is not one of async, hogwild, sync, ssp, backup, local and node"},
+        {"mode", "", "--mode \"\" is not one of async, hogwild, sync, ssp, backup, local and node"},
+        {"mode", "async:2", "--mode async takes no number: \"2\""},
+        {"mode", "ssp:", "--mode ssp:: the number is a staleness bound, in clocks, as in ssp:4"},
+        {"mode", "backup:0", "--mode backup:0: the number of gradients an update waits for must be at least 1, as in backup:6"},
         {"write", "rac", "--write rac: expected one of racy|atomic|locked|aggregate"},
         {"staleness", "-1", "--staleness -1: expected a whole number of clocks, or inf"},
         {"rate", "", "--rate \"\": expected a number from 1e-12 to 1e+12, or auto"},
@@ -450,6 +450,10 @@ static void a_bad_variable_is_named(void **state) {
     assert_string_equal(shmtrain_store_message(store), "SHMTRAIN_EPOCHS ten: expected a whole number from 1 to 1000000");
     assert_int_equal(shmtrain_store_set(store, "epochs", "10"), 0);
     assert_string_equal(shmtrain_store_message(store), ""); /* of the last call */
+    unsetenv("SHMTRAIN_EPOCHS");
+    setenv("SHMTRAIN_MODE", "bsp", 1);
+    assert_int_equal(shmtrain_store_set_from_environment(store), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(shmtrain_store_message(store), "SHMTRAIN_MODE \"bsp\" is not one of async, "));
     shmtrain_store_destroy(store);
 }
 

@@ -339,6 +339,26 @@ static void a_signal_ends_it_and_leaves_nothing(void **state) {
     print_message("%d of 16 were stopped\n", n_stopped);
 }
 
+static int signal_at_its_end(void) {
+    return setenv("LD_PRELOAD", "./late.so", 1) || setenv("MALLOC_PERTURB_", "165", 1); /* what is freed is garbage */
+}
+
+static void a_signal_behind_its_end_does_no_harm(void **state) {
+    char command[512];
+    (void)state;
+    program_write_file("late.c",
+                       "#include <signal.h>\n"
+                       "static __attribute__((destructor)) void end(void) { raise(SIGTERM); }\n");
+    snprintf(command, sizeof command, "%s -shared -fPIC -o late.so late.c", getenv("TEST_CC") ? getenv("TEST_CC") : "cc");
+    assert_int_equal(system(command), 0);
+    struct program *p = RUN_IN(signal_at_its_end, "data", "convert", "t.svm", "-o", "late.cache");
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[ERR], "");
+    unlink("late.cache");
+    unlink("late.so");
+    unlink("late.c");
+}
+
 /* ---- a cache that changes while it is used ---- */
 
 enum change { CUT_OFF, REWRITE, REPLACE_CONTENTS, N_CHANGES };
@@ -584,6 +604,7 @@ int main(void) {
         PROGRAM_TEST(an_old_cache_stays_whole_where_no_new_one_can_be_written),
         PROGRAM_TEST(training_goes_on_where_no_cache_can_be_kept),
         PROGRAM_TEST(a_signal_ends_it_and_leaves_nothing),
+        PROGRAM_TEST(a_signal_behind_its_end_does_no_harm),
         PROGRAM_TEST(a_cache_that_changes_while_it_is_used_ends_the_run_with_a_sentence),
         PROGRAM_TEST(validation_data_that_changes_does_likewise),
         PROGRAM_TEST(a_cache_that_may_change_is_copied),

@@ -395,7 +395,7 @@ static void events_follow_one_another_and_add_up(void **state) {
 
 /* Calls that copy rows are told as what they are, too. */
 static int copy_and_push(struct run *run, shmtrain_session *s) {
-    static float x[ROWS];
+    static _Thread_local float x[ROWS];
     struct shmtrain_work w;
     int rc;
     (void)run;

@@ -142,7 +142,7 @@ static int convert(struct shmtrain_store *store, const char *data, const char *p
     if (given && given->of.weight)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          "%s has weights, which a cache cannot hold: convert it without them, and use option weights", data);
-    int rc = shmt_output_check(store, data, path);
+    int rc = shmt_output_check(store, "", data, path);
     if (rc == 0) rc = shmt_replace_check(path, "the cache", &store->error);
     if (rc == 0) rc = shmt_crew_make(store, shmt_backend_find(store->config.backend), SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) {

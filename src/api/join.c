@@ -22,6 +22,7 @@
 #include "base/cpu.h"
 
 #define LOOK_NS    5000000
+#define FALLS_MS   2000 /* how long the processes of a guest that has died may take to end */
 #define OUTCOME_MS 5000 /* how long whoever made the store may take to say how its run ended */
 
 /* Everything that one call of shmtrain_store_join holds. */
@@ -77,6 +78,22 @@ static uint32_t count_free(const struct shmtrain_store *store, uint32_t seats_pe
     for (uint32_t first = store->spec.n_seats - store->spec.n_guests; first < store->spec.n_seats; first += seats)
         n += is_free(store, first, seats);
     return n / (uint32_t)shmt_ceil_div(seats_per_worker, seats);
+}
+
+/* Whether there is a seat that nobody has, but whose mark somebody holds: the maker, who mourns, for a moment, or what is left of a
+ * guest that has died, until its last process has ended. */
+static bool does_any_fall_free(const struct shmtrain_store *store) {
+    for (uint32_t seat = store->spec.n_seats - store->spec.n_guests; seat < store->spec.n_seats; seat++)
+        if (store->ops->occupied(store->job.store, seat) == 0 && !is_seat_free(store, seat)) return true;
+    return false;
+}
+
+/* For so many workers, as long as some may fall free. */
+static void wait_for_places(const struct shmtrain_store *store, uint64_t workers, uint32_t seats_per_worker) {
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    const uint64_t until_ns = shmt_now_ns() + (uint64_t)FALLS_MS * 1000000;
+    while (count_free(store, seats_per_worker) < workers && does_any_fall_free(store) && shmt_now_ns() < until_ns)
+        (void)nanosleep(&pause, NULL);
 }
 
 static int fail_full(struct stay *stay, uint32_t seats_per_worker) {
@@ -140,17 +157,17 @@ static int take_free_seats(struct stay *stay) {
     return 0;
 }
 
-/* Twice: who mourns a guest holds the mark of its seat for a moment. */
+/* Somebody else may have come first to places that were free: once more, of those that fall free. */
 static int take_seats(struct stay *stay) {
-    const struct timespec nap = {.tv_nsec = LOOK_NS};
+    const uint32_t each = stay->crew.n_seats / stay->crew.n_workers;
     const struct shmt_visit *visit = &stay->store->visit;
     int rc = take_free_seats(stay);
     if (rc == 0 && visit->n_seats < stay->crew.n_seats) {
-        (void)nanosleep(&nap, NULL);
+        wait_for_places(stay->store, stay->crew.n_workers - visit->n_seats / each, each);
         rc = take_free_seats(stay);
     }
     if (rc < 0) return rc;
-    return visit->n_seats == stay->crew.n_seats ? 0 : fail_full(stay, stay->crew.n_seats / stay->crew.n_workers);
+    return visit->n_seats == stay->crew.n_seats ? 0 : fail_full(stay, each);
 }
 
 /* Whoever sat on them has left or died; what nobody sat on is given back. */
@@ -172,8 +189,10 @@ static int make_crew(struct stay *stay) {
     const uint32_t each = seating == SHMT_SEAT_OF_THREAD ? threads : 1;
     const int rc = shmt_crew_look_around(store, crew);
     if (rc < 0) return rc;
+    const uint64_t wished = c->workers ? c->workers : shmt_topo_cores(crew->topo);
+    wait_for_places(store, wished, each);
     const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store, each));
-    crew->n_workers = (uint32_t)(c->workers ? c->workers : shmt_max_u64(1, shmt_min_u64(shmt_topo_cores(crew->topo), most)));
+    crew->n_workers = (uint32_t)(c->workers ? wished : shmt_max_u64(1, shmt_min_u64(wished, most)));
     crew->n_threads = threads;
     crew->n_seats = crew->n_workers * each;
     crew->kind = strcmp(c->spawn, "threads") == 0 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES;

@@ -33,8 +33,8 @@ static int check_path(struct shmtrain_store *store, const char *data, const char
     if (target->exists && !S_ISREG(target->there.st_mode) && !S_ISCHR(target->there.st_mode))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--metrics %s: this is %s: name a file", shown,
                          S_ISDIR(target->there.st_mode) ? "a folder" : "not a regular file");
-    const int rc = shmt_output_check_kept(store, data, path);
-    return rc < 0 ? rc : shmt_output_check(store, data, path);
+    const int rc = shmt_output_check_kept(store, "--metrics ", data, path);
+    return rc < 0 ? rc : shmt_output_check(store, "--metrics ", data, path);
 }
 
 static int cannot(struct shmtrain_store *store, const struct shmt_target *target, int code) {

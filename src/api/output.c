@@ -58,7 +58,7 @@ bool shmt_output_is_same(const char *a, const char *b) {
     return strcmp(a, b) == 0 || is_place(a, b) || (stat(a, &file) == 0 && S_ISREG(file.st_mode) && is_file(b, &file));
 }
 
-static int refuse(const char *path, const char *as, const char *name, struct shmt_error *e) {
+static int refuse(const char *option, const char *path, const char *as, const char *name, struct shmt_error *e) {
     char path_shown[SHMT_NAME_SHOWN], name_shown[SHMT_NAME_SHOWN];
     const uint32_t n_names = shmt_names_count(name);
     shmt_show_name(path, path_shown);
@@ -66,12 +66,12 @@ static int refuse(const char *path, const char *as, const char *name, struct shm
         snprintf(name_shown, sizeof name_shown, "one of %u files", n_names);
     else
         shmt_show_name(name, name_shown);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is read as %s (%s) and would be replaced: name another file", path_shown, as,
-                     name_shown);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s%s is read as %s (%s) and would be replaced: name another file", option,
+                     path_shown, as, name_shown);
 }
 
 /* What --cache keeps beside data (cache.c). */
-static int check_kept(struct shmtrain_store *store, const char *data, const char *path) {
+static int check_kept(struct shmtrain_store *store, const char *option, const char *data, const char *path) {
     char shown[SHMT_NAME_SHOWN], *kept = NULL;
     if (!data || data[0] == '\0') return 0;
     if (asprintf(&kept, "%s" SHMT_CACHE_ENDING, data) < 0)
@@ -81,22 +81,23 @@ static int check_kept(struct shmtrain_store *store, const char *data, const char
     if (!same) return 0;
     shmt_show_name(path, shown);
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "%s is where --cache keeps the data and would be replaced: name another file", shown);
+                     "%s%s is where --cache keeps the data and would be replaced: name another file", option, shown);
 }
 
-int shmt_output_check_kept(struct shmtrain_store *store, const char *data, const char *path) {
+int shmt_output_check_kept(struct shmtrain_store *store, const char *option, const char *data, const char *path) {
     if (!store->config.cache) return 0;
-    const int rc = check_kept(store, data, path);
-    return rc < 0 ? rc : check_kept(store, store->config.valid, path);
+    const int rc = check_kept(store, option, data, path);
+    return rc < 0 ? rc : check_kept(store, option, store->config.valid, path);
 }
 
-int shmt_output_check(struct shmtrain_store *store, const char *data, const char *path) {
+int shmt_output_check(struct shmtrain_store *store, const char *option, const char *data, const char *path) {
     const struct shmt_config *config = &store->config;
     struct stat file;
     if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return 0; /* nothing is there, or nothing that is read */
-    if (data && source_reads(data, &file)) return refuse(path, "the data", data, &store->error);
-    if (valid_reads(config->valid, &file)) return refuse(path, "validation data", config->valid, &store->error);
-    if (config->weights[0] && is_file(config->weights, &file)) return refuse(path, "weights", config->weights, &store->error);
+    if (data && source_reads(data, &file)) return refuse(option, path, "the data", data, &store->error);
+    if (valid_reads(config->valid, &file)) return refuse(option, path, "validation data", config->valid, &store->error);
+    if (config->weights[0] && is_file(config->weights, &file))
+        return refuse(option, path, "weights", config->weights, &store->error);
     return 0;
 }
 
@@ -117,6 +118,6 @@ static int check_written(struct shmtrain_store *store, const char *path) {
 int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path) {
     int rc = shmt_call_idle(store);
     if (rc == 0) rc = check_written(store, path);
-    if (rc == 0) rc = shmt_output_check_kept(store, data, path);
-    return rc < 0 ? rc : shmt_output_check(store, data, path);
+    if (rc == 0) rc = shmt_output_check_kept(store, "", data, path);
+    return rc < 0 ? rc : shmt_output_check(store, "", data, path);
 }

@@ -6,11 +6,12 @@
 
 struct shmtrain_store;
 
-/* As shmtrain_store_check_output, also while the store is busy with the run that it is about: for files that it writes. */
-int shmt_output_check(struct shmtrain_store *store, const char *data, const char *path);
+/* As shmtrain_store_check_output, also while the store is busy with the run that it is about: for files that it writes. `option`:
+ * by which the file was named, before its name in sentences: "--trace ", or "". */
+int shmt_output_check(struct shmtrain_store *store, const char *option, const char *data, const char *path);
 
 /* Whether `path` is a cache that the run keeps by itself; not part of the above, for caches are written there. */
-int shmt_output_check_kept(struct shmtrain_store *store, const char *data, const char *path);
+int shmt_output_check_kept(struct shmtrain_store *store, const char *option, const char *data, const char *path);
 #define SHMT_CACHE_ENDING ".shmcache" /* of what --cache keeps beside data */
 
 /* Whether both names are those of one file; neither need be there. */

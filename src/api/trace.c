@@ -47,8 +47,8 @@ int shmt_trace_check(struct shmtrain_store *store, const char *data) {
     if (path[0] == '\0') return 0;
     if (store->config.metrics[0] && shmt_output_is_same(path, store->config.metrics))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--trace and --metrics would write to the same file: name two files");
-    int rc = shmt_output_check_kept(store, data, path);
-    if (rc == 0) rc = shmt_output_check(store, data, path);
+    int rc = shmt_output_check_kept(store, "--trace ", data, path);
+    if (rc == 0) rc = shmt_output_check(store, "--trace ", data, path);
     return rc < 0 ? rc : shmt_replace_check(path, "the trace", &store->error);
 }
 

@@ -69,6 +69,7 @@ static __attribute__((noinline)) int run_program(int argc, char **argv) {
     int status = shmtrain_store_set_from_environment(store) < 0 ? talk_fail(store, SHMTRAIN_E_USAGE) : 0;
     if (status == 0) status = arguments_parse(argc, argv, store, &a);
     if (status == 0) status = run(store, &a);
+    talk_forget_store();
     shmtrain_store_destroy(store);
     return status;
 }

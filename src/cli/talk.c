@@ -76,6 +76,8 @@ void talk_catch_signals(struct shmtrain_store *store) {
         sigaction(SIGHUP, &action, NULL);
 }
 
+void talk_forget_store(void) { running = NULL; }
+
 static void add_words(char *line, size_t room, const char *words) {
     const size_t used = strlen(line);
     for (size_t i = 0; words[i] && used + i + 1 < room; i++) line[used + i] = words[i];

@@ -21,6 +21,9 @@ int talk_close_output(void);
  * is the same one, said twice. NULL: there is nothing to stop, talk_caught says it. */
 void talk_catch_signals(struct shmtrain_store *store);
 
+/* The store goes: signals that still come find none. */
+void talk_forget_store(void);
+
 /* A mapped file that becomes shorter while it is read ends the program with a sentence, not by SIGBUS. */
 void talk_catch_faults(void);
 

@@ -43,10 +43,13 @@ static int bind_rows(struct shmtrain_session *s, const char *call, int t, uint64
     return refuse_row(s, call, t, shmt_max_u64(row, rows), rows);
 }
 
+static int refuse_without_item(struct shmtrain_session *s, const char *call) {
+    if (s->inside) return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s may not be called in %s", call, s->inside);
+    return refuse(s, call, "there is no item yet: call shmtrain_next first");
+}
+
 static int bind_to_push(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
-    if (!s->in_work && s->error.status == 0)
-        return s->inside ? shmt_session_check_inside(s, call)
-                         : refuse(s, call, "there is no item yet: call shmtrain_next first");
+    if (!s->in_work && s->error.status == 0) return refuse_without_item(s, call);
     return bind_table(s, call, t, out);
 }
 
