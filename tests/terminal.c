@@ -76,7 +76,8 @@ static void obey(struct terminal *t) {
         t->row -= n;
     } else if (last == 'm' && e[0] == '[') {
         t->n_coloured++;
-    } else {
+    } else if (last != '^' &&
+               e[0] != '^') { /* a typed control key, echoed by the system as ^C, may stand in the middle of one */
         fail_msg("the terminal does not know ESC %s", e);
     }
 }

@@ -14,9 +14,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -508,6 +510,51 @@ static void times_are_told_in_the_largest_unit_of_which_there_are_two(void **sta
         assert_string_equal(shmt_duration_text(TEXTS[i].ns, text), TEXTS[i].text);
 }
 
+/* ---- forks ---- */
+
+/* Allocates many blocks of each size and frees them: more than an allocator keeps for each thread apart. False: it could not. */
+static bool allocate_some(void) {
+    enum { MANY = 512 };
+    void *block[MANY];
+    bool can = true;
+    for (size_t bytes = 16; bytes <= 4096; bytes *= 2) {
+        for (int i = 0; i < MANY; i++) block[i] = malloc(bytes), can &= block[i] != NULL;
+        for (int i = 0; i < MANY; i++) free(block[i]);
+    }
+    return can;
+}
+
+static void *allocate_on_and_on(void *arg) {
+    const _Atomic int *ends = arg;
+    while (load_relaxed(ends) == 0 && allocate_some()) continue;
+    return NULL;
+}
+
+/* As workers do, which a thread of the library forks while the application goes on. Sanitizers bring allocators of their own, not
+ * all of which know of forks (base/asan_fork.c). */
+static void a_child_that_is_forked_while_threads_allocate_may_allocate(void **state) {
+    enum { THREADS = 2, FORKS = 60 };
+    pthread_t thread[THREADS];
+    _Atomic int ends = 0;
+    (void)state;
+    alarm(120);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&thread[i], NULL, allocate_on_and_on, &ends), 0);
+    for (int i = 0; i < FORKS; i++) {
+        int status;
+        const pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            alarm(20);
+            _exit(allocate_some() ? 0 : 1);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    store_relaxed(&ends, 1);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+    alarm(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_its_name),
@@ -537,6 +584,7 @@ int main(void) {
         cmocka_unit_test(limits_are_named_with_their_remedy),
         cmocka_unit_test(times_are_read_as_people_type_them),
         cmocka_unit_test(times_are_told_in_the_largest_unit_of_which_there_are_two),
+        cmocka_unit_test(a_child_that_is_forked_while_threads_allocate_may_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
