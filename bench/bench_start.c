@@ -6,8 +6,9 @@
  * the call that loads the data), and, from outside: from before the fork to the end of the process, less what the program says
  * that it did after the first step. The latter is an upper bound: the program's ending is in it.
  *
- * Many workers: from outside, a run of one epoch, for each worker; as a multiple of what a process forks, of as many others that write
- * one word and end, in the same round. What grows with the number of workers for each worker would show.
+ * Many workers: from outside, the time of a run of one epoch, divided by the number of workers; and as a multiple of what a process
+ * needs in the same round to fork as many others, which write one word and end. A cost for each worker that grows with their number
+ * shows.
  *
  * Memory is the proportional share (Pss in /proc/PID/smaps_rollup, where a page that n processes share counts one nth in each),
  * summed over all processes of a run. What one more worker costs is the difference between 10 workers and 2, divided by 8. */

@@ -6,7 +6,8 @@
  * on from the words that the old one left: it is awake, and if the last one had come to a meeting it waits there). Shown: nobody
  * sleeps for ever (no invalid end), and nobody leaves a meeting before all have come who count (the assertion).
  *
- * With -DVICTIM=i only member i dies, as often as before.
+ * With -DVICTIM=i only member i dies, as often as before. With -DMET members tell one another what they have seen, as groups of many
+ * do.
  *
  * A step of the model is one access to a shared word, (a) .. (d) of gate.c among them, which are seq_cst there; `until` goes before
  * (a), the member words are ordered by the fences beside it, and a late 0 in `asleep` does no harm. Left out is what would hide a
@@ -28,6 +29,8 @@
 byte phase[N];   /* of the gate: owner */
 byte until[N];   /* of the gate: owner */
 byte asleep[N];  /* of the gate: owner 1 + whom it may be sleeping for; anybody 0 */
+byte sleepers[N]; /* of the gate: anybody */
+byte met;         /* anybody: a meeting * 4 + how many were seen there, from the last one downwards */
 bit queued[N];   /* the kernel's: in the queue of `asleep` */
 bit member[N];   /* supervisor */
 byte life[N];    /* the killer; who finds another life than his own there is dead */
@@ -59,6 +62,10 @@ inline reach(value) {
 #if FAULT != 2
     phase[me] = value; /* (c) */
 #endif
+    if
+    :: sleepers[me] == 0 -> i = N /* (d') */
+    :: else
+    fi;
     do
     :: atomic { i < N && asleep[i] != me + 1 -> i++ } /* (d) */
     :: i < N && asleep[i] == me + 1 ->
@@ -84,6 +91,9 @@ inline sleep_for(target) {
     fi;
 #endif
     until[me] = target;
+#if FAULT != 9
+    sleepers[i]++; /* (a') */
+#endif
     asleep[me] = i + 1; /* (a) */
 #if FAULT != 1
     if
@@ -95,6 +105,9 @@ inline sleep_for(target) {
     :: !member[i] -> goto awake
     :: else
     fi;
+#if FAULT == 9
+    sleepers[i]++;
+#endif
     /* the kernel compares and queues under its lock */
     atomic {
         if
@@ -109,23 +122,58 @@ inline sleep_for(target) {
     queued[me] == 0; /* sleeps */
 awake:
     asleep[me] = 0;
+    sleepers[i]--;
 looked:
     skip
 }
 
 #define NEXT i = (i + N - 1) % N; left--
 
+#ifdef MET /* groups of many: all go the same way, and what one has seen is seen */
+#define FROM N - 1
+#define TELL_SEEN(target)                                                 \
+    if                                                                    \
+    :: met < target * 4 + N - left -> met = target * 4 + N - left         \
+    :: else                                                               \
+    fi
+#if FAULT == 10
+#define OF_THIS(target) true
+#else
+#define OF_THIS(target) met / 4 == target
+#endif
+#define TAKE_SEEN(target)                                                 \
+    atomic {                                                              \
+        if                                                                \
+        :: met / 4 > target -> left = 0; i = 0                            \
+        :: met / 4 <= target && OF_THIS(target) && N - met % 4 < left -> \
+            left = N - met % 4;                                           \
+            i = (left > 0 -> left - 1 : 0)                                \
+        :: else                                                           \
+        fi                                                                \
+    }
+#else
+#define FROM (me + N - 1) % N
+#define TELL_SEEN(target) skip
+#define TAKE_SEEN(target) skip
+#endif
+
 /* shmt_gates_wait: members are seen once each, downwards. */
 inline wait_for_all(target) {
     atomic {
-        i = (me + N - 1) % N;
+        i = FROM;
         left = N
     };
+    TAKE_SEEN(target);
     do
     :: atomic { left > 0 && !member[i] -> NEXT }
     :: atomic { left > 0 && phase[i] >= target -> NEXT }
-    :: left > 0 && member[i] && phase[i] < target -> sleep_for(target)
-    :: atomic { left == 0 -> i = 0; break }
+    :: left > 0 && member[i] && phase[i] < target ->
+        TELL_SEEN(target);
+        sleep_for(target);
+        TAKE_SEEN(target)
+    :: atomic { left == 0 -> i = 0 };
+        TELL_SEEN(target);
+        break
     od
 }
 

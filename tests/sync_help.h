@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -24,6 +25,7 @@
 /* A group on memory that may be shared: all that its members touch. */
 struct group {
     struct shmt_gate gate[N_MAX];
+    _Atomic uint64_t met; /* what one has seen, for all, where members share that */
     _Atomic uint32_t abort;
     _Atomic uint32_t member[N_MAX * STRIDE];
     uint64_t written[N_MAX]; /* plain: only the gates order it */
@@ -37,6 +39,7 @@ struct member_arg {
     uint32_t n, self, spin_ns;
     uint64_t phases, target, waited_ns;
     uint32_t for_whom;
+    bool shares; /* what it has seen, with the others */
     int result;
 };
 

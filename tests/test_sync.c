@@ -15,7 +15,8 @@
 static void *meet(void *p) {
     struct member_arg *arg = p;
     struct group *group = arg->group;
-    const struct shmt_gates gates = gates_of(group, arg->n, arg->self, arg->spin_ns);
+    struct shmt_gates gates = gates_of(group, arg->n, arg->self, arg->spin_ns);
+    if (arg->shares) gates.met = &group->met;
     for (uint64_t phase = 1; phase <= arg->phases; phase++) {
         group->written[arg->self] = phase;
         shmt_gate_reach(&gates, SHMT_GATE_PHASE, 2 * phase - 1);
@@ -28,12 +29,12 @@ static void *meet(void *p) {
     return NULL;
 }
 
-static void meet_with_threads(uint32_t n, uint64_t phases, uint32_t spin_ns) {
+static void meet_with_threads(uint32_t n, uint64_t phases, uint32_t spin_ns, bool shares) {
     struct group *group = group_create(n);
     pthread_t thread[N_MAX];
     struct member_arg arg[N_MAX];
     for (uint32_t i = 0; i < n; i++) {
-        arg[i] = (struct member_arg){.group = group, .n = n, .self = i, .spin_ns = spin_ns, .phases = phases};
+        arg[i] = (struct member_arg){.group = group, .n = n, .self = i, .spin_ns = spin_ns, .phases = phases, .shares = shares};
         assert_int_equal(pthread_create(&thread[i], NULL, meet, &arg[i]), 0);
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -46,21 +47,49 @@ static void meet_with_threads(uint32_t n, uint64_t phases, uint32_t spin_ns) {
 
 static void nobody_passes_a_meeting_early_when_spinning(void **state) {
     (void)state;
-    meet_with_threads(2, 20000, 100000);
+    meet_with_threads(2, 20000, 100000, false);
+    meet_with_threads(2, 20000, 100000, true);
 }
 
 static void nobody_passes_a_meeting_early_with_more_workers_than_processors(void **state) {
     (void)state;
-    meet_with_threads(N_MAX, 2000, 0);
+    meet_with_threads(N_MAX, 2000, 0, false);
+    meet_with_threads(N_MAX, 2000, 0, true);
 }
 
 static void no_wake_up_is_lost(void **state) {
     (void)state;
     store_relaxed(&fake.endless, 1);
     store_relaxed(&fake.jitter, 1);
-    meet_with_threads(2, 40000, 0);
-    meet_with_threads(5, 3000, 0);
+    for (int shares = 0; shares < 2; shares++) {
+        meet_with_threads(2, 20000, 0, shares);
+        meet_with_threads(5, 2000, 0, shares);
+    }
     fakes_off();
+}
+
+/* In groups of many: nobody has come here, but for what another one is said to have seen. */
+static void what_another_one_has_seen_is_not_looked_at_again(void **state) {
+    (void)state;
+    struct group *group = group_create(4);
+    struct shmt_gates gates = gates_of(group, 4, 0, 0);
+    uint32_t for_whom;
+    gates.met = &group->met;
+    store_relaxed(&group->abort, 1); /* who misses somebody gives up */
+    shmt_gate_reach(&gates, SHMT_GATE_PHASE, 7);
+    store_relaxed(&group->met, 7 << 16 | 2); /* the last two were seen */
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_PHASE, 7, &for_whom), 1);
+    assert_int_equal(for_whom, 1);
+    store_relaxed(&group->met, 7 << 16 | 3);
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_PHASE, 7, &for_whom), 0);
+    assert_int_equal(load_relaxed(&group->met), 7 << 16 | 4); /* and I am there */
+    shmt_gate_reach(&gates, SHMT_GATE_PHASE, 8);
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_PHASE, 8, &for_whom), 1); /* what was seen was another meeting */
+    assert_int_equal(for_whom, 3);
+    store_relaxed(&group->met, 9 << 16 | 1); /* somebody has come to the next one */
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_PHASE, 8, &for_whom), 0);
+    assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_CLOCK, 1, &for_whom), 1); /* clocks are everybody's own */
+    group_destroy(group);
 }
 
 static void a_lone_member_waits_for_nobody(void **state) {
@@ -369,6 +398,7 @@ int main(void) {
         cmocka_unit_test(nobody_passes_a_meeting_early_when_spinning),
         cmocka_unit_test(nobody_passes_a_meeting_early_with_more_workers_than_processors),
         cmocka_unit_test(no_wake_up_is_lost),
+        cmocka_unit_test(what_another_one_has_seen_is_not_looked_at_again),
         cmocka_unit_test(a_waiter_sleeps_and_says_for_whom),
         cmocka_unit_test(who_waits_for_many_sleeps_for_the_last),
         cmocka_unit_test(progress_that_is_not_enough_does_not_wake),

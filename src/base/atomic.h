@@ -27,6 +27,9 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 /* The word's value, which becomes `by` more: for dealing, where no memory is read on the strength of it. */
 #define take_relaxed(word, by) atomic_fetch_add_explicit((word), (by), memory_order_relaxed)
 
+/* The same where what is counted is an announcement: "I announced, now I look". */
+#define count_seq_cst(word, by) atomic_fetch_add_explicit((word), (by), memory_order_seq_cst)
+
 /* Lock words only (see docs/memory-model.md). True when `word` held *expected and now holds `desired`: acquire then; on failure
  * *expected is what was found, relaxed. */
 #define lock_acquire(word, expected, desired) \

@@ -10,6 +10,10 @@
  * and a before b: b sees the value, and the sleeper does not sleep. If d sees a, the publisher writes 0 first and wakes then;
  * the kernel compares and queues under its lock, so the sleeper either finds the 0 and does not sleep, or is queued and woken.
  *
+ * The publisher does not look at everybody's `asleep` where nobody sleeps for it. A sleeper counts itself among the member's
+ * `sleepers` before it announces (a'), and out when it is awake; the publisher looks at that number behind (c) (d'). Both are seq_cst,
+ * too: if d' does not see a', then c is before b, as above. Who dies asleep stays counted, which costs looks in vain.
+ *
  * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of
  * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody.
  * A publisher that dies between its 0 and its wake-up leaves a sleeper whom nobody sees asleep: hence shmt_gates_mourn.
@@ -80,6 +84,7 @@ void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, u
     SHMT_GROWS(word == SHMT_GATE_CLOCK ? "clock" : "phase", word_of(gates, word, gates->self), value);
     store_seq_cst(word_of(gates, word, gates->self), value); /* (c); its release pairs with the acquire in `reached` and _min */
     SHMT_POINT("reach:after");
+    if (load_seq_cst(&gate_of(gates, gates->self)->sleepers) == 0) return; /* (d') */
     const uint32_t code = sleep_code(word, gates->self);
     for (uint32_t i = 0; i < gates->n; i++) {
         struct shmt_gate *other = gate_of(gates, i);
@@ -104,14 +109,44 @@ static bool reached(const struct shmt_gates *gates, enum shmt_gate_word word, ui
     return load_acquire(word_of(gates, word, i)) >= target; /* pairs with (c) */
 }
 
+/* ---- what one has seen, for all: phase << 16 | how many members, from the last one downwards, have reached it ---- */
+
+#define SEEN_BITS 16
+
+/* What another one has seen of this meeting need not be looked at again; of a later one, and this one is over: nobody comes to a
+ * meeting before the one before. Acquire: pairs with the release in `tell_seen`, whose writer had acquired each member's word. */
+static void take_seen(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, struct look *look) {
+    if (!gates->met || word != SHMT_GATE_PHASE) return;
+    const uint64_t met = load_acquire(gates->met);
+    if (met >> SEEN_BITS < target) return;
+    const uint32_t seen = met >> SEEN_BITS > target ? gates->n : (uint32_t)(met & ((1u << SEEN_BITS) - 1));
+    if (seen > gates->n || gates->n - seen >= look->left) return;
+    look->left = gates->n - seen;
+    look->at = look->left > 0 ? look->left - 1 : 0;
+}
+
+/* What was seen stays true. So two who tell at the same time do no harm, nor does who tells less than another one has: the others
+ * look for themselves then. */
+static void tell_seen(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, const struct look *look) {
+    if (!gates->met || word != SHMT_GATE_PHASE) return;
+    const uint64_t met = target << SEEN_BITS | (gates->n - look->left);
+    if (load_relaxed(gates->met) < met) store_release(gates->met, met); /* release: pairs with the acquire in take_seen */
+}
+
+/* ---- waiting for all ---- */
+
 /* Goes on to the next member that is missing. False when all were seen. */
 static bool somebody_missing(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, struct look *look) {
+    bool missing = false;
+    take_seen(gates, word, target, look);
     while (look->left > 0) {
-        if (counts(gates, look->at) && !reached(gates, word, target, look->at)) return true;
+        missing = counts(gates, look->at) && !reached(gates, word, target, look->at);
+        if (missing) break;
         look->at = (look->at > 0 ? look->at : gates->n) - 1;
         look->left--;
     }
-    return false;
+    tell_seen(gates, word, target, look);
+    return missing;
 }
 
 /* Members that run side by side come to a meeting within moments of one another, and reading a clock takes as long as a line
@@ -151,18 +186,21 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     const uint32_t code = sleep_code(word, i);
     store_relaxed(&mine->until, target); /* published by (a) */
     SHMT_POINT("sleep:before");
-    store_seq_cst(&mine->asleep, code); /* (a) */
+    (void)count_seq_cst(&gate_of(gates, i)->sleepers, 1); /* (a') */
+    store_seq_cst(&mine->asleep, code);                   /* (a) */
     SHMT_POINT("sleep:announced");
     fence_seq_cst(); /* pairs with the one in shmt_gates_rouse, for the watch words, whose stores we do not command */
     if (load_seq_cst(word_of(gates, word, i)) < target && !aborted(gates) && counts(gates, i)) /* (b) */
         shmt_futex_wait(&mine->asleep, code, NAP_NS);
     SHMT_POINT("sleep:woken");
-    store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
+    store_relaxed(&mine->asleep, 0);                              /* late sight of it costs a needless wake-up, */
+    (void)take_relaxed(&gate_of(gates, i)->sleepers, UINT32_MAX); /* and of this a needless look */
     SHMT_POINT("sleep:after");
 }
 
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {
-    struct look look = {.at = (gates->self > 0 ? gates->self : gates->n) - 1, .left = gates->n};
+    const bool shared = gates->met && word == SHMT_GATE_PHASE; /* then all go the same way */
+    struct look look = {.at = (shared || gates->self == 0 ? gates->n : gates->self) - 1, .left = gates->n};
     uint32_t for_whom = NOBODY;
     int gave_up = 0;
     while (somebody_missing(gates, word, target, &look)) {

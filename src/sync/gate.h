@@ -19,13 +19,14 @@
 #include "base/atomic.h"
 #include "base/line.h"
 
-/* Zero-filled memory is a gate that has reached nothing and whose owner is awake. Sleeping has a line of its own: whoever
- * publishes looks at everybody's `asleep`, and would otherwise fetch lines that change with every clock. */
+/* Zero-filled memory is a gate that has reached nothing, whose owner is awake, and for which nobody sleeps. Sleeping has a line of
+ * its own: the owner looks at `sleepers` whenever it publishes, and would otherwise fetch a line that others wait on. */
 struct shmt_gate {
     alignas(SHMT_LINE) _Atomic uint64_t clock;  /* owner: clocks completed */
     _Atomic uint64_t phase;                     /* owner: meeting points reached */
     alignas(SHMT_LINE) _Atomic uint32_t asleep; /* owner: whom it may be sleeping for, see gate.c; anybody: 0, "look again" */
-    _Atomic uint64_t until;                     /* owner, before `asleep`: the value that it sleeps for */
+    _Atomic uint32_t sleepers; /* anybody: how many may be sleeping for the owner's words; one who dies asleep stays counted */
+    _Atomic uint64_t until;    /* owner, before `asleep`: the value that it sleeps for */
 };
 
 /* What a waiter looks at besides the gates. */
@@ -42,6 +43,9 @@ struct shmt_gates {
     uint64_t stride_bytes;  /* a multiple of SHMT_LINE */
     uint32_t n, self;
     struct shmt_watch watch;
+    /* A word of all, zero at first, for groups of many: how far one of them has seen that all have come, as in gate.c. The others
+     * need not look at each member then, which of n members would take n * n looks. NULL: everybody looks. n below 2^16. */
+    _Atomic uint64_t *met;
     /* By a wait, when it begins (waits 1) and when it ends (0): `for_whom` is missing, or was the last to come. Where waiters
      * spin (watch.spin_ns), one that is over after a few looks, about half a microsecond, is not told. May be NULL. */
     void (*tell)(void *arg, int waits, uint32_t for_whom);
@@ -51,8 +55,8 @@ struct shmt_gates {
 enum shmt_gate_word { SHMT_GATE_CLOCK, SHMT_GATE_PHASE };
 
 /* Publishes that I have reached `value` (never less than before): everything that I wrote before is visible to whoever
- * reads the word with the functions below. Wakes those who sleep for it. Never blocks; costs one full fence and a look at n
- * lines that stay in the caches of all while nobody sleeps. */
+ * reads the word with the functions below. Wakes those who sleep for it. Never blocks; costs one full fence, and a look at n
+ * lines where somebody sleeps for a word of mine. */
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value);
 
 /* The smallest value of `word` over the members that count (myself included); UINT64_MAX when none counts. What those members
@@ -74,7 +78,8 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
  * then: one of them gets the yes. */
 int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg);
 
-/* Wakes those who sleep in shmt_gates_wait_until, so that they ask again. Never blocks; costs as much as shmt_gate_reach. */
+/* Wakes those who sleep in shmt_gates_wait_until, so that they ask again. Never blocks; costs one full fence and
+ * a look at n lines that stay in the caches of all while nobody sleeps. */
 void shmt_gates_nudge(const struct shmt_gates *gates);
 
 /* Wakes all sleepers at once, after the abort word or a member word was changed (by any store). Any process that has the gates

@@ -19,7 +19,7 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 13
+#define SHMT_SHM_LAYOUT_VERSION 14
 #define SHMT_SHM_BLOCK          256 /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
@@ -49,6 +49,7 @@ struct shmt_shm_control {
     _Atomic uint64_t snapshot_step, snapshot_before;
     alignas(SHMT_LINE) _Atomic uint64_t round; /* a lock word, quorum: updates that are closed << 16 | rank + 1 of who
                                                      closed the last one */
+    alignas(SHMT_LINE) _Atomic uint64_t met;   /* anybody: a phase that all have reached (sync/gate.h); of many seats */
 };
 
 /* What a seat was about to do when it wrote this, for its next life; see lives.c. */

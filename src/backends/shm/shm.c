@@ -170,8 +170,12 @@ int shmt_shm_fd(const struct shmt_store *store) { return store->segment.fd; }
 
 /* ---- seats ---- */
 
+/* From so many on, one word in which they tell one another that all have met saves more than its line costs. */
+#define MANY_SEATS 32
+
 static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const _Atomic uint32_t *member) {
     return (struct shmt_gates){
+        .met = store->spec.n_seats >= MANY_SEATS ? &store->control->met : NULL,
         .gate = &store->slot[0].gate,
         .stride_bytes = sizeof *store->slot,
         .n = store->spec.n_seats,
