@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cd "${TEST_BUILDDIR:-.}"
 
 # What AddressSanitizer keeps of freed memory would grow for as long as bench_start waits for memory to come to rest.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=2:thread_local_quarantine_size_kb=1024"
 
 out=$(mktemp "${TMPDIR:-/tmp}/check_benches.XXXXXX")
 trap 'rm -f "$out"' EXIT

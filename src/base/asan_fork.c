@@ -3,7 +3,8 @@
  * and hangs as soon as it allocates. Here they are taken around each fork, as the C library and later versions do.
  *
  * The functions are the runtime's own, of namespaces __lsan and __sanitizer. Where it is a shared library (gcc) they cannot be
- * reached, and are left alone. */
+ * reached, and are left alone. Nor can, in any version, the lock of what was freed and is kept from reuse; a thread takes it for a
+ * moment whenever it has freed thread_local_quarantine_size_kb. The default, 1 MiB, makes that rare: it must not be made small. */
 #include <pthread.h>
 #include <stdbool.h>
 
