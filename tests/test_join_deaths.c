@@ -180,6 +180,22 @@ static void a_dead_guest_is_dead_though_a_child_has_its_locks(void **state) {
     assert_int_equal(wait_for(next), 0);
 }
 
+/* Whoever made the store looks after it ten times a second: who joins in between waits for that. */
+static void the_place_of_a_guest_that_was_just_killed_is_waited_for(void **state) {
+    (void)state;
+    const pid_t maker = start_maker(&(struct how){"async", "threads", "1", "1", FOREVER, NULL, 500});
+    for (int i = 0; i < 8; i++) {
+        const pid_t guest = start_guest("threads", "1");
+        wait_for_work_of(1);
+        assert_int_equal(kill(guest, SIGKILL), 0);
+        (void)wait_for(guest);
+    }
+    const pid_t guest = start_guest("threads", "1");
+    wait_for_work_of(1);
+    assert_int_equal(stop_maker(maker), 0);
+    assert_int_equal(wait_for(guest), 0);
+}
+
 /* It lives on, has let go of its store, and a child of it has not. */
 static void what_a_maker_lets_go_of_is_not_in_use_though_a_child_has_it(void **state) {
     struct shmtrain_named found;
@@ -376,6 +392,7 @@ int main(void) {
         TEST(a_guest_that_fails_ends_with_its_own_status),
         TEST(a_dead_maker_is_dead_though_a_child_has_its_locks),
         TEST(a_dead_guest_is_dead_though_a_child_has_its_locks),
+        TEST(the_place_of_a_guest_that_was_just_killed_is_waited_for),
         TEST(an_application_that_has_joined_with_threads_is_not_killed_for_one_that_stands_still),
         TEST(a_process_of_it_is_and_all_lines_about_it_have_its_number),
         TEST(what_a_maker_lets_go_of_is_not_in_use_though_a_child_has_it),

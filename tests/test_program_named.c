@@ -386,13 +386,27 @@ static void and_no_other_one_of_the_same_guest(void **state) {
     program_assert_refused(RUN("join", "-w", "3", "-t", "1", g_name), 2, "has free places for 2 workers, not for 3: use -w 2");
     struct program *guest = START("join", "-w", "2", "-t", "1", g_name);
     wait_for_work(guest);
-    program_assert_refused(RUN("join", "-w", "1", "-t", "1", g_name), 2, "has no free place");
+    program_assert_refused(RUN("join", "-w", "1", "-t", "1", g_name), 2, "has no free place: guests have taken all of them");
     const pid_t pid = program_worker(guest, 1);
     assert_int_equal(kill(pid, SIGSTOP), 0);
     program_wait_for(run, ERR, stall_of(pid));
     program_wait_for(run, ERR, ": it is killed (--on-stall kill)\n");
     program_finish(guest);
     assert_error(guest, "was killed by signal 9");
+    end_run(run);
+}
+
+/* A place is a worker's, however many threads that has. */
+static void places_are_counted_by_workers(void **state) {
+    (void)state;
+    struct program *run = START("--mode", "hogwild", "-w", "1", "-t", "2", "-e", "1000000", "--guests", "1", "--slow",
+                                "0:+300us", "--name", g_name, DATA);
+    program_wait_for(run, OUT, "places for 1 guest");
+    program_wait_for_epoch(run);
+    struct program *ls = RUN("ls", "--json");
+    program_assert_status(ls, 0);
+    assert_non_null(strstr(ls->text[OUT], "\"guests\":1"));
+    program_assert_refused(RUN("join", "-w", "1", "-t", "4", g_name), 2, "a worker of 4 threads needs 2 places, but store ");
     end_run(run);
 }
 
@@ -433,6 +447,7 @@ int main(void) {
         TEST(a_stopped_worker_of_a_guest_is_told_of),
         TEST(and_killed_where_that_is_asked_for),
         TEST(and_no_other_one_of_the_same_guest),
+        TEST(places_are_counted_by_workers),
         TEST(and_a_time_limit_ends_the_run_all_the_same),
         TEST(a_store_that_is_cut_off_ends_all_who_use_it_with_a_sentence),
         TEST(what_is_left_of_a_store_that_was_cut_short_makes_room),

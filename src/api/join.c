@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/guest_data.h"
 #include "api/probe.h"
@@ -22,7 +23,7 @@
 #include "base/cpu.h"
 
 #define LOOK_NS    5000000
-#define FALLS_MS   2000 /* how long the processes of a guest that has died may take to end */
+#define LINGER_MS  2000 /* how long the processes of a guest that has died may take to end */
 #define OUTCOME_MS 5000 /* how long whoever made the store may take to say how its run ended */
 
 /* Everything that one call of shmtrain_store_join holds. */
@@ -31,6 +32,7 @@ struct stay {
     struct shmt_guest_data data;
     struct shmt_crew crew;
     _Atomic uint32_t *abort; /* a page of its own, shared with the workers */
+    uint64_t until_ns;       /* places are waited for */
 };
 
 /* ---- what can be joined ---- */
@@ -80,33 +82,57 @@ static uint32_t count_free(const struct shmtrain_store *store, uint32_t seats_pe
     return n / (uint32_t)shmt_ceil_div(seats_per_worker, seats);
 }
 
-/* Whether there is a seat that nobody has, but whose mark somebody holds: the maker, who mourns, for a moment, or what is left of a
- * guest that has died, until its last process has ended. */
-static bool does_any_fall_free(const struct shmtrain_store *store) {
-    for (uint32_t seat = store->spec.n_seats - store->spec.n_guests; seat < store->spec.n_seats; seat++)
-        if (store->ops->occupied(store->job.store, seat) == 0 && !is_seat_free(store, seat)) return true;
-    return false;
+/* A seat that nobody has, but whose mark somebody holds: the maker, who mourns, for a moment, or what is left of a guest that has
+ * died, until its last process has ended. Or one whose guest has died, and which the maker has not seen yet. */
+static bool is_about_to_be_free(const struct shmtrain_store *store, uint32_t seat) {
+    const uint32_t occupied = store->ops->occupied(store->job.store, seat);
+    const bool held = shmt_mark_is_held(shmt_visit_file(store), SHMT_MARK_GUEST(seat));
+    struct shmt_life worker;
+    if (occupied == 0) return held;
+    if (occupied == (uint32_t)getpid()) return false; /* mine, whose own marks I do not see */
+    if (!held || occupied == SHMT_OCCUPIED_BY_NOBODY) return true;
+    return store->ops->occupant(store->job.store, seat, &worker) != SHMT_OCCUPANT_NONE &&
+           shmt_life_look(&worker) == SHMT_LIFE_IS_OVER;
 }
 
-/* For so many workers, as long as some may fall free. */
-static void wait_for_places(const struct shmtrain_store *store, uint64_t workers, uint32_t seats_per_worker) {
+static bool is_any_about_to_be_free(const struct shmtrain_store *store) {
+    bool any = false;
+    for (uint32_t seat = store->spec.n_seats - store->spec.n_guests; seat < store->spec.n_seats && !any; seat++)
+        any = is_about_to_be_free(store, seat);
+    return any;
+}
+
+/* For so many workers, as long as some seats are about to be free, the run goes on, and nobody wants to stop. */
+static void wait_for_places(const struct stay *stay, uint64_t workers, uint32_t seats_per_worker) {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
-    const uint64_t until_ns = shmt_now_ns() + (uint64_t)FALLS_MS * 1000000;
-    while (count_free(store, seats_per_worker) < workers && does_any_fall_free(store) && shmt_now_ns() < until_ns)
+    struct shmtrain_store *store = stay->store;
+    struct shmt_error ignored = {0};
+    while (count_free(store, seats_per_worker) < workers && is_any_about_to_be_free(store) && !shmt_stop_asked(store) &&
+           shmt_visit_state(store, &ignored) == 1 && shmt_now_ns() < stay->until_ns)
         (void)nanosleep(&pause, NULL);
 }
 
-static int fail_full(struct stay *stay, uint32_t seats_per_worker) {
-    const uint32_t n = count_free(stay->store, seats_per_worker);
-    const char *name = stay->store->visit.name;
-    if (stay->store->spec.n_guests == 0)
-        return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no places for guests: its run needs --guests N",
+/* For workers with so many seats each. */
+static int fail_full(struct stay *stay, uint32_t each) {
+    struct shmtrain_store *store = stay->store;
+    const char *name = store->visit.name;
+    const uint32_t seats = shmt_seats_of_worker(&store->spec), needed = (uint32_t)shmt_ceil_div(each, seats);
+    const uint32_t mine = (uint32_t)shmt_ceil_div(store->visit.n_seats, shmt_min_u64(each, seats));
+    const uint32_t places = mine + count_free(store, seats), n = places / needed;
+    if (store->spec.n_guests == 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s has no places for guests: its run needs --guests N", name);
+    if (n > 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s has free places for %u workers, not for %u: use -w %u",
+                         name, n, stay->crew.n_workers, n);
+    if (places > 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "a worker of %u threads needs %u places, but store %s has %u free: use -t %u", each, needed, name,
+                         places, places * seats);
+    if (is_any_about_to_be_free(store))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "store %s has no free place: processes that a dead guest has left behind still hold some; end them",
                          name);
-    if (n == 0)
-        return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has no free place: guests have taken all of them",
-                         name);
-    return shmt_fail(&stay->store->error, SHMTRAIN_E_USAGE, "store %s has free places for %u workers, not for %u: use -w %u",
-                     name, n, stay->crew.n_workers, n);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s has no free place: guests have taken all of them", name);
 }
 
 static void drop_seat(const struct shmtrain_store *store, uint32_t seat) {
@@ -157,13 +183,13 @@ static int take_free_seats(struct stay *stay) {
     return 0;
 }
 
-/* Somebody else may have come first to places that were free: once more, of those that fall free. */
+/* Somebody else may have come first to places that were free: so it is tried once more when others have become free. */
 static int take_seats(struct stay *stay) {
     const uint32_t each = stay->crew.n_seats / stay->crew.n_workers;
     const struct shmt_visit *visit = &stay->store->visit;
     int rc = take_free_seats(stay);
     if (rc == 0 && visit->n_seats < stay->crew.n_seats) {
-        wait_for_places(stay->store, stay->crew.n_workers - visit->n_seats / each, each);
+        wait_for_places(stay, stay->crew.n_workers - visit->n_seats / each, each);
         rc = take_free_seats(stay);
     }
     if (rc < 0) return rc;
@@ -189,8 +215,9 @@ static int make_crew(struct stay *stay) {
     const uint32_t each = seating == SHMT_SEAT_OF_THREAD ? threads : 1;
     const int rc = shmt_crew_look_around(store, crew);
     if (rc < 0) return rc;
-    const uint64_t wished = c->workers ? c->workers : shmt_topo_cores(crew->topo);
-    wait_for_places(store, wished, each);
+    const uint64_t places = store->spec.n_guests / shmt_seats_of_worker(&store->spec);
+    const uint64_t wished = c->workers ? c->workers : shmt_min_u64(shmt_topo_cores(crew->topo), places);
+    wait_for_places(stay, wished, each);
     const uint32_t most = (uint32_t)shmt_max_u64(1, count_free(store, each));
     crew->n_workers = (uint32_t)(c->workers ? wished : shmt_max_u64(1, shmt_min_u64(wished, most)));
     crew->n_threads = threads;
@@ -322,7 +349,7 @@ static int prepare(struct stay *stay, shmtrain_worker *worker, void *arg) {
 }
 
 static int join(struct shmtrain_store *store, const char *name, shmtrain_worker *worker, void *arg) {
-    struct stay stay = {.store = store};
+    struct stay stay = {.store = store, .until_ns = shmt_now_ns() + (uint64_t)LINGER_MS * 1000000};
     int rc = shmt_visit_begin(store, name, true);
     if (rc < 0) return rc;
     rc = prepare(&stay, worker, arg);

@@ -77,7 +77,9 @@ static void look_at(const char *name, struct shmt_manifest *m, struct shmtrain_n
     out->made_at = m->made_at;
     out->pid = m->pid;
     out->workers = m->n_workers;
-    out->guests = m->n_guests;
+    /* a place is a worker's: see join.c */
+    if (m->n_workers > 0 && m->n_seats - m->n_guests >= m->n_workers)
+        out->guests = m->n_guests / ((m->n_seats - m->n_guests) / m->n_workers);
 }
 
 int shmtrain_named_list(struct shmtrain_named **out) {

@@ -23,13 +23,20 @@ struct sums {
     double loss;
 };
 
+/* At a seat. */
+struct look {
+    struct sums sums;
+    uint32_t who; /* had it: the process of a guest, 0: nobody; OWN: the run */
+};
+#define OWN UINT32_MAX
+
 struct shmt_watch {
     const struct shmt_store *of;             /* whose numbers these are; another store begins anew */
     uint64_t began_ns;                       /* of which run of it */
     uint64_t at_ns;                          /* of the last look; 0: none */
     uint64_t told_ns;                        /* when it was told */
     uint32_t n_workers, seats;               /* seats of each */
-    struct sums *before;                     /* (n_workers) at the last look */
+    struct look *before;                     /* (n_workers, seats) at each seat, the last time */
     struct shmtrain_worker_progress *worker; /* (n_workers) */
     struct shmtrain_progress now;
 };
@@ -58,7 +65,7 @@ static struct shmt_watch *make_watch(const struct shmtrain_store *store) {
     w->began_ns = store->began_ns;
     w->seats = shmt_seats_of_worker(spec);
     w->n_workers = spec->n_workers + spec->n_guests / w->seats;
-    w->before = calloc(w->n_workers, sizeof *w->before);
+    w->before = calloc((size_t)w->n_workers * w->seats, sizeof *w->before);
     w->worker = calloc(w->n_workers, sizeof *w->worker);
     if (w->before && w->worker) return w;
     free_watch(w);
@@ -97,17 +104,28 @@ static void add_seat(const struct shmtrain_store *store, uint32_t seat, uint64_t
     sums->loss += double_of(load_relaxed(&c->loss_bits));
 }
 
-/* A time may have been set back (by a guest in the place of one that died). */
-static double share(uint64_t now, uint64_t before, double of_ns) {
-    return now > before ? fmin(1, (double)(now - before) / of_ns) : 0;
+static uint32_t occupant(const struct shmtrain_store *store, uint32_t seat) {
+    if (seat < store->spec.n_seats - store->spec.n_guests) return OWN;
+    return store->ops->occupied ? store->ops->occupied(store->job.store, seat) : 0;
 }
 
-/* A worker with these seats: a guest may have fewer threads, or have lost some. */
-static bool is_here(const struct shmtrain_store *store, uint32_t first_seat, uint32_t seats) {
-    bool any = first_seat < store->spec.n_seats - store->spec.n_guests;
-    for (uint32_t k = 0; k < seats && !any && store->ops->occupied; k++)
-        any = store->ops->occupied(store->job.store, first_seat + k) != 0;
-    return any;
+/* A time may have been set back, by a guest in the place of one that has died. */
+static uint64_t grown(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
+
+static void add_times(const struct sums *before, const struct sums *now, struct sums *since) {
+    since->busy_ns += grown(now->busy_ns, before->busy_ns);
+    since->evaluate_ns += grown(now->evaluate_ns, before->evaluate_ns);
+    since->merge_ns += grown(now->merge_ns, before->merge_ns);
+    since->pause_ns += grown(now->pause_ns, before->pause_ns);
+}
+
+static void add_results(const struct sums *of, struct sums *to) {
+    to->examples += of->examples;
+    to->loss += of->loss;
+    to->dropped += of->dropped;
+    to->folded += of->folded;
+    to->delay += of->delay;
+    to->delay_samples += of->delay_samples;
 }
 
 static double mean_delay(const struct sums *s) {
@@ -117,40 +135,47 @@ static double mean_delay(const struct sums *s) {
 /* Where nothing is validated, the ends of epochs are one more wait for the others, or for the chief. So are a guest's time
  * before it is let in, and anybody's who has no work left: what is neither work, merging nor evaluation, nor a
  * pause for a checkpoint. */
-static void divide_time(const struct shmtrain_store *store, const struct sums *before, const struct sums *now, double ns,
+static void divide_time(const struct shmtrain_store *store, const struct sums *since, double ns,
                         struct shmtrain_worker_progress *p) {
     const bool validates = store->job.board.n_valid > 0;
-    p->compute_fraction = share(now->busy_ns, before->busy_ns, ns);
-    p->merge_fraction = share(now->merge_ns, before->merge_ns, ns);
-    const double evaluates = validates ? share(now->evaluate_ns, before->evaluate_ns, ns) : 0;
-    const double rests = share(now->pause_ns, before->pause_ns, ns);
+    p->compute_fraction = fmin(1, (double)since->busy_ns / ns);
+    p->merge_fraction = fmin(1, (double)since->merge_ns / ns);
+    const double evaluates = validates ? fmin(1, (double)since->evaluate_ns / ns) : 0;
+    const double rests = fmin(1, (double)since->pause_ns / ns);
     p->wait_fraction = fmax(0, 1 - p->compute_fraction - p->merge_fraction - evaluates - rests);
 }
 
-/* Worker i since the last look, `ns` ago; 0: the last speeds stay. */
+/* Worker i since the last look, `ns` ago; 0: the last speeds stay. A guest may have fewer threads than there are seats in its place:
+ * times are those of the seats that somebody had all the time. */
 static void look_at_worker(const struct shmtrain_store *store, struct shmt_watch *w, uint32_t i, uint64_t now_ns, double ns,
                            struct sums *all) {
     struct shmtrain_worker_progress *p = &w->worker[i];
-    struct sums now = {0};
-    for (uint32_t k = 0; k < w->seats; k++) add_seat(store, i * w->seats + k, now_ns, &now);
+    struct sums now = {0}, since = {0};
+    uint32_t n_timed = 0;
+    p->here = false;
+    for (uint32_t k = 0; k < w->seats; k++) {
+        struct look *before = &w->before[i * w->seats + k], here = {.who = occupant(store, i * w->seats + k)};
+        add_seat(store, i * w->seats + k, now_ns, &here.sums);
+        add_results(&here.sums, &now);
+        since.examples += grown(here.sums.examples, before->sums.examples);
+        if (here.who != 0) p->here = true;
+        if (here.who != 0 && (here.who == before->who || here.who == OWN)) {
+            add_times(&before->sums, &here.sums, &since);
+            n_timed++;
+        }
+        if (ns > 0) *before = here;
+    }
     p->joined = i >= store->spec.n_workers;
-    p->here = is_here(store, i * w->seats, w->seats);
     p->stalled = shmt_stalls_is(store, i);
     p->examples = now.examples;
     p->dropped = now.dropped;
     p->folded = now.folded;
     p->delay = mean_delay(&now);
-    all->examples += now.examples;
-    all->loss += now.loss;
-    all->dropped += now.dropped;
-    all->folded += now.folded;
-    all->delay += now.delay;
-    all->delay_samples += now.delay_samples;
+    add_results(&now, all);
     if (ns <= 0) return;
-    const struct sums *before = &w->before[i];
-    p->examples_per_second = now.examples > before->examples ? (double)(now.examples - before->examples) / ns * 1e9 : 0;
-    divide_time(store, before, &now, ns * w->seats, p);
-    w->before[i] = now;
+    p->examples_per_second = (double)since.examples / ns * 1e9;
+    p->compute_fraction = p->merge_fraction = p->wait_fraction = 0;
+    if (n_timed > 0) divide_time(store, &since, ns * n_timed, p);
 }
 
 static void look_at_workers(const struct shmtrain_store *store, struct shmt_watch *w, uint64_t now_ns, double ns,

@@ -77,7 +77,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->rate = (double)spec->rate.base;
     r->l1 = (double)spec->rule.l1;
     r->l2 = (double)spec->rule.l2;
-    r->guests = spec->n_guests;
+    r->guests = spec->n_guests / shmt_seats_of_worker(spec);
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
     r->numa = shmt_machine_numa_name(&spec->placement);
     if (r->page_bytes == 0) r->page_bytes = shmt_pages_bytes(SHMT_PAGES_ORDINARY); /* a backend without pages of its own */
