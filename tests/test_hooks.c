@@ -289,17 +289,19 @@ static void a_session_call_that_failed_in_a_hook_keeps_its_sentence(void **state
     shmtrain_store_destroy(store);
 }
 
-static int fail_in_silence(void *arg, shmtrain_session *s, const struct shmtrain_work *work) {
+static int fail_in_silence(void *arg, shmtrain_session *s, uint32_t epoch) {
     (void)arg;
-    (void)shmtrain_fail(s, SHMTRAIN_E_DATA, "item of %llu examples", (unsigned long long)work->n);
+    (void)shmtrain_fail(s, SHMTRAIN_E_DATA, "epoch %u is no good", epoch);
     return 0;
 }
 
+/* Behind the last epoch no session call follows that would return it. */
 static void a_sentence_ends_the_run_also_where_the_hook_returns_0(void **state) {
-    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .before_step = fail_in_silence};
+    const struct shmtrain_hooks hooks = {.size = sizeof(struct shmtrain_hooks), .after_epoch = fail_in_silence};
     (void)state;
     struct shmtrain_store *store = make_store("processes", "sync", &hooks);
-    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_DATA, "item of ");
+    WELL(store, shmtrain_store_set(store, "epochs", "1"));
+    refused(store, shmtrain_store_run(store, count, NULL), SHMTRAIN_E_DATA, "epoch 0 is no good");
     shmtrain_store_destroy(store);
 }
 

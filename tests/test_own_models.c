@@ -126,6 +126,54 @@ static int score_that_complains(shmtrain_session *s, const struct shmtrain_batch
     return 0;
 }
 
+static int g_returned;
+
+static int step_that_returns(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                             double *loss_out) {
+    const int rc = mean_step(s, batch, with, loss_out);
+    return rc < 0 ? rc : g_returned;
+}
+
+static int score_that_returns(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+                              float *score_out, double *loss_out) {
+    const int rc = mean_score(s, batch, with, score_out, loss_out);
+    return rc < 0 ? rc : g_returned;
+}
+
+static void what_a_model_returns_is_0_or_a_status_that_ends_the_run(void **state) {
+    static const struct {
+        int returned, status;
+        const char *step, *score;
+    } CASES[] = {
+        {1, SHMTRAIN_E_USAGE, "the step of a model returned 1: expected 0", "the score of a model returned 1: expected 0"},
+        {SHMTRAIN_E_AGAIN, SHMTRAIN_E_USAGE, "the step of a model returned SHMTRAIN_E_AGAIN",
+         "the score of a model returned SHMTRAIN_E_AGAIN"},
+        {SHMTRAIN_E_STOPPED, SHMTRAIN_E_USAGE, "the step of a model returned SHMTRAIN_E_STOPPED",
+         "the score of a model returned SHMTRAIN_E_STOPPED"},
+        {SHMTRAIN_E_DATA, SHMTRAIN_E_DATA, "the step of a model ended with SHMTRAIN_E_DATA",
+         "the score of a model ended with SHMTRAIN_E_DATA"}};
+    struct shmtrain_model model[] = {{.name = "steps", .step = step_that_returns, .score = mean_score},
+                                     {.name = "scores", .step = mean_step, .score = score_that_returns}};
+    struct shmtrain_store *store = open_training("2", "sync", "");
+    (void)state;
+    WELL(store, shmtrain_store_set(store, "rate", "0.01"));
+    WELL(store, shmtrain_store_set(store, "epochs", "1"));
+    for (int i = 0; i < 2; i++) {
+        model[i].size = sizeof model[i];
+        model[i].tables = mean_tables;
+        model[i].task = SHMTRAIN_REGRESSION;
+        WELL(store, shmtrain_store_offer(store, &model[i]));
+    }
+    for (size_t k = 0; k < sizeof CASES / sizeof *CASES; k++)
+        for (int i = 0; i < 2; i++) {
+            g_returned = CASES[k].returned;
+            WELL(store, shmtrain_store_set(store, "model", model[i].name));
+            refused(store, shmtrain_store_train(store, "builtin:sparse:examples=2000,features=500,valid=500"), CASES[k].status,
+                    i == 0 ? CASES[k].step : CASES[k].score);
+        }
+    shmtrain_store_destroy(store);
+}
+
 static void what_takes_or_ends_work_is_refused_in_a_model(void **state) {
     struct shmtrain_model model[] = {{.name = "takes", .step = step_that_takes_work, .score = mean_score},
                                      {.name = "ends", .step = mean_step, .score = score_that_ends_work},
@@ -136,6 +184,7 @@ static void what_takes_or_ends_work_is_refused_in_a_model(void **state) {
     struct shmtrain_store *store = open_training("2", "sync", "");
     (void)state;
     WELL(store, shmtrain_store_set(store, "rate", "0.01"));
+    WELL(store, shmtrain_store_set(store, "epochs", "1")); /* nothing follows that would notice it */
     for (int i = 0; i < 3; i++) {
         model[i].size = sizeof model[i];
         model[i].tables = mean_tables;
@@ -211,6 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_model_of_ones_own_is_offered_chosen_and_trained, deadline),
         cmocka_unit_test_setup(what_takes_or_ends_work_is_refused_in_a_model, deadline),
+        cmocka_unit_test_setup(what_a_model_returns_is_0_or_a_status_that_ends_the_run, deadline),
         cmocka_unit_test_setup(what_an_own_model_leaves_out_or_does_wrong_is_found, deadline),
         cmocka_unit_test_setup(null_is_refused_where_something_is_needed, deadline),
     };

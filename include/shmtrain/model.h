@@ -83,14 +83,18 @@ struct shmtrain_model {
      * at once. Called once, in the application's process, before there are workers. NULL: zeros are right for all tables. */
     void (*begin)(const struct shmtrain_batch *train, const struct shmtrain_settings *with, uint32_t t, float *value);
 
-    /* One work item: compute gradients of the examples and push them. *loss_out: their loss before the update, summed. Where
+    /* `step` and `score` return 0, or a negative status, which ends the run; so does a session call of theirs that has failed, and
+     * shmtrain_fail, whatever they return. They call nothing that takes, ends or reports work: not shmtrain_next, _clock, _report.
+     *
+     * One work item: compute gradients of the examples and push them. *loss_out: their loss before the update, summed. Where
      * data->weight is not NULL, an example's gradient and loss are times its weight, here and in `score`: means are then of
      * weights. */
     int (*step)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                 double *loss_out);
 
     /* At most SHMTRAIN_MODEL_GROUP examples: their outputs, row-major (n, outputs; see shmtrain_model_outputs), into
-     * score_out, and the sum of their losses (times their weights, see `step`). Pushes nothing. */
+     * score_out, and the sum of their losses (times their weights, see `step`). Only reads: calls nothing that
+     * lends or pushes. */
     int (*score)(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                  float *score_out, double *loss_out);
 

@@ -16,8 +16,9 @@
  *
  * Threads: a session belongs to the thread that was given it. Calls return 0 (next: 1) or a negative status of status.h; an
  * invalid call (such as a row that does not exist; but see shmtrain_csr) returns SHMTRAIN_E_USAGE and leaves its sentence with
- * the session; it ends up in shmtrain_store_message when the worker function returns that status. SHMTRAIN_E_STOPPED means:
- * return it, the run is ending. A worker leaves its own sentence by shmtrain_fail.
+ * the session. A call that has failed ends the run, whatever the worker function (or hook, or model) returns then, and its
+ * sentence is shmtrain_store_message. SHMTRAIN_E_STOPPED means: return it, the run is ending. A worker leaves its own sentence
+ * by shmtrain_fail.
  *
  * What divides a gradient. The same worker function is right in every mode, if shmtrain_push gets the sum of the gradients of
  * an item's examples, and the sparse calls get the gradient of each example by itself:
@@ -161,10 +162,11 @@ SHMTRAIN_API int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, u
 SHMTRAIN_API int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, const float *grad);
 
 /* Leaves a sentence of the worker's own, as printf would write it (at most 500 bytes; line breaks become blanks), and returns
- * `status`, which the worker function (or hook, or model) is to return: `return shmtrain_fail(s, SHMTRAIN_E_DATA, "example %u
- * ...", i);`. shmtrain_store_message of the program that runs it has the sentence then; a session call that has failed before
- * keeps its own, and its status is returned. From then on all session calls that may wait return it. Errors: _USAGE (`status`
- * is not negative, or SHMTRAIN_E_STOPPED or _AGAIN, with which no function of the application may end a run). */
+ * `status`. The run ends with it, whatever the worker function (or hook, or model) returns, which is best that:
+ * `return shmtrain_fail(s, SHMTRAIN_E_DATA, "example %u ...", i);`. shmtrain_store_message of the program that runs it has the
+ * sentence then; a session call that has failed before keeps its own, and its status is returned. From then on all session calls
+ * that may wait return it. Errors: _USAGE (`status` is not negative, or SHMTRAIN_E_STOPPED or _AGAIN, with which no function of
+ * the application may end a run). */
 SHMTRAIN_API int shmtrain_fail(shmtrain_session *s, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- who I am ---- */

@@ -267,10 +267,7 @@ static int body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
     int rc = shmt_session_enter(&session, s->job.ops, s->made, &s->spec, rank, 0, e);
     if (rc < 0) return rc;
     rc = shmt_job_score(&session, &s->job, rank, s->spec.n_seats);
-    if (rc < 0) {
-        *e = session.error;
-        shmt_fail(e, rc, "the model's score ended with %s", shmtrain_status_name(rc));
-    }
+    if (rc < 0) *e = session.error;
     shmt_session_leave(&session);
     return rc;
 }

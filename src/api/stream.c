@@ -92,7 +92,7 @@ static int score_batch(struct stream *s) {
     const int rc = shmt_job_score_batch(&s->session, &with->job, &batch, s->output, &loss);
     if (rc == 0) return hand_out(s);
     *error_of(s) = s->session.error;
-    return shmt_fail(error_of(s), rc, "the model's score ended with %s", shmtrain_status_name(rc));
+    return rc;
 }
 
 /* ---- lines ---- */

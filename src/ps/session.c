@@ -217,6 +217,14 @@ int shmt_session_judge(shmtrain_session *s, const char *whose, int rc) {
                      "%s returned SHMTRAIN_E_STOPPED, but no session call had returned it; use shmtrain_store_stop", whose);
 }
 
+int shmt_session_take_result(shmtrain_session *s, const char *whose, int rc) {
+    s->inside = NULL;
+    if (rc == 0) return s->error.status;
+    if (rc > 0) return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s returned %d: expected 0 or a negative status", whose, rc);
+    rc = shmt_session_judge(s, whose, rc);
+    return shmt_fail(&s->error, rc, "%s ended with %s", whose, shmtrain_status_name(rc));
+}
+
 uint64_t shmtrain_item_max(const shmtrain_session *s) { return shmt_spec_largest_piece(s->spec); }
 
 /* What a worker has to say may come from anywhere: no line break reaches the sentence. */

@@ -74,6 +74,10 @@ enum shmt_task shmt_session_stage(struct shmtrain_session *s, enum shmt_run_stag
  * it, or others would wait for ever for who leaves although nothing was stopped; _AGAIN never. `whose`: "a worker". */
 int shmt_session_judge(shmtrain_session *s, const char *whose, int rc);
 
+/* The same of a function that runs within the work of another one (`inside` names it, until now): 0, or the status of its failure,
+ * also of one that it has not passed on. _USAGE where it has returned a positive number. */
+int shmt_session_take_result(shmtrain_session *s, const char *whose, int rc);
+
 /* Refuses `call` while a function runs that must take no work. */
 int shmt_session_check_inside(shmtrain_session *s, const char *call);
 

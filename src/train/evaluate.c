@@ -32,8 +32,7 @@ int shmt_job_score_batch(shmtrain_session *s, const struct shmt_job *job, const 
                          double *loss_out) {
     s->inside = "the score of a model";
     const int rc = job->model->score(s, batch, &job->settings, score_out, loss_out);
-    s->inside = NULL;
-    return rc == 0 ? s->error.status : rc;
+    return shmt_session_take_result(s, s->inside, rc);
 }
 
 /* Examples from .. to - 1 by the model; scores go to the board. */
@@ -61,13 +60,8 @@ static int score_by_model(shmtrain_session *s, const struct shmt_job *job, void 
 static int score_by_function(shmtrain_session *s, const struct shmt_job *job, uint64_t from, uint64_t to, struct sums *out) {
     s->inside = "the validation function";
     int rc = job->scorer(s, job->scorer_arg, from, to - from, &out->loss, &out->right);
-    s->inside = NULL;
-    if (rc == 0) rc = s->error.status;
-    if (rc < 0) rc = shmt_session_judge(s, "the validation function", rc);
-    if (rc < 0) return shmt_fail(&s->error, rc, "the validation function ended with %s", shmtrain_status_name(rc));
-    if (rc > 0)
-        return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "the validation function returned %d: expected 0 or a negative status",
-                         rc);
+    rc = shmt_session_take_result(s, s->inside, rc);
+    if (rc < 0) return rc;
     if (!isfinite(out->loss))
         return shmt_fail(&s->error, SHMTRAIN_E_NUMBERS, "the validation function's loss of examples %llu to %llu is %s",
                          (unsigned long long)from, (unsigned long long)to - 1, isnan(out->loss) ? "not a number" : "infinite");

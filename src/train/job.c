@@ -66,9 +66,8 @@ static int step_model(shmtrain_session *s, const struct shmt_job *job, const str
     s->inside = "the step of a model";
     s->in_step = true;
     const int rc = job->model->step(s, batch, &job->settings, loss_out);
-    s->inside = NULL;
     s->in_step = false;
-    return rc == 0 ? s->error.status : rc;
+    return shmt_session_take_result(s, s->inside, rc);
 }
 
 /* One work item: order -> model step -> report -> clock. Before it the data was as it should be, and behind it, it still is. */
