@@ -20,7 +20,7 @@ static void check_mode(const char *value) {
     struct shmt_policy policy;
     struct shmt_error e = {0};
     char name[64];
-    const int status = shmt_mode_parse(value, &policy, &e);
+    const int status = shmt_mode_parse("mode", value, &policy, &e);
     if (status < 0) {
         check_refusal(status, &e);
         return;
@@ -29,7 +29,7 @@ static void check_mode(const char *value) {
     char name_again[64];
     shmt_mode_name(&policy, value, name, sizeof name);
     FUZZ_CHECK(shmt_mode_find(value) && name[0] != '\0');
-    if (shmt_mode_parse(name, &again, NULL) < 0) return; /* a point without a name has its axes */
+    if (shmt_mode_parse("mode", name, &again, NULL) < 0) return; /* a point without a name has its axes */
     shmt_mode_name(&again, value, name_again, sizeof name_again);
     FUZZ_CHECK(strcmp(name, name_again) == 0); /* numbers are not part of it */
 }

@@ -17,7 +17,7 @@ static void modes_are_names_for_points(void **state) {
     (void)state;
     for (size_t i = 0; (mode = shmt_mode_at(i)); i++) {
         struct shmt_policy p;
-        assert_int_equal(shmt_mode_parse(mode->name, &p, NULL), 0);
+        assert_int_equal(shmt_mode_parse("mode", mode->name, &p, NULL), 0);
         assert_true(shmt_policy_equal(&p, &mode->policy));
         shmt_mode_name(&p, mode->name, name, sizeof name);
         assert_string_equal(name, mode->name);
@@ -32,7 +32,7 @@ static void a_point_of_two_modes_has_the_name_that_was_asked_for(void **state) {
     struct shmt_policy p;
     char name[64];
     (void)state;
-    assert_int_equal(shmt_mode_parse("hogwild", &p, NULL), 0);
+    assert_int_equal(shmt_mode_parse("mode", "hogwild", &p, NULL), 0);
     name_of(&p, name);
     assert_string_equal(name, "async");
     shmt_mode_name(&p, "hogwild", name, sizeof name);
@@ -50,17 +50,17 @@ static void the_number_behind_a_name_is_the_one_that_the_mode_is_about(void **st
     struct shmt_policy p;
     char name[64];
     (void)state;
-    assert_int_equal(shmt_mode_parse("ssp:3", &p, NULL), 0);
+    assert_int_equal(shmt_mode_parse("mode", "ssp:3", &p, NULL), 0);
     assert_true(p.write == SHMT_WRITE_ATOMIC && p.staleness == 3);
-    assert_int_equal(shmt_mode_parse("backup:6", &p, NULL), 0);
+    assert_int_equal(shmt_mode_parse("mode", "backup:6", &p, NULL), 0);
     assert_true(p.write == SHMT_WRITE_AGGREGATE && p.staleness == 0 && p.quorum == 6);
-    assert_int_equal(shmt_mode_parse("local:16", &p, NULL), 0);
+    assert_int_equal(shmt_mode_parse("mode", "local:16", &p, NULL), 0);
     assert_true(p.replicas == SHMT_REPLICAS_WORKER && p.merge_every == 16 && p.staleness == 0);
     name_of(&p, name);
     assert_string_equal(name, "local");
-    assert_int_equal(shmt_mode_parse("node:2", &p, NULL), 0);
+    assert_int_equal(shmt_mode_parse("mode", "node:2", &p, NULL), 0);
     assert_true(p.replicas == SHMT_REPLICAS_NODE && p.merge_every == 2 && p.staleness == SHMT_STALENESS_INF);
-    assert_int_equal(shmt_mode_parse("ssp:inf", &p, NULL), 0);
+    assert_int_equal(shmt_mode_parse("mode", "ssp:inf", &p, NULL), 0);
     name_of(&p, name);
     assert_string_equal(name, "atomic, staleness inf");
 }
@@ -83,7 +83,7 @@ static void a_mode_that_is_none_is_refused_with_the_ones_there_are(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct shmt_error e = {0};
-        assert_int_equal(shmt_mode_parse(CASES[i].mode, &p, &e), SHMTRAIN_E_USAGE);
+        assert_int_equal(shmt_mode_parse("mode", CASES[i].mode, &p, &e), SHMTRAIN_E_USAGE);
         assert_non_null(strstr(e.text, CASES[i].says));
         assert_int_equal(p.staleness, 77);
     }
@@ -169,9 +169,9 @@ static void a_policy_is_live_or_batched_or_has_rounds(void **state) {
     (void)state;
     for (uint32_t i = 0; point(i, &p); i++)
         assert_int_equal(shmt_policy_is_live(&p) + shmt_policy_is_batched(&p) + shmt_policy_has_rounds(&p), 1);
-    (void)shmt_mode_parse("backup:6", &p, NULL);
+    (void)shmt_mode_parse("mode", "backup:6", &p, NULL);
     assert_true(shmt_policy_has_rounds(&p));
-    (void)shmt_mode_parse("sync", &p, NULL);
+    (void)shmt_mode_parse("mode", "sync", &p, NULL);
     assert_true(shmt_policy_is_batched(&p));
 }
 
@@ -180,14 +180,14 @@ static void a_quorum_of_all_is_no_quorum_and_one_of_more_is_refused(void **state
     struct shmt_policy p;
     struct shmt_error e = {0};
     (void)state;
-    (void)shmt_mode_parse("backup:8", &p, NULL);
+    (void)shmt_mode_parse("mode", "backup:8", &p, NULL);
     assert_int_equal(shmt_policy_settle(&p, 8, NULL), 0);
     assert_true(shmt_policy_is_batched(&p));
-    (void)shmt_mode_parse("backup:9", &p, NULL);
+    (void)shmt_mode_parse("mode", "backup:9", &p, NULL);
     assert_int_equal(shmt_policy_settle(&p, 8, &e), SHMTRAIN_E_USAGE);
     assert_non_null(strstr(e.text, "9 of 8 workers: use a --quorum of at most 8, or -w 9 or more"));
     for (size_t i = 0; i < sizeof MOST / sizeof *MOST; i++) {
-        (void)shmt_mode_parse("backup", &p, NULL);
+        (void)shmt_mode_parse("mode", "backup", &p, NULL);
         assert_int_equal(shmt_policy_settle(&p, MOST[i][0], NULL), 0);
         assert_int_equal(p.quorum, MOST[i][1]);
     }
@@ -205,12 +205,12 @@ static void no_more_gradients_are_needed_than_there_are_members(void **state) {
 static void merges_are_due_every_so_many_clocks(void **state) {
     struct shmt_policy p;
     (void)state;
-    (void)shmt_mode_parse("local:3", &p, NULL);
+    (void)shmt_mode_parse("mode", "local:3", &p, NULL);
     for (uint64_t clock = 1; clock < 10; clock++) assert_int_equal(shmt_policy_merge_due(&p, clock), clock % 3 == 0);
     assert_true(shmt_policy_merges_together(&p));
-    (void)shmt_mode_parse("node:3", &p, NULL);
+    (void)shmt_mode_parse("mode", "node:3", &p, NULL);
     assert_false(shmt_policy_merges_together(&p));
-    (void)shmt_mode_parse("async", &p, NULL);
+    (void)shmt_mode_parse("mode", "async", &p, NULL);
     assert_false(shmt_policy_merge_due(&p, 3));
 }
 

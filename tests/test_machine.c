@@ -101,7 +101,7 @@ static struct shmt_spec spec_of(uint64_t rows, uint32_t seats, bool live) {
                              .l2_rows = {rows},
                              .board_bytes = 4096};
     struct shmt_error e = {0};
-    if (shmt_mode_parse(live ? "async" : "sync", &spec.policy, &e) != 0) fail_msg("%s", e.text);
+    if (shmt_mode_parse("mode", live ? "async" : "sync", &spec.policy, &e) != 0) fail_msg("%s", e.text);
     return spec;
 }
 

@@ -225,7 +225,7 @@ static void a_mode_is_what_its_axes_say(void **state) {
         assert_true((letter[0] != '\0') == (m->number[0] != '\0') && (letter[0] != '\0') == (m->standard[0] != '\0'));
         assert_true(m->about[0] && m->known_as[0]);
         snprintf(form, sizeof form, letter[0] ? "%s:3" : "%s", m->name);
-        assert_int_equal(shmt_mode_parse(form, &mode, &e), 0);
+        assert_int_equal(shmt_mode_parse("mode", form, &mode, &e), 0);
         snprintf(text, sizeof text, "%s", m->axes);
         for (char *option = strtok(text, " "); option; option = strtok(NULL, " ")) {
             const char *value = strtok(NULL, " ");

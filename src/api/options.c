@@ -265,9 +265,7 @@ bool shmt_config_staleness(const char *value, uint64_t *out) {
 
 static int check_mode(const char *given_as, const char *value, struct shmt_error *e) {
     struct shmt_policy policy;
-    struct shmt_error why = {0};
-    const int rc = strcmp(value, "auto") == 0 ? 0 : shmt_mode_parse(value, &policy, &why);
-    return rc == 0 ? 0 : shmt_fail(e, rc, "%s%s", given_as, why.text + strlen("mode")); /* with which its sentences begin */
+    return strcmp(value, "auto") == 0 ? 0 : shmt_mode_parse(given_as, value, &policy, e);
 }
 
 static int check_staleness(const char *given_as, const char *value, struct shmt_error *e) {

@@ -50,7 +50,7 @@ static int replicas_of_config(const struct shmt_config *c, struct shmt_policy *p
     struct shmt_policy usual;
     int rc = shmt_replicas_parse(c->replicas, &p->replicas, e);
     if (rc < 0 || had) return rc;
-    rc = shmt_mode_parse(p->replicas == SHMT_REPLICAS_NODE ? "node" : "local", &usual, e);
+    rc = shmt_mode_parse("mode", p->replicas == SHMT_REPLICAS_NODE ? "node" : "local", &usual, e);
     p->merge = usual.merge;
     p->merge_every = usual.merge_every;
     return rc;
@@ -160,7 +160,7 @@ static void keep_quorum(struct shmtrain_store *store, uint32_t n_workers, bool a
 static int policy_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_crew *crew,
                             struct shmt_policy *out, uint32_t *hot_out) {
     store->mode_taken = mode_of_config(store, model);
-    int rc = shmt_mode_parse(store->mode_taken, out, &store->error);
+    int rc = shmt_mode_parse("mode", store->mode_taken, out, &store->error);
     if (rc == 0) rc = axes_of_config(store, out);
     if (rc == 0) rc = choose_copies(store, model, crew, out, hot_out);
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;

@@ -24,13 +24,13 @@ static const struct shmt_mode *find(const char *text, size_t length) {
 
 const struct shmt_mode *shmt_mode_find(const char *text) { return find(text, strcspn(text, ":")); }
 
-static int refuse_name(const char *text, struct shmt_error *e) {
+static int refuse_name(const char *given_as, const char *text, struct shmt_error *e) {
     char names[160] = "";
     for (size_t i = 0; i < N_MODES; i++) {
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < N_MODES ? ", " : " and ", MODES[i]->name);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "mode \"%.60s\" is not one of %s", text, names);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s \"%.60s\" is not one of %s", given_as, text, names);
 }
 
 /* ---- the number behind the colon ---- */
@@ -43,42 +43,46 @@ static bool parse_number(const char *text, uint64_t *out) {
     return errno == 0 && *end == '\0';
 }
 
-static int set_staleness(struct shmt_policy *policy, const char *text, struct shmt_error *e) {
+static int set_staleness(const char *given_as, struct shmt_policy *policy, const char *text, struct shmt_error *e) {
     if (strcmp(text, "inf") == 0) {
         policy->staleness = SHMT_STALENESS_INF;
         return 0;
     }
     if (parse_number(text, &policy->staleness) && policy->staleness < SHMT_STALENESS_INF) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "mode ssp:%.40s: the number is a staleness bound, in clocks, as in ssp:4", text);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s ssp:%.40s: the number is a staleness bound, in clocks, as in ssp:4", given_as,
+                     text);
 }
 
-static int set_count(uint32_t *out, const char *name, const char *text, const char *what, struct shmt_error *e) {
+static int set_count(const char *given_as, uint32_t *out, const char *name, const char *text, const char *what,
+                     struct shmt_error *e) {
     uint64_t n;
     if (!parse_number(text, &n) || n == 0 || n > INT32_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "mode %s:%.40s: %s must be at least 1, as in %s:6", name, text, what, name);
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s:%.40s: %s must be at least 1, as in %s:6", given_as, name, text, what,
+                         name);
     *out = (uint32_t)n;
     return 0;
 }
 
-static int set_number(const struct shmt_mode *mode, struct shmt_policy *policy, const char *text, struct shmt_error *e) {
+static int set_number(const char *given_as, const struct shmt_mode *mode, struct shmt_policy *policy, const char *text,
+                      struct shmt_error *e) {
     switch (mode->number) {
         case SHMT_NUMBER_STALENESS:
-            return set_staleness(policy, text, e);
+            return set_staleness(given_as, policy, text, e);
         case SHMT_NUMBER_QUORUM:
-            return set_count(&policy->quorum, mode->name, text, "the number of gradients an update waits for", e);
+            return set_count(given_as, &policy->quorum, mode->name, text, "the number of gradients an update waits for", e);
         case SHMT_NUMBER_MERGE_EVERY:
-            return set_count(&policy->merge_every, mode->name, text, "the number of clocks between two merges", e);
+            return set_count(given_as, &policy->merge_every, mode->name, text, "the number of clocks between two merges", e);
         default:
-            return shmt_fail(e, SHMTRAIN_E_USAGE, "mode %s takes no number: \"%.60s\"", mode->name, text);
+            return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s takes no number: \"%.60s\"", given_as, mode->name, text);
     }
 }
 
-int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error *e) {
+int shmt_mode_parse(const char *given_as, const char *text, struct shmt_policy *out, struct shmt_error *e) {
     const size_t length = strcspn(text, ":");
     const struct shmt_mode *mode = shmt_mode_find(text);
-    if (!mode) return refuse_name(text, e);
+    if (!mode) return refuse_name(given_as, text, e);
     struct shmt_policy policy = mode->policy;
-    const int rc = text[length] == ':' ? set_number(mode, &policy, text + length + 1, e) : 0;
+    const int rc = text[length] == ':' ? set_number(given_as, mode, &policy, text + length + 1, e) : 0;
     if (rc == 0) *out = policy;
     return rc;
 }

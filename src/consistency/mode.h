@@ -28,8 +28,9 @@ const struct shmt_mode *shmt_mode_at(size_t i);
 /* The mode that "ssp" or "ssp:4" names, whatever the number says; NULL: none. */
 const struct shmt_mode *shmt_mode_find(const char *text);
 
-/* The point that "ssp" or "ssp:4" stands for. Errors: _USAGE with the names that there are, or what the number may be. */
-int shmt_mode_parse(const char *text, struct shmt_policy *out, struct shmt_error *e);
+/* The point that "ssp" or "ssp:4" stands for. Errors: _USAGE with the names that there are, or what the number may be; `given_as`:
+ * what the sentence begins with, as "mode". */
+int shmt_mode_parse(const char *given_as, const char *text, struct shmt_policy *out, struct shmt_error *e);
 
 /* The name of a point: the mode's of which at most the numbers differ, else its axes, as "racy, staleness 0". Where several
  * modes are that point, the one `asked_for` (as in shmt_mode_find; NULL: none) is it, else the first; but what was asked for as

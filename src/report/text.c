@@ -91,7 +91,7 @@ static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) 
 static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r) {
     shmt_add(out, bytes, "workers     %u", r->workers);
     if (r->threads > 1) shmt_add(out, bytes, " of %u threads", r->threads);
-    if (r->guests > 0) shmt_add(out, bytes, ", places for %u guests", r->guests);
+    if (r->guests > 0) shmt_add(out, bytes, ", places for %u guest%s", r->guests, r->guests == 1 ? "" : "s");
     shmt_add(out, bytes, ", %s backend\n", r->backend);
     if (r->cores > 0 && r->workers * (uint64_t)r->threads > r->cores)
         shmt_add(out, bytes, "            more threads than cores (%u): workers also wait for cores\n", r->cores);
