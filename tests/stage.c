@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,15 @@ static void set_environment(void) {
     program_forget_options();
 }
 
+/* A key that sends a signal has the system throw away what is on its way to a slow terminal, and then nobody knows what is on the
+ * screen: not here. */
+static void keep_what_is_on_its_way(void) {
+    struct termios how;
+    if (tcgetattr(STDIN_FILENO, &how) != 0) _exit(1);
+    how.c_lflag |= NOFLSH;
+    if (tcsetattr(STDIN_FILENO, TCSANOW, &how) != 0) _exit(1);
+}
+
 void stage_begin(struct stage *s, unsigned columns, unsigned rows, stage_act *act, const void *arg) {
     const struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows};
     int news[2], orders[2], cues[2];
@@ -103,6 +113,7 @@ void stage_begin(struct stage *s, unsigned columns, unsigned rows, stage_act *ac
         close(news[0]);
         close(orders[1]);
         set_environment();
+        keep_what_is_on_its_way();
         lead(act, arg, cues, news[1], orders[0]);
     }
     close(news[1]);
@@ -177,7 +188,10 @@ void stage_wait_for_end(struct stage *s) {
 
 void stage_cue(struct stage *s, const char *bytes) { assert_int_equal(write(s->cues, bytes, strlen(bytes)), strlen(bytes)); }
 
-void stage_type(struct stage *s, const char *keys) { assert_int_equal(write(s->master, keys, strlen(keys)), strlen(keys)); }
+void stage_type(struct stage *s, const char *keys) {
+    s->screen.is_typed_at = true;
+    assert_int_equal(write(s->master, keys, strlen(keys)), strlen(keys));
+}
 
 void stage_signal(struct stage *s, int number) {
     while (s->job == 0) take_news(s); /* it may have drawn before its leader tells who it is */

@@ -76,8 +76,7 @@ static void obey(struct terminal *t) {
         t->row -= n;
     } else if (last == 'm' && e[0] == '[') {
         t->n_coloured++;
-    } else if (last != '^' &&
-               e[0] != '^') { /* a typed control key, echoed by the system as ^C, may stand in the middle of one */
+    } else if (!t->is_typed_at) { /* what is typed is echoed, also in the middle of one */
         fail_msg("the terminal does not know ESC %s", e);
     }
 }

@@ -19,6 +19,7 @@ struct terminal {
     unsigned n_coloured; /* sequences of colours */
     unsigned n_scrolled; /* lines that have left at the top */
     bool in_update;
+    bool is_typed_at;                  /* sequences that it does not know are none, then: what was echoed has come in between */
     void (*frame)(struct terminal *t); /* after each update; may be NULL */
 };
 

@@ -131,7 +131,7 @@ static void who_was_stopped_goes_on_unless_a_file_of_its_own_may_have_changed(vo
     const int behind_own = guarded ? run_one(go_on_behind_a_stop, &own, &owns, &e) : 0;
     remove_file(&own);
     remove_file(&other);
-    if (!guarded) SKIP("/tmp has no leases");
+    if (!guarded) SKIP("this file system has no leases: /tmp");
     assert_int_equal(behind_other, 0);
     assert_int_equal(behind_own, SHMTRAIN_E_DATA);
     assert_true(strncmp(e.text, own.path, strlen(own.path)) == 0 && strstr(e.text, SHMT_GUARD_BROKEN));
