@@ -360,14 +360,14 @@ static int read_value(const char *generator, const struct shmt_key *key, const c
     float real = -1;
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c_locale) return shmt_fail_errno(e, "cannot make the C locale");
-    const bool good = shmt_number_read(text, c_locale, &real) == end && real >= 0 && isfinite(real);
+    const bool good = shmt_number_read(text, c_locale, &real) == end && real >= 0 && real <= SHMT_KEY_MOST;
     freelocale(c_locale);
     if (good) {
         *key->real = real;
         return 0;
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s must be a number of at least 0, not \"%.*s\"", generator, key->name,
-                     (int)(end - text), text);
+    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s must be a number from 0 to %d, not \"%.*s\"", generator, key->name,
+                     SHMT_KEY_MOST, (int)(end - text), text);
 }
 
 static int refuse_key(const char *generator, const char *text, size_t n, const struct shmt_key *keys, uint32_t n_keys,

@@ -45,7 +45,8 @@ struct shmt_source {
 void shmt_part_begin_count(struct shmt_part *part, const struct shmt_stage *stage);
 void shmt_part_end_count(struct shmt_part *part, const struct shmt_stage *stage);
 
-/* One key of a generator's name: a whole number, or any number of at least 0. */
+/* One key of a generator's name: a whole number, or any number from 0 to SHMT_KEY_MOST, a noise of which labels stay floats. */
+#define SHMT_KEY_MOST 1000000
 struct shmt_key {
     const char *name;
     uint64_t low, high; /* the whole numbers that are accepted */
