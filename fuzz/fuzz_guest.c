@@ -38,13 +38,13 @@ static void nap(uint32_t us) {
 static bool let_in(struct shmt_store *store) {
     bool any = false;
     for (uint32_t rank = store->spec.n_seats - store->spec.n_guests; rank < store->spec.n_seats; rank++) {
-        struct shmt_shm_slot *slot = &store->slot[rank];
-        const uint32_t guest = load_acquire(&slot->guest); /* pairs with the release in shmt_shm_come */
+        struct shmt_shm_front *front = &store->front[rank];
+        const uint32_t guest = load_acquire(&store->front[rank].guest); /* pairs with the release in shmt_shm_come */
         if (guest != (uint32_t)getpid()) continue;
-        store_relaxed(&slot->gate.phase, load_relaxed(&store->slot[0].gate.phase));
-        store_relaxed(&slot->gate.clock, load_relaxed(&store->slot[0].gate.clock));
-        store_relaxed(&slot->working, 1);
-        store_release(&slot->alive, 1); /* pairs with the acquire in shmt_shm_is_present */
+        store_relaxed(&front->gate.phase, load_relaxed(&store->front[0].gate.phase));
+        store_relaxed(&front->gate.clock, load_relaxed(&store->front[0].gate.clock));
+        store_relaxed(&front->working, 1);
+        store_release(&front->alive, 1); /* pairs with the acquire in shmt_shm_is_present */
         any = true;
     }
     return any;

@@ -184,8 +184,8 @@ static struct place place_of(uint8_t where) {
         case 5:
             return (struct place){0, HEAD + l->control_off, sizeof(struct shmt_shm_control)};
         case 6: /* gates, and who is there */
-            return (struct place){0, HEAD + l->slots_off + (where / 16 % 4) * sizeof(struct shmt_shm_slot),
-                                  offsetof(struct shmt_shm_slot, counters)};
+            return (struct place){0, HEAD + l->fronts_off + (where / 16 % 4) * sizeof(struct shmt_shm_front),
+                                  sizeof(struct shmt_shm_front)};
         case 7:
             return (struct place){0, HEAD + l->offers_off, l->weight_off - l->offers_off};
         case 8:

@@ -257,7 +257,7 @@ static void check_counts(const struct game *game) {
     for (uint32_t i = 0; i < game->store->layout.n_slices; i++) /* all slices have had the same, and nobody is at one */
         assert_int_equal(load_relaxed(&game->store->slice[i].word), updates << 16);
     for (uint32_t seat = 0; seat < game->spec.n_seats; seat++)
-        assert_int_equal(load_relaxed(&game->store->slot[seat].gate.clock), updates);
+        assert_int_equal(load_relaxed(&game->store->front[seat].gate.clock), updates);
 }
 
 static void count(struct game game) {

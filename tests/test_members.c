@@ -120,7 +120,7 @@ static void goes_on_without(struct shmt_policy policy) {
     assert_int_equal(OPS->mourn(play.store, GUEST, true), 1);
     OPS->rouse(play.store);
     assert_int_equal(OPS->occupied(play.store, GUEST), 0);
-    assert_int_equal(load_acquire(&play.store->slot[GUEST].working), 0); /* else the others would wait for it for ever */
+    assert_int_equal(load_acquire(&play.store->front[GUEST].working), 0); /* else the others would wait for it for ever */
     for (uint32_t rank = 0; rank < OWN; rank++) {
         pthread_join(thread[rank], NULL);
         if (actor[rank].rc < 0) fail_msg("seat %u: %s", rank, actor[rank].error.text);
@@ -150,7 +150,7 @@ static struct shmt_shm_seat *come(struct play *play, struct shmt_policy policy) 
     assert_int_equal(OPS->create(&play->spec, NULL, &play->store, NULL), 0);
     assert_int_equal(OPS->reserve(play->store, GUEST, &e), 1);
     assert_int_equal(OPS->enter(play->store, GUEST, 0, &seat, &e), 0);
-    store_relaxed(&play->store->slot[GUEST].alive, 1); /* nobody else is there: all this is ours */
+    store_relaxed(&play->store->front[GUEST].alive, 1); /* nobody else is there: all this is ours */
     assert_int_equal(OPS->admit(seat), 1);
     return shmt_shm_seat_of(seat);
 }
@@ -169,7 +169,7 @@ static void who_takes_part_is_of_one_look_whatever_becomes_of_the_words(void **s
     struct shmtrain_fate fate;
     (void)state;
     struct shmt_shm_seat *p = come(&play, replicas);
-    for (uint32_t seat = 0; seat < SEATS; seat++) store_relaxed(&play.store->slot[seat].alive, 0);
+    for (uint32_t seat = 0; seat < SEATS; seat++) store_relaxed(&play.store->front[seat].alive, 0);
     p->engine->share(p);
     assert_int_equal(p->merging->n_sharers, 1); /* a divisor */
     assert_int_equal(p->merging->n_present, SEATS);
@@ -179,7 +179,7 @@ static void who_takes_part_is_of_one_look_whatever_becomes_of_the_words(void **s
     p = come(&play, batches);
     struct shmt_shm_node nodes[2 * CHUNKS];
     memcpy(nodes, p->nodes, sizeof nodes);
-    store_relaxed(&play.store->slot[1].alive, 0);
+    store_relaxed(&play.store->front[1].alive, 0);
     p->engine->share(p);
     assert_memory_equal(p->nodes, nodes, sizeof nodes); /* whose chunks are whose fits how many take part */
     assert_int_equal(p->seat.n_present, SEATS);
@@ -194,7 +194,7 @@ static void who_was_counted_out_takes_no_part_in_what_it_would_divide(void **sta
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         struct play play = {0};
         struct shmt_shm_seat *p = come(&play, policies[i]);
-        for (uint32_t seat = 0; seat < SEATS; seat++) store_relaxed(&play.store->slot[seat].alive, 0);
+        for (uint32_t seat = 0; seat < SEATS; seat++) store_relaxed(&play.store->front[seat].alive, 0);
         assert_int_equal(shmt_shm_begin_epoch(p), 0);
         assert_true(p->over);
         part(&play, p);

@@ -237,11 +237,11 @@ static int keep_the_bound(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
-        const uint64_t mine = load_relaxed(&store->slot[s->seat->rank].gate.clock);
+        const uint64_t mine = load_relaxed(&store->front[s->seat->rank].gate.clock);
         for (uint32_t seat = 0; seat < s->spec->n_seats; seat++) {
             float seen;
-            const uint64_t theirs = load_acquire(&store->slot[seat].gate.clock); /* may have grown since */
-            if (load_acquire(&store->slot[seat].working) == 0) continue;
+            const uint64_t theirs = load_acquire(&store->front[seat].gate.clock); /* may have grown since */
+            if (load_acquire(&store->front[seat].working) == 0) continue;
             if (theirs + BOUND < mine) return shmt_fail(&s->error, SHMTRAIN_E_DATA, "%u is too far behind", seat);
             if ((rc = shmtrain_pull(s, 0, 1 + seat, 1, &seen)) < 0) return rc;
             if (w.epoch == 0 && (double)seen < (double)EVERY * ((double)mine - BOUND))
@@ -312,7 +312,7 @@ static void who_has_a_replica_to_itself_is_not_held_up_by_those_who_share_one(vo
             for (uint32_t seat = 0; seat < 4; seat++) {
                 const uint64_t ends = EPOCHS * 24 / every; /* of which one of three is a turn where three share */
                 const uint64_t merges = load_relaxed(&run.store->slot[seat].counters.merges);
-                assert_int_equal(load_relaxed(&run.store->slot[seat].gate.clock), ends);
+                assert_int_equal(load_relaxed(&run.store->front[seat].gate.clock), ends);
                 assert_int_equal(merges, 2 * EPOCHS + (seat == 3 ? ends : ends / 3));
             }
             end(&run);

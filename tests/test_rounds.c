@@ -54,7 +54,7 @@ static int keep_the_bound(struct game *game, shmtrain_session *s) {
         const uint64_t clock = p->clock, bound = shmt_policy_wait_for(&game->spec.policy, clock);
         for (uint32_t i = 0; i < game->spec.n_seats; i++) {
             /* who works now has worked when I was let begin */
-            const bool works = load_acquire(&game->store->slot[i].working) != 0;
+            const bool works = load_acquire(&game->store->front[i].working) != 0;
             const uint64_t completed = load_acquire(&told->completed[i]);
             if (works && completed < bound && w.epoch == 0) atomic_fetch_add(&told->early, 1);
             if (works && clock > completed && clock - completed > load_relaxed(&told->spread))

@@ -463,7 +463,7 @@ static void a_seat_says_whose_it_is(void **state) {
     assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
     assert_int_equal(OPS->mourn(store, 2, false), 1);
     assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
-    assert_int_equal(load_relaxed(&store->slot[2].life[0]), 0); /* or who comes next would be taken for it */
+    assert_int_equal(load_relaxed(&store->front[2].life[0]), 0); /* or who comes next would be taken for it */
     OPS->destroy(store);
 }
 
@@ -479,7 +479,7 @@ static void whoever_comes_when_it_was_mourned_is_mourned_again(void **state) {
     assert_int_equal(OPS->reserve(store, 2, &e), 1);
     assert_int_equal(OPS->mourn(store, 2, false), -1); /* it lives, so it has just come */
     assert_int_equal(OPS->mourn(store, 2, true), 1);
-    store_relaxed(&store->slot[2].alive, 1);
+    store_relaxed(&store->front[2].alive, 1);
     assert_int_equal(OPS->occupied(store, 2), SHMT_OCCUPIED_BY_NOBODY);
     assert_int_equal(OPS->reserve(store, 2, &e), 0);
     assert_int_equal(OPS->mourn(store, 2, false), 1);
@@ -490,8 +490,8 @@ static void whoever_comes_when_it_was_mourned_is_mourned_again(void **state) {
     assert_int_equal(OPS->occupied(store, 2), 0);
     assert_int_equal(OPS->admit(seat), 0); /* it is sent away */
     shmt_life_mine(&life);
-    store_relaxed(&store->slot[2].life[0], life.process + 1); /* as if one had signed behind that, with another number */
-    store_relaxed(&store->slot[2].guest, (uint32_t)getpid() | 0x80000000u);
+    store_relaxed(&store->front[2].life[0], life.process + 1); /* as if one had signed behind that, with another number */
+    store_relaxed(&store->front[2].guest, (uint32_t)getpid() | 0x80000000u);
     assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
     OPS->unreserve(store, 2);
     OPS->leave(seat);
@@ -508,9 +508,9 @@ static void a_guest_does_not_believe_a_store_whose_own_workers_are_not_there(voi
     assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
     assert_int_equal(OPS->reserve(store, 3, &e), 1);
     assert_int_equal(OPS->enter(store, 3, 0, &seat, &e), 0);
-    store_relaxed(&store->slot[0].alive, 0); /* nobody else is there: all this is ours */
-    store_relaxed(&store->slot[1].alive, 0);
-    store_relaxed(&store->slot[3].alive, 1);
+    store_relaxed(&store->front[0].alive, 0); /* nobody else is there: all this is ours */
+    store_relaxed(&store->front[1].alive, 0);
+    store_relaxed(&store->front[3].alive, 1);
     assert_int_equal(OPS->admit(seat), SHMTRAIN_E_USAGE);
     assert_non_null(strstr(seat->error.text, "damaged: its run has no worker 0"));
     OPS->leave(seat);

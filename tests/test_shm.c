@@ -72,25 +72,28 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_gate, clock), 0);
     assert_int_equal(offsetof(struct shmt_gate, phase), 8);
     assert_int_equal(offsetof(struct shmt_gate, asleep), 128);
+    assert_int_equal(offsetof(struct shmt_gate, sleepers), 132);
     assert_int_equal(offsetof(struct shmt_gate, until), 136);
     assert_int_equal(sizeof(struct shmt_counters), 1576);
-    assert_int_equal(sizeof(struct shmt_shm_slot), 2304);
-    assert_int_equal(offsetof(struct shmt_shm_slot, gate), 0);
-    assert_int_equal(offsetof(struct shmt_shm_slot, alive), 256);
-    assert_int_equal(offsetof(struct shmt_shm_slot, working), 260);
-    assert_int_equal(offsetof(struct shmt_shm_slot, life), 272);
-    assert_int_equal(offsetof(struct shmt_shm_slot, merged), 288);
-    assert_int_equal(offsetof(struct shmt_shm_slot, counters), 384);
-    assert_int_equal(offsetof(struct shmt_shm_slot, undo), 2048);
-    assert_int_equal(offsetof(struct shmt_shm_slot, redo), 2056);
-    assert_int_equal(offsetof(struct shmt_shm_slot, records), 2064);
-    assert_int_equal(offsetof(struct shmt_shm_slot, record), 2072);
-    assert_int_equal(offsetof(struct shmt_shm_slot, at), 2168);
+    assert_int_equal(sizeof(struct shmt_shm_front), 384);
+    assert_int_equal(offsetof(struct shmt_shm_front, gate), 0);
+    assert_int_equal(offsetof(struct shmt_shm_front, alive), 256);
+    assert_int_equal(offsetof(struct shmt_shm_front, working), 260);
+    assert_int_equal(offsetof(struct shmt_shm_front, guest), 264);
+    assert_int_equal(offsetof(struct shmt_shm_front, life), 272);
+    assert_int_equal(sizeof(struct shmt_shm_slot), 1920);
+    assert_int_equal(offsetof(struct shmt_shm_slot, merged), 1680);
+    assert_int_equal(offsetof(struct shmt_shm_slot, counters), 0);
+    assert_int_equal(offsetof(struct shmt_shm_slot, undo), 1664);
+    assert_int_equal(offsetof(struct shmt_shm_slot, redo), 1672);
+    assert_int_equal(offsetof(struct shmt_shm_slot, records), 1688);
+    assert_int_equal(offsetof(struct shmt_shm_slot, record), 1696);
+    assert_int_equal(offsetof(struct shmt_shm_slot, at), 1792);
     assert_int_equal(sizeof(struct shmt_redo_log), 1048);
     assert_int_equal(offsetof(struct shmt_redo_log, out), 24);
     assert_int_equal(offsetof(struct shmt_redo_log, from), 536);
     assert_int_equal(sizeof(struct shmt_shm_record), 48);
-    assert_int_equal(offsetof(struct shmt_shm_slot, count), 2184);
+    assert_int_equal(offsetof(struct shmt_shm_slot, count), 1808);
     assert_int_equal(sizeof(struct shmt_shm_count), 48);
     assert_int_equal(sizeof(struct shmt_shm_list), 1040);
     assert_int_equal(offsetof(struct shmt_shm_list, step), 8);
@@ -111,7 +114,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0x4e2f356f3da5e072));
+    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0xa518f3aed597deab));
 }
 
 struct range {
@@ -134,6 +137,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             const uint64_t kept = spec.pauses.allowed ? shmt_spec_pieces(&spec) : 0;
             const struct range parts[] = {
                 {l.control_off, l.control_off + sizeof(struct shmt_shm_control), SHMT_LINE},
+                {l.fronts_off, l.fronts_off + n_seats * sizeof(struct shmt_shm_front), SHMT_LINE},
                 {l.slots_off, l.slots_off + n_seats * sizeof(struct shmt_shm_slot), SHMT_LINE},
                 {l.offers_off, l.offers_off + (write == 2 ? n_seats : 0) * sizeof(struct shmt_shm_offer), SHMT_LINE},
                 {l.slices_off, l.slices_off + l.n_slices * sizeof(struct shmt_shm_slice), SHMT_LINE},

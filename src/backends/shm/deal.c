@@ -14,7 +14,7 @@ void shmt_shm_stop_counting(struct shmt_shm_seat *p) {
     /* release: who goes on without me must see all that I have pushed, as if my clock had been reached; pairs with the acquire
      * of the gates' member words */
     SHMT_POINT("stop-counting:before");
-    store_release(&p->slot->working, 0);
+    store_release(&p->front->working, 0);
     SHMT_POINT("stop-counting:after");
     shmt_gates_rouse(&p->clocks);
 }
@@ -65,13 +65,13 @@ void shmt_shm_align_clocks(struct shmt_shm_seat *p) {
     /* All have met, so every clock is at its last value of the epoch, or already at the largest of these. */
     uint64_t largest = p->clock;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
-        largest = shmt_max_u64(largest, load_relaxed(&p->store->slot[seat].gate.clock));
+        largest = shmt_max_u64(largest, load_relaxed(&p->store->front[seat].gate.clock));
     p->clock = largest;
     p->slowest = 0; /* members change with the epoch: that of the last one says nothing of a guest that has just come */
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
     /* relaxed: the meeting point that follows publishes it before anybody waits for clocks again */
     SHMT_POINT("count:before");
-    store_relaxed(&p->slot->working, 1);
+    store_relaxed(&p->front->working, 1);
     SHMT_POINT("count:after");
     shmt_shm_deal_begin(p);
 }

@@ -103,12 +103,12 @@ static void leave_locks(struct shmt_store *store, uint32_t rank) {
 }
 
 void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back) {
-    struct shmt_shm_slot *slot = &store->slot[rank];
+    struct shmt_shm_front *front = &store->front[rank];
     shmt_shm_take_back(store, rank);
     leave_slices(store, rank);
     leave_locks(store, rank);
     if (comes_back) return;
     /* release: what it has pushed is as complete as it will ever be; pairs with the acquire of the gates' member words */
-    store_release(&slot->working, 0);
-    store_release(&slot->alive, 0);
+    store_release(&front->working, 0);
+    store_release(&front->alive, 0);
 }

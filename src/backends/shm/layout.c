@@ -135,6 +135,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->seat_undo_bytes = pages(&plan, undo_bytes(spec, out->planes), 1, 4096);
     out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
     out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
+    out->fronts_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_front));
     out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
     out->offers_off = shmt_layout_add(&plan, out->n_slices ? spec->n_seats : 0, sizeof(struct shmt_shm_offer));
     out->slices_off = shmt_layout_add(&plan, out->n_slices, sizeof(struct shmt_shm_slice));
@@ -165,7 +166,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
 
 uint64_t shmt_shm_layout_fingerprint(void) {
     uint64_t h = shmt_hash64(SHMT_SHM_LAYOUT_VERSION, sizeof(struct shmt_shm_control), sizeof(struct shmt_shm_slot),
-                             sizeof(struct shmt_shm_piece));
+                             sizeof(struct shmt_shm_piece) << 32 | sizeof(struct shmt_shm_front));
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, abort), offsetof(struct shmt_shm_control, over), SHMT_LINE);
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, pause_step), offsetof(struct shmt_shm_control, asked),
                     offsetof(struct shmt_shm_control, snapshot_before));
@@ -174,5 +175,5 @@ uint64_t shmt_shm_layout_fingerprint(void) {
     h = shmt_hash64(h, sizeof(struct shmt_ring), sizeof(struct shmt_event), offsetof(struct shmt_event, kind));
     return shmt_hash64(
         h, offsetof(struct shmt_shm_slot, counters), offsetof(struct shmt_shm_slot, undo),
-        sizeof(struct shmt_gate) << 32 | sizeof(struct shmt_counters) << 16 | offsetof(struct shmt_shm_slot, guest));
+        sizeof(struct shmt_gate) << 32 | sizeof(struct shmt_counters) << 16 | offsetof(struct shmt_shm_front, guest));
 }

@@ -72,21 +72,25 @@ struct shmt_shm_count {
     uint64_t examples[2], loss_bits[2];
 };
 
-/* One worker's words; its owner is the only writer. */
-struct shmt_shm_slot {
+/* What all look at of one worker; those of all lie side by side, for many workers would else map all pages of all slots. */
+struct shmt_shm_front {
     struct shmt_gate gate;
     alignas(SHMT_LINE) _Atomic uint32_t alive; /* counts at meetings (set to 1 before workers exist) */
     _Atomic uint32_t working;                  /* has work in this epoch: counts for the staleness bound */
     _Atomic uint32_t guest;   /* a lock word: process id of the guest that has reserved the seat, and whether it
-                                                  is on its way still (guests.c); 0: free */
+                                 is on its way still (guests.c); 0: free */
     _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch; chief: it was let go (guests.c) */
     _Atomic uint64_t life[2]; /* owner (a guest), before it has entered: the process that works here (base/process.h) */
-    _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
+};
+
+/* The other words of one worker; its owner is the only writer. */
+struct shmt_shm_slot {
     alignas(SHMT_LINE) struct shmt_counters counters;
     alignas(SHMT_LINE) _Atomic uint64_t undo; /* owner; after its death, who buries it: see store/undo.h */
     _Atomic uint64_t redo;                    /* likewise: the log of a merge counts; see store/redo.h */
-    _Atomic uint64_t records;                 /* owner: how many it has written */
-    struct shmt_shm_record record[2];         /* number i, from 1, in place i mod 2 */
+    _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
+    _Atomic uint64_t records; /* owner: how many it has written */
+    struct shmt_shm_record record[2]; /* number i, from 1, in place i mod 2 */
     _Atomic uint64_t at;     /* owner, for messages: (epoch + 1) << 32 | the batch that it is at, or the piece whose gradient it
                             offers, which the ledger calls done; 0: none. Kept also where nobody comes again */
     _Atomic uint64_t counts; /* owner: how many it has written of those, */
@@ -137,9 +141,9 @@ struct shmt_shm_layout {
     uint32_t n_replicas;
     bool base;           /* whether each replica has a base copy (store/merge.h) */
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
-    uint64_t head_off, control_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off, weight_off,
-        state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, undo_off, replica_off,
-        row_place_off, snapshot_clock_off, snapshot_loss_off, snapshot_done_off, snapshot_off, board_off;
+    uint64_t head_off, control_off, fronts_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off,
+        weight_off, state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, undo_off,
+        replica_off, row_place_off, snapshot_clock_off, snapshot_loss_off, snapshot_done_off, snapshot_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t seat_undo_bytes;                 /* one seat's old bytes, or its log of a merge, in whole pages; 0: none is kept */

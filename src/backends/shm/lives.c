@@ -128,7 +128,7 @@ void shmt_shm_revive(struct shmt_shm_seat *p) {
     p->revived = true;
     p->phase = p->now.phase;
     p->clock = p->now.clock;
-    p->met = load_relaxed(&p->slot->gate.phase) > p->phase;
+    p->met = load_relaxed(&p->front->gate.phase) > p->phase;
     if (number > 0) p->epoch = p->now.epoch;
     p->seat.behind = p->met && p->now.stage == SHMT_STAGE_TURN;
     count_again(p);

@@ -104,7 +104,7 @@ static void note_clocks(const struct shmt_store *store) {
     const uint64_t epoch = load_relaxed(&store->control->epoch), step = load_relaxed(&store->control->step);
     for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
         const bool is_own = seat < spec->n_seats - spec->n_guests;
-        const uint64_t clock = load_relaxed(&store->slot[seat].gate.clock);
+        const uint64_t clock = load_relaxed(&store->front[seat].gate.clock);
         store->snapshot_clock[seat] = !is_batched(store) ? clock : is_own ? epoch * shmt_spec_steps(spec) + step : 0;
     }
 }

@@ -53,9 +53,9 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
     uint32_t nearest = UINT32_MAX;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         /* acquire: who has no work any more has its last clock; pairs with the release in shmt_shm_stop_counting */
-        const bool works = load_acquire(&store->slot[seat].working) != 0;
+        const bool works = load_acquire(&store->front[seat].working) != 0;
         /* acquire: its gradient and its offer; pairs with the release in shmt_gate_reach */
-        const bool arrived = load_acquire(&store->slot[seat].gate.clock) == look->round + 1;
+        const bool arrived = load_acquire(&store->front[seat].gate.clock) == look->round + 1;
         look->working += works || arrived; /* who has died since it came is one of those that the round is of */
         const bool late = arrived && load_relaxed(&store->offer[seat].late) != 0; /* relaxed: published by the clock */
         look->arrived += arrived && !late;

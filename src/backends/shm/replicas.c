@@ -166,7 +166,7 @@ static void welcome(struct shmt_shm_seat *chief, uint32_t rank) {
 static bool anybody_works(const struct shmt_shm_seat *p) {
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
         /* relaxed: published by the meeting */
-        if (shmt_shm_takes_part(p, seat) && load_relaxed(&p->store->slot[seat].working) != 0) return true;
+        if (shmt_shm_takes_part(p, seat) && load_relaxed(&p->store->front[seat].working) != 0) return true;
     }
     return false;
 }
@@ -248,7 +248,7 @@ static void note_work(struct shmt_shm_seat *p) {
 /* An earlier life had come to a merge: I go on with it, and then with my work, if I had any. */
 static int take_over(struct shmt_shm_seat *p) {
     if (shmt_shm_goes_on_with(p, SHMT_STAGE_WORK)) return p->in_work = true;
-    if (load_relaxed(&p->slot->working) == 0) return finish_epoch(p); /* relaxed: my own word */
+    if (load_relaxed(&p->front->working) == 0) return finish_epoch(p); /* relaxed: my own word */
     const int rc = meet_to_merge(p);
     if (rc < 0) return rc;
     note_work(p);

@@ -66,7 +66,7 @@ static bool read_clocks(struct shmt_shm_seat *p, uint64_t u) {
     uint64_t examples = 0;
     recipe->n = 0;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
-        if (!shmt_shm_takes_part(p, seat) || load_acquire(&store->slot[seat].gate.clock) <= u) continue;
+        if (!shmt_shm_takes_part(p, seat) || load_acquire(&store->front[seat].gate.clock) <= u) continue;
         recipe->seat[recipe->n++] = seat;
         examples += load_relaxed(&store->offer[seat].examples[slot]); /* published by the clock */
     }
@@ -91,7 +91,7 @@ static uint64_t last_clock(const struct shmt_shm_seat *p) {
     uint64_t last = p->clock;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
         if (shmt_shm_takes_part(p, seat)) /* relaxed: all have met */
-            last = shmt_max_u64(last, load_relaxed(&p->store->slot[seat].gate.clock));
+            last = shmt_max_u64(last, load_relaxed(&p->store->front[seat].gate.clock));
     return last;
 }
 

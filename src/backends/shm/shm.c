@@ -42,6 +42,7 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     const struct shmt_spec *spec = &store->spec;
     const uint64_t table_bytes = l->flat.n * sizeof(float);
     store->control = at(store, l->control_off, sizeof *store->control);
+    store->front = at(store, l->fronts_off, spec->n_seats * sizeof *store->front);
     store->slot = at(store, l->slots_off, spec->n_seats * sizeof *store->slot);
     store->offer = at(store, l->offers_off, (l->n_slices ? spec->n_seats : 0) * sizeof *store->offer);
     store->slice = at(store, l->slices_off, l->n_slices * sizeof *store->slice);
@@ -85,8 +86,8 @@ static void begin_words(struct shmt_store *store) {
     store_relaxed(&control->due, every ? (first / every + 1) * every : SHMT_NO_LIMIT);
     if (store->layout.n_slices) store_relaxed(&store->offer[0].items, spec->first_step);
     for (uint32_t seat = 0; seat < store->spec.n_seats - store->spec.n_guests; seat++) {
-        store_relaxed(&store->slot[seat].alive, 1);
-        store_relaxed(&store->slot[seat].working, 1);
+        store_relaxed(&store->front[seat].alive, 1);
+        store_relaxed(&store->front[seat].working, 1);
     }
 }
 
@@ -176,18 +177,21 @@ int shmt_shm_fd(const struct shmt_store *store) { return store->segment.fd; }
 static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const _Atomic uint32_t *member) {
     return (struct shmt_gates){
         .met = store->spec.n_seats >= MANY_SEATS ? &store->control->met : NULL,
-        .gate = &store->slot[0].gate,
-        .stride_bytes = sizeof *store->slot,
+        .gate = &store->front[0].gate,
+        .stride_bytes = sizeof *store->front,
         .n = store->spec.n_seats,
         .self = rank,
-        .watch = {.abort = &store->control->abort, .member = member, .member_stride = sizeof *store->slot / sizeof(uint32_t)}};
+        .watch = {.abort = &store->control->abort, .member = member, .member_stride = sizeof *store->front / sizeof(uint32_t)}};
 }
 
 /* What this worker will use goes into its page table now, not fault by fault in its first epoch. */
 static void populate(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_layout *l = &store->layout;
-    shmt_segment_populate(&store->segment, l->control_off, l->weight_off + l->flat.n * sizeof(float) - l->control_off, 1);
+    shmt_segment_populate(&store->segment, l->control_off, sizeof *store->control, 1);
+    shmt_segment_populate(&store->segment, l->fronts_off + p->seat.rank * sizeof *p->front, sizeof *p->front, 1);
+    shmt_segment_populate(&store->segment, l->slots_off + p->seat.rank * sizeof *p->slot, sizeof *p->slot, 1);
+    shmt_segment_populate(&store->segment, l->slices_off, l->weight_off + l->flat.n * sizeof(float) - l->slices_off, 1);
     shmt_segment_populate(&store->segment, l->grad_off + p->seat.rank * l->seat_grad_bytes, l->seat_grad_bytes, 1);
     shmt_segment_populate(&store->segment, l->replica_off + shmt_replicas_of(&store->spec, p->seat.rank) * l->replica_bytes,
                           l->n_replicas ? l->replica_bytes : 0, 1);
@@ -211,7 +215,7 @@ static void leave(struct shmt_seat *seat) {
     /* Who leaves before the end keeps counting: without its gradients the others must not go on, and the abort word ends them.
      * relaxed: nobody reads anything of mine on the strength of it. */
     SHMT_POINT("leave:before");
-    if (p->over && !p->guest) store_relaxed(&p->slot->alive, 0);
+    if (p->over && !p->guest) store_relaxed(&p->front->alive, 0);
     SHMT_POINT("leave:after");
     if (p->engine->leave) p->engine->leave(p);                      /* while the seat is mine */
     if (p->over && p->guest && !p->not_mine) shmt_shm_give_back(p); /* else it may be somebody else's already */
@@ -230,6 +234,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     struct shmt_shm_seat *p = calloc(1, sizeof *p);
     if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a seat");
     p->store = store;
+    p->front = &store->front[rank];
     p->slot = &store->slot[rank];
     p->seat.rank = rank;
     p->seat.life = life;
@@ -238,8 +243,8 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->engine = engine_of(&store->spec.policy);
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
     p->undo = shmt_shm_undo(store, rank, 0);
-    p->meeting = gates_of(store, rank, &store->slot[0].alive);
-    p->clocks = gates_of(store, rank, &store->slot[0].working);
+    p->meeting = gates_of(store, rank, &store->front[0].alive);
+    p->clocks = gates_of(store, rank, &store->front[0].working);
     p->meeting.tell = p->clocks.tell = shmt_shm_note_wait;
     p->meeting.tell_arg = p->clocks.tell_arg = p;
     if (life > 0) shmt_shm_revive(p);
@@ -385,7 +390,8 @@ static int turn(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const bool is_met = shmt_shm_stage(p, SHMT_STAGE_TURN) == SHMT_TASK_MEET; /* an earlier life has done what follows */
     if (p->engine->align && !is_met) p->engine->align(p);
-    if (p->engine->align && is_met) p->clock = load_relaxed(&p->slot->gate.clock); /* relaxed: my own word, as it was aligned */
+    if (p->engine->align && is_met)
+        p->clock = load_relaxed(&p->front->gate.clock); /* relaxed: my own word, as it was aligned */
     if (!p->pausing) p->epoch++;
     if (!p->pausing) p->done = 0;
     SHMT_POINT("turn:before");
@@ -462,7 +468,7 @@ static _Atomic uint32_t *stop_word(struct shmt_store *store) { return &store->co
 static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->control->abort; }
 
 static void rouse(struct shmt_store *store) {
-    const struct shmt_gates gates = gates_of(store, 0, &store->slot[0].alive);
+    const struct shmt_gates gates = gates_of(store, 0, &store->front[0].alive);
     shmt_gates_mourn(&gates); /* who calls has set the abort word, or has counted a dead guest out */
 }
 

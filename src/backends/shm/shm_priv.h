@@ -12,6 +12,7 @@ struct shmt_store {
     struct shmt_shm_layout layout;
     struct shmt_segment segment;
     struct shmt_shm_control *control;
+    struct shmt_shm_front *front;  /* (n_seats) */
     struct shmt_shm_slot *slot;    /* (n_seats) */
     struct shmt_shm_offer *offer;  /* (n_seats) rounds */
     struct shmt_shm_slice *slice;  /* (n_slices) rounds */
@@ -84,6 +85,7 @@ extern const struct shmt_shm_engine SHMT_SHM_LIVE, SHMT_SHM_BATCHES, SHMT_SHM_RO
 struct shmt_shm_seat {
     struct shmt_seat seat;
     struct shmt_store *store;
+    struct shmt_shm_front *front;
     struct shmt_shm_slot *slot;
     const struct shmt_shm_engine *engine;
     struct shmt_gates meeting, clocks; /* the same gates, seen by all who live and by all who have work */
@@ -127,7 +129,7 @@ static inline bool shmt_shm_is_live(const struct shmt_store *store) { return shm
  * dies, anywhere else a guest's death ends the run. acquire: what a guest's owner or the chief wrote before it was counted in
  * is there; pairs with their releases. */
 static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t seat) {
-    return load_acquire(&store->slot[seat].alive) != 0;
+    return load_acquire(&store->front[seat].alive) != 0;
 }
 
 /* Takes part in this epoch, as I found when it began: whatever becomes of the words of the store, all that I count and divide
