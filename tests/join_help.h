@@ -27,6 +27,7 @@ struct tally {
     _Atomic uint32_t times[EXAMPLES];  /* how often each example was dealt */
     _Atomic uint32_t fail_rank, holds; /* rank + 1 that fails next; how long an item takes, in microseconds */
     _Atomic uint32_t stuck_rank;       /* rank + 1 whose item takes until this is another */
+    _Atomic uint32_t first_epoch;      /* that a guest has worked in, counted from 1 */
     _Atomic pid_t child;               /* that maker or guest has forked, without exec: it has what its parent has open */
     char said[512];                    /* by the maker, or by a guest that was refused or failed; at its end */
     uint64_t xxh64;

@@ -97,6 +97,44 @@ static void guests_work_and_leave_and_the_sums_stay_exact(void **state) {
     }
 }
 
+static int note_first_epoch(shmtrain_session *s, void *arg) {
+    struct shmtrain_work w;
+    _Atomic uint32_t *first = arg;
+    int rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        if (*first == 0) *first = w.epoch + 1;
+        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+    }
+    return rc;
+}
+
+/* Stops when it has been told of some; the first of them in *arg. */
+static void note_first_told(void *arg, const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch) {
+    uint32_t *first = arg;
+    (void)epoch;
+    if (*first == 0) *first = so_far->n_epochs;
+    if (so_far->n_epochs >= *first + 2) shmtrain_store_stop(the_store);
+}
+
+/* Epochs are so short that some end while the guest's worker is being started. */
+static void a_guest_is_told_of_epochs_from_the_first_that_it_works_in(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        uint32_t told = 0;
+        const pid_t maker = start_maker(&(struct how){"async", "processes", "1", "1", FOREVER, NULL, 0});
+        the_store = make_guest(SPAWNS[i], "1");
+        shmtrain_store_listen(the_store, &(const struct shmtrain_listener){
+                                             .size = sizeof(struct shmtrain_listener), .arg = &told, .epoch = note_first_told});
+        WELL(the_store, shmtrain_store_join(the_store, NAME, note_first_epoch, &tally->first_epoch));
+        assert_true(tally->first_epoch > 0);
+        assert_int_equal(told, tally->first_epoch);
+        shmtrain_store_destroy(the_store);
+        assert_int_equal(stop_maker(maker), 0);
+        end(NULL);
+        begin(NULL);
+    }
+}
+
 static void in_live_modes_every_example_is_dealt_once_whoever_is_there(void **state) {
     (void)state;
     const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "2", FOREVER, NULL, 100});
@@ -309,6 +347,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(an_observer_sees_the_run_and_what_it_leaves),
         TEST(guests_work_and_leave_and_the_sums_stay_exact),
+        TEST(a_guest_is_told_of_epochs_from_the_first_that_it_works_in),
         TEST(in_live_modes_every_example_is_dealt_once_whoever_is_there),
         TEST(a_guests_hook_ends_its_own_part_only),
         TEST(a_guest_stays_until_the_run_is_over),

@@ -177,11 +177,11 @@ SHMTRAIN_API int shmtrain_store_step(struct shmtrain_store *store);
 SHMTRAIN_API int shmtrain_store_observe(struct shmtrain_store *store, const char *name);
 
 /* Joins a named store as option `workers` workers (by default: as many as there are cores and free places), which begin at
- * the next epoch; returns when the run is over or has been left (shmtrain_store_stop: at the end of the epoch). `worker`
- * NULL: the run's own model and data. In the live modes the run goes on without guests that die or fail; in `aggregate` and
- * with replicas it fails. Errors: _AGAIN (as above), _USAGE (as above; no free place; the run needs a worker function, has
- * ended, or keeps its data private), _DIED (the run has died or failed, or a worker of this program), _MEMORY, _SYSTEM, and
- * a worker's own. */
+ * the next epoch, the first that the listener is told of; returns when the run is over or has been left (shmtrain_store_stop:
+ * at the end of the epoch). `worker` NULL: the run's own model and data. In the live modes the run goes on without guests that
+ * die or fail; in `aggregate` and with replicas it fails. Errors: _AGAIN (as above), _USAGE (as above; no free place; the run
+ * needs a worker function, has ended, or keeps its data private), _DIED (the run has died or failed, or a worker of this
+ * program), _MEMORY, _SYSTEM, and a worker's own. */
 SHMTRAIN_API int shmtrain_store_join(struct shmtrain_store *store, const char *name, shmtrain_worker *worker, void *arg);
 
 /* A named store of this user. */

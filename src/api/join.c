@@ -31,8 +31,14 @@ struct stay {
     struct shmtrain_store *store;
     struct shmt_guest_data data;
     struct shmt_crew crew;
-    _Atomic uint32_t *abort; /* a page of its own, shared with the workers */
-    uint64_t until_ns;       /* places are waited for */
+    struct words *words; /* a page of its own, shared with the workers */
+    uint64_t until_ns;   /* places are waited for */
+};
+
+/* What the program and its workers tell one another. */
+struct words {
+    _Atomic uint32_t abort;    /* the team's */
+    _Atomic uint32_t admitted; /* struct shmt_job */
 };
 
 /* ---- what can be joined ---- */
@@ -255,11 +261,11 @@ static int check_cpu(struct stay *stay) {
                      store->visit.name, shmt_cpu_name((enum shmt_cpu)store->spec.cpu));
 }
 
-static int make_abort_word(struct stay *stay) {
-    void *page = mmap(NULL, sizeof *stay->abort, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+static int make_words(struct stay *stay) {
+    void *page = mmap(NULL, sizeof *stay->words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return shmt_fail_errno(&stay->store->error, "not enough memory to join store %s", stay->store->visit.name);
-    stay->abort = page;
+    stay->words = page;
     return 0;
 }
 
@@ -291,10 +297,18 @@ static void give_up_run(struct shmtrain_store *store) {
     store->ops->rouse(store->job.store);
 }
 
+/* Tells of the epochs that workers of mine take part in. Those before are taken in without a word. */
+static void report_epochs(struct shmtrain_store *store) {
+    const uint32_t first = load_relaxed(store->job.admitted); /* one number, for display */
+    if (first == 0) return;
+    while (store->report.n_epochs + 1 < first && shmt_report_take_epoch(store)) continue;
+    shmt_report_progress(store);
+}
+
 static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
     (void)team;
     struct shmt_error ignored = {0}; /* it is asked for again in the end */
-    shmt_report_progress(store);
+    report_epochs(store);
     shmt_progress_tick(store);
     const int state = shmt_visit_state(store, &ignored);
     if (state >= 0) return 0;
@@ -313,8 +327,12 @@ static int wait_for_verdict(struct shmtrain_store *store) {
 
 static int run(struct stay *stay) {
     struct shmtrain_store *store = stay->store;
-    const struct shmt_workers workers = {
-        .store = store, .crew = &stay->crew, .abort = stay->abort, .seat = store->visit.seat, .rouse = rouse, .left = left};
+    const struct shmt_workers workers = {.store = store,
+                                         .crew = &stay->crew,
+                                         .abort = &stay->words->abort,
+                                         .seat = store->visit.seat,
+                                         .rouse = rouse,
+                                         .left = left};
     if (store->listener.begin) store->listener.begin(store->listener.arg, &store->report);
     int rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = part});
     if (rc == SHMTRAIN_E_STOPPED || (rc < 0 && store->error.status == 0)) {
@@ -324,7 +342,7 @@ static int run(struct stay *stay) {
     } else if (rc == 0 && !shmt_stop_asked(store)) {
         rc = wait_for_verdict(store); /* so that the report is complete */
     }
-    shmt_report_progress(store);
+    report_epochs(store);
     shmt_visit_refresh(store);
     return rc < 0 ? rc : 0;
 }
@@ -338,10 +356,11 @@ static int prepare(struct stay *stay, shmtrain_worker *worker, void *arg) {
     if (rc == 0) rc = make_crew(stay);
     if (rc == 0) rc = check_cpu(stay);
     if (rc == 0) rc = find_libraries(stay);
-    if (rc == 0) rc = make_abort_word(stay);
+    if (rc == 0) rc = make_words(stay);
     if (rc == 0) rc = take_seats(stay);
     if (rc < 0) return rc;
     store->job.guest = true;
+    store->job.admitted = &stay->words->admitted;
     store->job.worker = worker;
     store->job.worker_arg = arg;
     store->job.settings.threads = stay->crew.n_threads;
@@ -356,7 +375,8 @@ static int join(struct shmtrain_store *store, const char *name, shmtrain_worker 
     const bool has_run = rc == 0;
     if (has_run) rc = run(&stay);
     drop_seats(store);
-    if (stay.abort) munmap(stay.abort, sizeof *stay.abort);
+    store->job.admitted = NULL;
+    if (stay.words) munmap(stay.words, sizeof *stay.words);
     shmt_guest_data_close(&stay.data);
     store->job.train = store->job.valid = NULL;
     shmt_crew_free(&stay.crew);

@@ -38,6 +38,7 @@ struct shmt_job {
     struct shmt_goal goal;             /* what ends the run before its last epoch */
     uint64_t before_ns;                /* that the epoch which it begins with has taken in an earlier run */
     bool guest;                        /* the seat is a guest's, which has been reserved: it begins when the chief lets it in */
+    _Atomic uint32_t *admitted;        /* a guest's seats share it: their first epoch, counted from 1; 0: none yet */
 
     void (*notify)(void *arg); /* called by the chief when an epoch has been pinned up, and see ring_every */
     void *notify_arg;
