@@ -1,0 +1,132 @@
+/* Passes by columns: see passes.h. The bias is the column behind the last one, in which every example has a 1. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/point.h"
+#include "solve/passes.h"
+
+enum { LANES = 4 };
+
+/* Calls `column` for each of my columns, and leaves the sums, block by block, of what it returns. */
+static void each_column(const struct shmt_pass *pass, enum shmt_solve_sums which, const double *vector,
+                        double (*column)(const struct shmt_pass *pass, uint32_t j, const double *vector)) {
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    uint64_t first, behind;
+    shmt_solve_share_columns(pass->plan, pass->memory, pass->part, pass->n_parts, &first, &behind);
+    for (uint64_t b = first; b < behind; b++) {
+        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, all);
+        double sum = 0;
+        SHMT_POINT("fit:columns");
+        for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += column(pass, (uint32_t)j, vector);
+        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
+    }
+}
+
+static bool is_bias(const struct shmt_pass *pass, uint32_t j) { return j == pass->plan->of.n_columns; }
+
+/* What a column gives with u, with what the dual point differs by (|u|, or the weights of the examples), and the curvatures. */
+struct column_sums {
+    double pull, side, curve;
+};
+
+static double lanes(const double sum[LANES]) { return (sum[0] + sum[1]) + (sum[2] + sum[3]); }
+
+static struct column_sums sum_column(const struct shmt_pass *pass, uint32_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t from = m->start[j], to = m->start[j + 1];
+    double pull[LANES] = {0}, side[LANES] = {0}, curve[LANES] = {0};
+    for (uint64_t at = from; at < to; at++) {
+        const uint64_t k = (at - from) % LANES;
+        const uint32_t i = m->row[at];
+        const double x = m->value ? (double)m->value[at] : 1, u = m->slope[i].pull;
+        pull[k] += x * u;
+        side[k] += x * (u > 0 ? u : -u);
+        curve[k] += x * x * m->slope[i].curve;
+    }
+    return (struct column_sums){lanes(pull), lanes(side), lanes(curve)};
+}
+
+/* Sum of x times the examples' weights: the squared loss's dual point is off by a part of these. */
+static double sum_weights(const struct shmt_pass *pass, uint32_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    double sum = 0;
+    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++)
+        sum += (m->value ? (double)m->value[at] : 1) * shmt_problem_weight(pass->problem, m->row[at]);
+    return sum;
+}
+
+/* gradient = l2 w - X'u / N; image = X'u* / (l2 N), u* the dual point. */
+static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const double *w) {
+    const struct shmt_problem *p = pass->problem;
+    const struct shmt_solve_state *s = pass->state;
+    const struct shmt_solve_memory *m = pass->memory;
+    const double n = (double)p->n;
+    if (is_bias(pass, j)) {
+        m->gradient[j] = -s->pull / n;
+        m->diagonal[j] = s->curve / n;
+        return 0;
+    }
+    const struct column_sums of = sum_column(pass, j);
+    double dual = of.pull;
+    if (s->up != 1 || s->down != 1) dual = 0.5 * (s->up * (of.pull + of.side) + s->down * (of.pull - of.side));
+    if (s->shift != 0) dual -= s->shift * sum_weights(pass, j);
+    const double image = dual / (p->l2 * n);
+    m->gradient[j] = p->l2 * w[j] - of.pull / n;
+    m->diagonal[j] = of.curve / n + p->l2;
+    return image * image;
+}
+
+void shmt_pass_slope(const struct shmt_pass *pass, const double *w) { each_column(pass, SHMT_SUM_IMAGE, w, slope_of_column); }
+
+static double product_of_column(const struct shmt_pass *pass, uint32_t j, const double *search) {
+    const struct shmt_problem *p = pass->problem;
+    const struct shmt_solve_memory *m = pass->memory;
+    double sum[LANES] = {0}, product = pass->state->scaled;
+    if (!is_bias(pass, j)) {
+        const uint64_t from = m->start[j], to = m->start[j + 1];
+        uint64_t at = from;
+        if (m->value)
+            for (; at + LANES <= to; at += LANES)
+                for (uint64_t k = 0; k < LANES; k++) sum[k] += (double)m->value[at + k] * m->scaled[m->row[at + k]];
+        else
+            for (; at + LANES <= to; at += LANES)
+                for (uint64_t k = 0; k < LANES; k++) sum[k] += m->scaled[m->row[at + k]];
+        for (; at < to; at++) sum[0] += (m->value ? (double)m->value[at] : 1) * m->scaled[m->row[at]];
+        product = lanes(sum);
+    }
+    m->product[j] = product / (double)p->n + (is_bias(pass, j) ? 0 : p->l2 * search[j]);
+    return m->product[j] * search[j];
+}
+
+void shmt_pass_product(const struct shmt_pass *pass, const double *search) {
+    each_column(pass, SHMT_SUM_PQ, search, product_of_column);
+}
+
+/* ---- the Hessian: row j is X' D X, for one column of X ---- */
+
+static void add_row(const struct shmt_problem *p, uint64_t i, double factor, double *to) {
+    const struct shmtrain_data *data = p->data;
+    const uint64_t e = shmt_problem_example(p, i);
+    for (uint64_t at = data->start[e]; at < data->start[e + 1]; at++) to[data->id[at]] += factor * shmt_problem_value(p, at);
+    if (p->bias) to[p->n_columns] += factor;
+}
+
+static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const double *unused) {
+    const struct shmt_problem *p = pass->problem;
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t all = (uint64_t)p->n_columns + p->bias;
+    double *row = m->hessian + j * all;
+    (void)unused;
+    memset(row, 0, all * sizeof *row);
+    if (is_bias(pass, j)) {
+        for (uint64_t i = 0; i < p->n; i++) add_row(p, i, m->slope[i].curve, row);
+    } else {
+        for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++)
+            add_row(p, m->row[at], (m->value ? (double)m->value[at] : 1) * m->slope[m->row[at]].curve, row);
+    }
+    for (uint64_t k = 0; k < all; k++) row[k] /= (double)p->n;
+    if (!is_bias(pass, j)) row[j] += p->l2;
+    return 0;
+}
+
+void shmt_pass_hessian(const struct shmt_pass *pass) { each_column(pass, SHMT_SUM_NOTHING, NULL, hessian_of_column); }

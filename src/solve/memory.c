@@ -1,0 +1,98 @@
+/* The shared memory of a fit: see memory.h. */
+#include "solve/memory.h"
+
+#include <stddef.h>
+
+#include "base/checked.h"
+
+#define LEAST_ROWS 64
+#define COLUMNS    64 /* blocks of columns, where there are that many; more where columns are very many */
+
+/* Slabs count each column, which for few rows of very many columns would take more memory than the entries themselves. */
+static uint32_t slabs_of(const struct shmt_solve_sizes *of, uint32_t n_row_blocks) {
+    const uint64_t worth = of->n_nonzeros / (2 * shmt_max_u64(1, of->n_columns));
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(shmt_min_u64(worth, SHMT_SOLVE_SLABS), n_row_blocks));
+}
+
+static uint64_t add(uint64_t *bytes, uint64_t n, uint64_t size) {
+    const uint64_t at = *bytes;
+    *bytes += shmt_ceil_div(n * size, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
+    return at;
+}
+
+enum { OF_COLUMNS = 13 }; /* arrays of doubles in struct shmt_solve_memory */
+
+/* Room for one array: they begin on lines of their own. */
+static uint64_t stride(uint64_t n) {
+    return shmt_ceil_div(n, SHMT_SOLVE_ALIGNMENT / sizeof(double)) * (SHMT_SOLVE_ALIGNMENT / sizeof(double));
+}
+
+void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_plan *out) {
+    const uint64_t n = sizes->n, m = (uint64_t)sizes->n_columns + sizes->bias;
+    struct shmt_solve_plan p = {.of = *sizes};
+    p.row_block = shmt_max_u64(LEAST_ROWS, shmt_ceil_div(n, SHMT_SOLVE_BLOCKS));
+    p.n_row_blocks = (uint32_t)shmt_ceil_div(n, p.row_block);
+    const uint64_t most = m > 64 * COLUMNS ? SHMT_SOLVE_BLOCKS : COLUMNS;
+    p.col_block = (uint32_t)shmt_max_u64(1, shmt_ceil_div(m, most));
+    p.n_col_blocks = (uint32_t)shmt_ceil_div(m, p.col_block);
+    p.n_slabs = slabs_of(sizes, p.n_row_blocks);
+    p.direct = m <= SHMT_SOLVE_DIRECT;
+    p.saved_off = add(&p.bytes, 2, sizeof(struct shmt_solve_state));
+    p.sums_off = add(&p.bytes, 2 * SHMT_SOLVE_SUMS * SHMT_SOLVE_BLOCKS, sizeof(double));
+    p.start_off = add(&p.bytes, sizes->n_columns + UINT64_C(1), sizeof(uint64_t));
+    p.count_off = add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint32_t));
+    p.cursor_off = add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint64_t));
+    p.row_off = add(&p.bytes, sizes->n_nonzeros, sizeof(uint32_t));
+    p.value_off = add(&p.bytes, sizes->has_values ? sizes->n_nonzeros : 0, sizeof(float));
+    p.slope_off = add(&p.bytes, n, sizeof(struct shmt_solve_slope));
+    p.scaled_off = add(&p.bytes, n, sizeof(double));
+    p.columns_off = add(&p.bytes, OF_COLUMNS * stride(m), sizeof(double));
+    p.hessian_off = add(&p.bytes, p.direct ? 2 * m * m : 0, sizeof(double));
+    *out = p;
+}
+
+void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct shmt_solve_memory *out) {
+    unsigned char *at = base;
+    const uint64_t m = (uint64_t)plan->of.n_columns + plan->of.bias;
+    double *column = (double *)(void *)(at + plan->columns_off);
+    double **of_columns[OF_COLUMNS] = {&out->w[0],         &out->w[1],         &out->gradient,          &out->diagonal,
+                                       &out->direction[0], &out->direction[1], &out->residual[0],       &out->residual[1],
+                                       &out->search[0],    &out->search[1],    &out->preconditioned[0], &out->preconditioned[1],
+                                       &out->product};
+    out->saved = (struct shmt_solve_state *)(void *)(at + plan->saved_off);
+    out->sums = (double *)(void *)(at + plan->sums_off);
+    out->start = (uint64_t *)(void *)(at + plan->start_off);
+    out->count = (uint32_t *)(void *)(at + plan->count_off);
+    out->cursor = (uint64_t *)(void *)(at + plan->cursor_off);
+    out->row = (uint32_t *)(void *)(at + plan->row_off);
+    out->value = plan->of.has_values ? (float *)(void *)(at + plan->value_off) : NULL;
+    out->slope = (struct shmt_solve_slope *)(void *)(at + plan->slope_off);
+    out->scaled = (double *)(void *)(at + plan->scaled_off);
+    for (uint32_t i = 0; i < OF_COLUMNS; i++) *of_columns[i] = column + i * stride(m);
+    out->hessian = plan->direct ? (double *)(void *)(at + plan->hessian_off) : NULL;
+    out->factor = plan->direct ? out->hessian + m * m : NULL;
+}
+
+/* The first block whose entries are not before `entry`. Each column counts as some entries more, for what is done to it anyway. */
+static uint64_t block_at(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint64_t entry) {
+    enum { OVERHEAD = 8 };
+    uint64_t low = 0, high = plan->n_col_blocks;
+    while (low < high) {
+        const uint64_t middle = (low + high) / 2, column = shmt_min_u64(middle * plan->col_block, plan->of.n_columns);
+        if (m->start[column] + column * OVERHEAD < entry)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void shmt_solve_share_columns(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
+                              uint32_t n_parts, uint64_t *from, uint64_t *to) {
+    enum { OVERHEAD = 8 };
+    const uint64_t all = m->start[plan->of.n_columns] + (uint64_t)plan->of.n_columns * OVERHEAD;
+    uint64_t first, behind;
+    shmt_solve_share(all, part, n_parts, &first, &behind);
+    *from = block_at(plan, m, first);
+    *to = part + 1 == n_parts ? plan->n_col_blocks : block_at(plan, m, behind);
+}

@@ -1,0 +1,85 @@
+/* The shared memory of a fit: all that those who work on it write and read, in one block, by offsets alone.
+ *
+ * Nothing in it is atomic. In each phase a word is written by one part or by none, and what a phase reads no part of it writes;
+ * the meetings between phases order the two. So a part may be done again after a death, and gives the same. */
+#ifndef SHMT_SOLVE_MEMORY_H
+#define SHMT_SOLVE_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "solve/state.h"
+
+#define SHMT_SOLVE_BLOCKS    512  /* whose sums are added up, at most */
+#define SHMT_SOLVE_DIRECT    1024 /* columns up to which the whole Hessian is taken, at most */
+#define SHMT_SOLVE_SLABS     16   /* parts in which rows are turned into columns, at most */
+#define SHMT_SOLVE_ALIGNMENT 128
+
+/* What memory is needed for. */
+struct shmt_solve_sizes {
+    uint64_t n, n_nonzeros;
+    uint32_t n_columns, bias;
+    bool has_values; /* not all of them are 1 */
+};
+
+/* Rows, and columns with the bias behind, are cut into blocks. Blocks depend on the sizes alone, and sums are taken block by
+ * block: their bits do not follow the number of workers. */
+struct shmt_solve_plan {
+    struct shmt_solve_sizes of;
+    uint64_t row_block;          /* rows of one */
+    uint32_t col_block, n_slabs; /* columns of one; slabs are of whole row blocks */
+    uint32_t n_row_blocks, n_col_blocks;
+    bool direct; /* there is room for the Hessian */
+    uint64_t saved_off, sums_off, start_off, count_off, cursor_off, row_off, value_off, slope_off, scaled_off, columns_off,
+        hessian_off;
+    uint64_t bytes;
+};
+
+/* Pure. */
+void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_plan *out);
+
+/* Of an example, at the point that was scored last. */
+struct shmt_solve_slope {
+    double pull, curve; /* u_i = -c_i loss'(z_i), c_i loss''(z_i) */
+};
+
+/* The block as one process sees it. n: examples, m: columns with the bias. */
+struct shmt_solve_memory {
+    struct shmt_solve_state *saved; /* (2) by the chief: the states of this phase and of the one before */
+    double *sums;                   /* (2, SHMT_SOLVE_SUMS, SHMT_SOLVE_BLOCKS) likewise, by all */
+    uint64_t *start;                /* (n_columns + 1) column j owns the entries start[j] .. start[j + 1] - 1, ... */
+    uint32_t *count;                /* (n_slabs, n_columns) */
+    uint64_t *cursor;               /* (n_slabs, n_columns) */
+    uint32_t *row;                  /* (n_nonzeros) ... whose rows ascend */
+    float *value;                   /* (n_nonzeros); NULL: all 1 */
+    struct shmt_solve_slope *slope; /* (n) */
+    double *scaled;                 /* (n) curve_i * (x_i . search) */
+    double *w[2];                   /* (m) the point, and the one that is tried */
+    double *gradient;               /* (m) */
+    double *diagonal;               /* (m) of the Hessian */
+    double *direction[2];           /* (m) */
+    double *residual[2];            /* (m) conjugate gradients, as the three that follow */
+    double *search[2];              /* (m) */
+    double *preconditioned[2];      /* (m) */
+    double *product;                /* (m) */
+    double *hessian;                /* (m, m) NULL: there is no room */
+    double *factor;                 /* (m, m) of the Hessian */
+};
+
+void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct shmt_solve_memory *out);
+
+/* Of `n` things part `part` of `n_parts` has from *from to *to - 1. */
+static inline void shmt_solve_share(uint64_t n, uint32_t part, uint32_t n_parts, uint64_t *from, uint64_t *to) {
+    *from = n * part / n_parts;
+    *to = n * (part + UINT64_C(1)) / n_parts;
+}
+
+/* Column blocks with about as many entries for each part. Columns are turned by then. */
+void shmt_solve_share_columns(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
+                              uint32_t n_parts, uint64_t *from, uint64_t *to);
+
+static inline double *shmt_solve_sum(const struct shmt_solve_memory *m, uint64_t round, enum shmt_solve_sums which) {
+    return m->sums + ((round % 2) * SHMT_SOLVE_SUMS + which) * SHMT_SOLVE_BLOCKS;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* Newton's method with a proof: minimises a problem (problem.h) until its objective is known to be near the minimum.
+ *
+ * In each epoch the Newton equations H p = -g are solved, by Cholesky's factorisation where columns are few and the Hessian is
+ * cheap, else by conjugate gradients with the Hessian's diagonal as preconditioner, as near as the step is worth (Lin, Weng and
+ * Keerthi 2008; Hsia, Chiang and Lin 2018). The step is halved until the objective falls enough (Armijo). The proof is the
+ * duality gap P - D of the point and of the dual point u_i = -c_i loss'(z_i); with a bias, u is brought to the sum 0 that a dual
+ * point must have: by a factor on its larger side (logistic), or by what a better bias would change (squared).
+ *
+ * The method is a row of phases that all parts do together (state.h). Everything is summed in a fixed order: all numbers have
+ * the same bits however many parts there are. */
+#ifndef SHMT_SOLVE_NEWTON_H
+#define SHMT_SOLVE_NEWTON_H
+
+#include "solve/passes.h"
+
+/* The first state. */
+void shmt_newton_begin(struct shmt_solve_state *out);
+
+/* My part of the phase. May be done again by another process: it gives the same. 0; -1: no memory. */
+int shmt_newton_work(const struct shmt_pass *pass);
+
+/* Behind the phase, when all parts are done: the state that follows. Pure: the same for all. `pass`: as in that phase. */
+void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out);
+
+/* The state in which the epoch behind one that is over begins. */
+void shmt_newton_next_epoch(const struct shmt_solve_state *s, struct shmt_solve_state *out);
+
+/* How far the objective of the parameters may be above the minimum, as a part of it: what is proved. */
+double shmt_newton_gap(const struct shmt_solve_state *s);
+
+#endif

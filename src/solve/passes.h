@@ -1,0 +1,47 @@
+/* Passes over the data: by rows, with one number for each example, and by columns, with one for each parameter. Each part does its
+ * blocks, and leaves the sums of each block. Arithmetic is in double, in a fixed order. */
+#ifndef SHMT_SOLVE_PASSES_H
+#define SHMT_SOLVE_PASSES_H
+
+#include "solve/memory.h"
+#include "solve/problem.h"
+
+/* A phase at work: what is fitted, where it stands, and which part is mine. */
+struct shmt_pass {
+    const struct shmt_problem *problem;
+    const struct shmt_solve_plan *plan;
+    const struct shmt_solve_memory *memory;
+    const struct shmt_solve_state *state;
+    uint64_t round; /* of the fit: whose sums these are */
+    uint32_t part, n_parts;
+};
+
+/* ---- by rows ---- */
+
+/* The squares of the rows' lengths, for what the Hessian would cost. */
+void shmt_pass_lengths(const struct shmt_pass *pass);
+
+/* Losses at the point `w`, u_i and curvatures: sums LOSS, UP, DOWN, WEIGHT. */
+void shmt_pass_score(const struct shmt_pass *pass, const double *w);
+
+/* Losses alone, of the parameters as they are published: sum LOSS. */
+void shmt_pass_verify(const struct shmt_pass *pass);
+
+/* Conjugates of the losses at the dual point: sum DUAL. */
+void shmt_pass_dual(const struct shmt_pass *pass);
+
+/* scaled_i = curve_i * (x_i . search): sum SCALED. */
+void shmt_pass_scaled(const struct shmt_pass *pass, const double *search);
+
+/* ---- by columns ---- */
+
+/* Gradient at `w`, the diagonal of the Hessian, and the image of the dual point: sum IMAGE. */
+void shmt_pass_slope(const struct shmt_pass *pass, const double *w);
+
+/* product = H search: sum PQ. */
+void shmt_pass_product(const struct shmt_pass *pass, const double *search);
+
+/* My columns' rows of the Hessian. */
+void shmt_pass_hessian(const struct shmt_pass *pass);
+
+#endif

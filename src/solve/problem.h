@@ -1,0 +1,42 @@
+/* What is fitted exactly: a linear model with L2, whose objective is strongly convex, so that its minimum can be proved.
+ *
+ *     P(w, b) = 1/N sum_i c_i loss(x_i . w + b, y_i)  +  l2/2 |w|^2
+ *
+ * N is the number of examples, c_i an example's weight (1 where there are none), b a bias without L2, or none. See
+ * `shmtrain help objective`. */
+#ifndef SHMT_SOLVE_PROBLEM_H
+#define SHMT_SOLVE_PROBLEM_H
+
+#include <shmtrain/data.h>
+#include <stdbool.h>
+
+enum shmt_solve_loss {
+    SHMT_SOLVE_LOGISTIC, /* log(1 + exp(-s z)), s = 1 for the label `high`, else -1 */
+    SHMT_SOLVE_SQUARED   /* (z - y)^2 / 2 */
+};
+
+/* Constant, and the same in all who work on it. */
+struct shmt_problem {
+    const struct shmtrain_data *data; /* in sparse rows */
+    const uint32_t *example;          /* (n) which of its examples; NULL: the first n */
+    uint64_t n;
+    uint32_t n_columns, bias; /* features; 1: and a bias behind them */
+    enum shmt_solve_loss loss;
+    float high;       /* logistic: the larger label */
+    double l2;        /* above 0 */
+    uint32_t epochs;  /* Newton steps, at most */
+    double tolerance; /* how near the optimum the objective is to be proved, as a part of it */
+    float *weight;    /* (n_columns + bias) where parameters come from, and go to */
+};
+
+static inline uint64_t shmt_problem_example(const struct shmt_problem *p, uint64_t i) { return p->example ? p->example[i] : i; }
+
+static inline double shmt_problem_weight(const struct shmt_problem *p, uint64_t i) {
+    return p->data->weight ? (double)p->data->weight[shmt_problem_example(p, i)] : 1;
+}
+
+static inline double shmt_problem_value(const struct shmt_problem *p, uint64_t at) {
+    return p->data->value ? (double)p->data->value[at] : 1;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* Where a fit stands, as a small value that is the same in all who work on it.
+ *
+ * A fit is a row of phases with a meeting behind each. In a phase every part computes its share; behind the meeting everyone
+ * finds the next state from this one and from the sums that all have left (shmt_newton_next, a pure function). So nobody
+ * decides for the others, and a worker that takes over after a death finds the state in two places: what the chief saved in
+ * the phase before, and the sums of that phase. */
+#ifndef SHMT_SOLVE_STATE_H
+#define SHMT_SOLVE_STATE_H
+
+#include <stdint.h>
+
+/* Sums over blocks of rows or of columns. A phase leaves those that are its own; all others keep what they were. */
+enum shmt_solve_sums {
+    SHMT_SUM_LENGTH,  /* squares of the numbers of entries, by rows */
+    SHMT_SUM_LOSS,    /* c_i loss_i, by rows */
+    SHMT_SUM_UP,      /* u_i above 0, by rows */
+    SHMT_SUM_DOWN,    /* -u_i of the others, by rows */
+    SHMT_SUM_WEIGHT,  /* c_i, by rows */
+    SHMT_SUM_CURVE,   /* c_i loss''_i, by rows */
+    SHMT_SUM_DUAL,    /* conjugates of the losses at the dual point, by rows */
+    SHMT_SUM_SCALED,  /* of the vector `scaled`, by rows */
+    SHMT_SUM_SQUARE,  /* w_j^2 of the point, by columns, without the bias */
+    SHMT_SUM_IMAGE,   /* v_j^2: of the primal image of the dual point, by columns */
+    SHMT_SUM_ALONG,   /* gradient . direction, by columns */
+    SHMT_SUM_RZ,      /* residual . preconditioned residual, by columns */
+    SHMT_SUM_PQ,      /* search . product, by columns */
+    SHMT_SUM_NOTHING, /* of phases that have no sum */
+    SHMT_SUM_STOP,    /* by the chief alone: 1: the run is to end */
+    SHMT_SOLVE_SUMS
+};
+
+enum shmt_solve_phase {
+    SHMT_PHASE_COUNT,   /* entries of each column, slab by slab; the first point */
+    SHMT_PHASE_PLACE,   /* where columns begin */
+    SHMT_PHASE_TURN,    /* rows into columns */
+    SHMT_PHASE_SCORE,   /* the objective at the point that is tried */
+    SHMT_PHASE_SLOPE,   /* the gradient there, and the dual point */
+    SHMT_PHASE_HESSIAN, /* Newton's equations, as a matrix */
+    SHMT_PHASE_FACTOR,  /* ... solved */
+    SHMT_PHASE_BEGIN,   /* conjugate gradients: from no step at all */
+    SHMT_PHASE_ROWS,    /* ... D X p */
+    SHMT_PHASE_COLUMNS, /* ... H p = X' D X p / N + l2 p */
+    SHMT_PHASE_STEP,    /* ... direction and residual */
+    SHMT_PHASE_SEARCH,  /* ... the next p */
+    SHMT_PHASE_MOVE,    /* the next point to be tried */
+    SHMT_PHASE_PUBLISH, /* the point becomes the parameters */
+    SHMT_PHASE_VERIFY,  /* the objective of these, which are floats */
+    SHMT_PHASE_OVER     /* of this epoch */
+};
+
+/* Why a fit has come to its end. */
+enum shmt_solve_end {
+    SHMT_SOLVE_GOES_ON,
+    SHMT_SOLVE_PROVED,
+    SHMT_SOLVE_EXHAUSTED /* numbers have not enough digits for a step that comes nearer */
+};
+
+struct shmt_solve_state {
+    uint32_t phase, end; /* enum shmt_solve_phase, enum shmt_solve_end */
+    uint32_t epoch;      /* Newton steps that are done */
+    uint32_t at;         /* w[at] is the point, w[1 - at] the one that is tried */
+    uint32_t tried;      /* 1: the point in w[1 - at] is judged next; 0: w[at] itself, the first one */
+    uint32_t halved;     /* how often the step was */
+    uint32_t inner;      /* steps of conjugate gradients; its vectors are those of number inner % 2 */
+    uint32_t direct;     /* 1: by the Hessian, 0: by conjugate gradients */
+    uint32_t stopped;    /* 1: somebody asked for it */
+    uint32_t begun;      /* 1: the point has been judged, and Newton steps are made from it */
+    uint32_t unproved;   /* how often the parameters were not near enough, though their point was */
+    uint32_t reserved;
+    double step;         /* along the direction */
+    double along;        /* gradient . direction */
+    double loss;         /* of the point: mean loss */
+    double pull, curve;  /* of the point that is judged: sums of u_i and of the curvatures */
+    double up, down;     /* what u_i above and below 0 are multiplied by for the dual point, ... */
+    double shift;        /* ... and what is taken off then, as a part of c_i */
+    double primal, dual; /* P of the point, and a lower bound of the minimum */
+    double rz, rz_end;   /* conjugate gradients: as SHMT_SUM_RZ, now and where they end */
+    double alpha, beta;
+    double scaled;    /* as SHMT_SUM_SCALED */
+    double published; /* P of the parameters; NaN: of others than the last ones */
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* Rows turned into columns: the same entries, so that a column's sum is taken by one worker, in the order of the rows, whatever
+ * the number of workers. In three phases, each of which a part may do again. */
+#ifndef SHMT_SOLVE_TURN_H
+#define SHMT_SOLVE_TURN_H
+
+#include "solve/memory.h"
+#include "solve/problem.h"
+
+/* Counts the entries of each column, slab by slab. */
+void shmt_turn_count(const struct shmt_problem *p, const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m,
+                     uint32_t part, uint32_t n_parts);
+
+/* Where each column begins, and each slab within it; by one part. */
+void shmt_turn_place(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m);
+
+/* Entries to their columns. 0, or -1: no memory for the places of a slab. */
+int shmt_turn_fill(const struct shmt_problem *p, const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m,
+                   uint32_t part, uint32_t n_parts);
+
+#endif

@@ -1,0 +1,335 @@
+/* Newton's method with its proof: what it finds is the minimum, the proof is one, and all numbers have the same bits whoever
+ * does which part, and how often. Parts are done one after the other here; with processes see test_program_tolerance.c. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "solve/cholesky.h"
+#include "solve/newton.h"
+
+enum { N = 700, MOST_COLUMNS = 1500, PER_ROW = 7 };
+
+/* Data, a problem with it, and the memory of a fit. */
+struct lab {
+    struct shmtrain_data data;
+    uint64_t start[N + 1];
+    uint32_t id[N * PER_ROW], example[N];
+    float value[N * PER_ROW], label[N], weight[N], parameter[MOST_COLUMNS + 1];
+    struct shmt_problem problem;
+    struct shmt_solve_plan plan;
+    struct shmt_solve_memory memory;
+    void *block;
+    struct shmt_solve_state state;
+    uint64_t round;
+};
+
+struct wish {
+    enum shmt_solve_loss loss;
+    uint32_t columns, bias;
+    bool values, weights, subset;
+    double l2;
+};
+
+static uint64_t g_seed;
+static double uniform(void) { return shmt_unit(shmt_mix64(g_seed++)); }
+
+static void make_rows(struct lab *lab, const struct wish *wish) {
+    uint64_t at = 0;
+    g_seed = 7;
+    for (uint64_t i = 0; i < N; i++) {
+        double score = 0.3;
+        const uint32_t first = (uint32_t)(uniform() * (wish->columns - PER_ROW));
+        lab->start[i] = at;
+        for (uint32_t k = 0; k < PER_ROW; k++, at++) {
+            /* never the same column twice in a row; not in order */
+            lab->id[at] = (first + PER_ROW - k) % wish->columns;
+            lab->value[at] = wish->values ? (float)(2 * uniform() - 0.7) : 1;
+            score += (double)lab->value[at] * sin(lab->id[at]);
+        }
+        const double noisy = score + 3 * (uniform() - 0.5);
+        lab->label[i] = wish->loss == SHMT_SOLVE_LOGISTIC ? (noisy > 0 ? 3 : -1) : (float)noisy;
+        lab->weight[i] = i % 11 == 0 ? 0 : (float)(0.5 + uniform());
+    }
+    lab->start[N] = at;
+}
+
+static struct lab *make_lab(const struct wish *wish) {
+    struct lab *lab = calloc(1, sizeof *lab);
+    assert_non_null(lab);
+    make_rows(lab, wish);
+    lab->data = (struct shmtrain_data){.size = sizeof lab->data,
+                                       .n_examples = N,
+                                       .n_nonzeros = N * PER_ROW,
+                                       .n_features = wish->columns,
+                                       .start = lab->start,
+                                       .id = lab->id,
+                                       .value = wish->values ? lab->value : NULL,
+                                       .label = lab->label,
+                                       .weight = wish->weights ? lab->weight : NULL};
+    for (uint32_t i = 0; i < N; i++) lab->example[i] = (i * 3 + 1) % N;
+    const uint64_t n = wish->subset ? N / 2 : N;
+    lab->problem = (struct shmt_problem){.data = &lab->data,
+                                         .example = wish->subset ? lab->example : NULL,
+                                         .n = n,
+                                         .n_columns = wish->columns,
+                                         .bias = wish->bias,
+                                         .loss = wish->loss,
+                                         .high = 3,
+                                         .l2 = wish->l2,
+                                         .epochs = 100,
+                                         .tolerance = 1e-6,
+                                         .weight = lab->parameter};
+    const struct shmt_solve_sizes sizes = {n, N * PER_ROW, wish->columns, wish->bias, wish->values};
+    shmt_solve_plan(&sizes, &lab->plan);
+    lab->block = aligned_alloc(SHMT_SOLVE_ALIGNMENT, lab->plan.bytes);
+    assert_non_null(lab->block);
+    memset(lab->block, 0xff, lab->plan.bytes); /* what nobody has written is no number */
+    shmt_solve_memory_at(&lab->plan, lab->block, &lab->memory);
+    shmt_newton_begin(&lab->state);
+    return lab;
+}
+
+static void free_lab(struct lab *lab) {
+    free(lab->block);
+    free(lab);
+}
+
+static struct shmt_pass pass_of(struct lab *lab, const struct shmt_solve_state *state, uint32_t part, uint32_t n_parts) {
+    return (struct shmt_pass){.problem = &lab->problem,
+                              .plan = &lab->plan,
+                              .memory = &lab->memory,
+                              .state = state,
+                              .round = lab->round,
+                              .part = part,
+                              .n_parts = n_parts};
+}
+
+/* One phase by n parts, some of which are done twice, and what follows. The state as one finds it who has seen nothing but what
+ * was saved: the same. */
+static void do_phase(struct lab *lab, uint32_t n_parts, bool again) {
+    struct shmt_solve_state next, found;
+    shmt_solve_sum(&lab->memory, lab->round, SHMT_SUM_STOP)[0] = 0;
+    for (uint32_t part = 0; part < n_parts; part++) {
+        const struct shmt_pass pass = pass_of(lab, &lab->state, part, n_parts);
+        assert_int_equal(shmt_newton_work(&pass), 0);
+        if (again && part % 2 == lab->round % 2) assert_int_equal(shmt_newton_work(&pass), 0);
+    }
+    lab->memory.saved[lab->round % 2] = lab->state;
+    const struct shmt_pass mine = pass_of(lab, &lab->state, 0, n_parts);
+    const struct shmt_pass other = pass_of(lab, &lab->memory.saved[lab->round % 2], n_parts - 1, n_parts);
+    shmt_newton_next(&mine, &next);
+    shmt_newton_next(&other, &found);
+    assert_memory_equal(&next, &found, sizeof next);
+    lab->state = next;
+    lab->round++;
+}
+
+static void do_epoch(struct lab *lab, uint32_t n_parts, bool again) {
+    for (int phase = 0; lab->state.phase != SHMT_PHASE_OVER; phase++) {
+        assert_true(phase < 5000);
+        do_phase(lab, n_parts, again);
+    }
+}
+
+/* Until it is proved; the number of epochs. */
+static uint32_t fit(struct lab *lab, uint32_t n_parts, bool again) {
+    double dual = -INFINITY;
+    for (;;) {
+        do_epoch(lab, n_parts, again);
+        assert_true(lab->state.dual >= dual); /* no bound is given up */
+        dual = lab->state.dual;
+        if (lab->state.end != SHMT_SOLVE_GOES_ON) return lab->state.epoch + 1;
+        assert_true(lab->state.epoch < 60);
+        struct shmt_solve_state next;
+        shmt_newton_next_epoch(&lab->state, &next);
+        lab->state = next;
+    }
+}
+
+/* The objective by its formula, and its gradient by differences. */
+static double objective(const struct lab *lab, uint32_t moved, double by) {
+    const struct shmt_problem *p = &lab->problem;
+    double sum = 0, squares = 0;
+    for (uint64_t k = 0; k < p->n; k++) {
+        const uint64_t i = p->example ? p->example[k] : k;
+        double z = p->bias ? (double)lab->parameter[p->n_columns] + (moved == p->n_columns ? by : 0) : 0;
+        for (uint64_t at = lab->start[i]; at < lab->start[i + 1]; at++)
+            z += (lab->data.value ? (double)lab->value[at] : 1) *
+                 ((double)lab->parameter[lab->id[at]] + (lab->id[at] == moved ? by : 0));
+        const double s = lab->label[i] == 3 ? 1 : -1, off = z - (double)lab->label[i];
+        const double loss = p->loss == SHMT_SOLVE_LOGISTIC ? log(1 + exp(-s * z)) : off * off / 2;
+        sum += (lab->data.weight ? (double)lab->weight[i] : 1) * loss;
+    }
+    for (uint32_t j = 0; j < p->n_columns; j++) {
+        const double w = (double)lab->parameter[j] + (j == moved ? by : 0);
+        squares += w * w;
+    }
+    return sum / (double)p->n + p->l2 / 2 * squares;
+}
+
+static const struct wish WISHES[] = {
+    {SHMT_SOLVE_LOGISTIC, 40, 1, true, false, false, 1e-3},  {SHMT_SOLVE_LOGISTIC, 40, 0, false, true, true, 1e-5},
+    {SHMT_SOLVE_LOGISTIC, 1500, 1, true, true, false, 1e-4}, {SHMT_SOLVE_LOGISTIC, 1500, 0, true, false, true, 1e-2},
+    {SHMT_SOLVE_SQUARED, 40, 1, true, false, false, 1e-3},   {SHMT_SOLVE_SQUARED, 40, 0, true, true, false, 1e-1},
+    {SHMT_SOLVE_SQUARED, 1500, 1, false, true, true, 1e-3},  {SHMT_SOLVE_SQUARED, 1500, 1, true, false, false, 1e-2},
+};
+#define N_WISHES (sizeof WISHES / sizeof *WISHES)
+
+static void what_is_found_is_the_minimum(void **state) {
+    (void)state;
+    for (size_t w = 0; w < N_WISHES; w++) {
+        struct lab *lab = make_lab(&WISHES[w]);
+        (void)fit(lab, 1, false);
+        assert_int_equal(lab->state.end, SHMT_SOLVE_PROVED);
+        assert_int_equal(lab->state.direct, WISHES[w].columns == 40);
+        const double at = objective(lab, UINT32_MAX, 0);
+        assert_true(fabs(at - lab->state.published) < 1e-12 * at);
+        assert_true(lab->state.dual <= at * (1 + 1e-13)); /* to rounding */
+        assert_true(at - lab->state.dual <= 1e-6 * lab->state.dual);
+        for (uint32_t j = 0; j < WISHES[w].columns + WISHES[w].bias; j += 13) {
+            const double h = 1e-3;
+            assert_true(objective(lab, j, h) > at - 1e-6 * at && objective(lab, j, -h) > at - 1e-6 * at);
+            const double slope = (objective(lab, j, h) - objective(lab, j, -h)) / (2 * h);
+            /* |g|^2 <= 2 (curvature) (P - P*): with a curvature of a few and a gap of 1e-6 of some tenths */
+            assert_true(fabs(slope) < 5e-3);
+        }
+        free_lab(lab);
+    }
+}
+
+/* The bound holds at each epoch, also far from the end. */
+static void the_proof_is_no_promise_of_more(void **state) {
+    (void)state;
+    for (size_t w = 0; w < N_WISHES; w++) {
+        struct lab *lab = make_lab(&WISHES[w]);
+        lab->problem.tolerance = 1e-9;
+        (void)fit(lab, 1, false);
+        const double least = objective(lab, UINT32_MAX, 0);
+        free_lab(lab);
+        lab = make_lab(&WISHES[w]);
+        for (int epoch = 0; epoch < 6 && lab->state.end == SHMT_SOLVE_GOES_ON; epoch++) {
+            do_epoch(lab, 2, false);
+            assert_true(lab->state.dual <= least * (1 + 1e-12));
+            struct shmt_solve_state next;
+            shmt_newton_next_epoch(&lab->state, &next);
+            lab->state = next;
+        }
+        free_lab(lab);
+    }
+}
+
+static void bits_do_not_follow_the_number_of_parts(void **state) {
+    static const uint32_t PARTS[] = {2, 3, 8, 31};
+    (void)state;
+    for (size_t w = 0; w < N_WISHES; w++) {
+        struct lab *one = make_lab(&WISHES[w]);
+        const uint32_t epochs = fit(one, 1, false);
+        for (size_t k = 0; k < sizeof PARTS / sizeof *PARTS; k++) {
+            struct lab *many = make_lab(&WISHES[w]);
+            assert_int_equal(fit(many, PARTS[k], false), epochs);
+            assert_memory_equal(many->parameter, one->parameter, sizeof one->parameter);
+            assert_memory_equal(&many->state, &one->state, sizeof one->state);
+            free_lab(many);
+        }
+        free_lab(one);
+    }
+}
+
+static void a_part_that_is_done_again_gives_the_same(void **state) {
+    (void)state;
+    for (size_t w = 0; w < N_WISHES; w++) {
+        struct lab *once = make_lab(&WISHES[w]), *twice = make_lab(&WISHES[w]);
+        (void)fit(once, 3, false);
+        (void)fit(twice, 3, true);
+        assert_memory_equal(twice->parameter, once->parameter, sizeof once->parameter);
+        assert_memory_equal(&twice->state, &once->state, sizeof once->state);
+        free_lab(once);
+        free_lab(twice);
+    }
+}
+
+/* A stop in any phase ends the epoch soon, at a point that was judged. */
+static void a_stop_ends_it_in_any_phase(void **state) {
+    (void)state;
+    for (uint64_t at = 0; at < 25; at++) {
+        struct lab *lab = make_lab(&WISHES[2]);
+        struct shmt_solve_state next;
+        while (lab->round < at) {
+            do_phase(lab, 2, false);
+            if (lab->state.phase != SHMT_PHASE_OVER) continue;
+            shmt_newton_next_epoch(&lab->state, &next);
+            lab->state = next;
+        }
+        const struct shmt_pass pass = pass_of(lab, &lab->state, 0, 1);
+        assert_int_equal(shmt_newton_work(&pass), 0);
+        shmt_solve_sum(&lab->memory, lab->round, SHMT_SUM_STOP)[0] = 1;
+        shmt_newton_next(&pass, &next);
+        lab->state = next;
+        lab->round++;
+        int more = 0;
+        for (; lab->state.phase != SHMT_PHASE_OVER; more++) do_phase(lab, 2, false);
+        assert_true(more <= 2);
+        for (uint32_t j = 0; j <= 1500; j++) assert_true(isfinite(lab->parameter[j]));
+        if (lab->state.begun && lab->state.stopped)
+            assert_true(fabs(objective(lab, UINT32_MAX, 0) - lab->state.published) < 1e-12 * lab->state.published);
+        free_lab(lab);
+    }
+}
+
+/* A second fit from where the first one has ended has nothing to do, and says so. */
+static void from_the_minimum_there_is_no_step(void **state) {
+    (void)state;
+    struct lab *lab = make_lab(&WISHES[0]), *again = make_lab(&WISHES[0]);
+    (void)fit(lab, 1, false);
+    memcpy(again->parameter, lab->parameter, sizeof lab->parameter);
+    assert_int_equal(fit(again, 1, false), 1);
+    assert_int_equal(again->state.end, SHMT_SOLVE_PROVED);
+    assert_memory_equal(again->parameter, lab->parameter, sizeof lab->parameter);
+    free_lab(lab);
+    free_lab(again);
+}
+
+static void what_floats_cannot_hold_ends_without_a_proof(void **state) {
+    (void)state;
+    struct lab *lab = make_lab(&WISHES[4]);
+    lab->problem.tolerance = 1e-16;
+    (void)fit(lab, 1, false);
+    assert_int_equal(lab->state.end, SHMT_SOLVE_EXHAUSTED);
+    assert_true(shmt_newton_gap(&lab->state) < 1e-10);
+    free_lab(lab);
+}
+
+static void cholesky_solves(void **state) {
+    enum { M = 9 };
+    double a[M * M], r[M * M], b[M], x[M];
+    (void)state;
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < M; j++) a[i * M + j] = (i == j ? 3 : 0) + 1.0 / (1 + i + j);
+    for (int i = 0; i < M; i++) b[i] = cos(i);
+    shmt_cholesky_solve(M, a, b, r, x);
+    for (int i = 0; i < M; i++) {
+        double sum = b[i];
+        for (int j = 0; j < M; j++) sum += a[i * M + j] * x[j];
+        assert_true(fabs(sum) < 1e-13);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cholesky_solves),
+        cmocka_unit_test(what_is_found_is_the_minimum),
+        cmocka_unit_test(the_proof_is_no_promise_of_more),
+        cmocka_unit_test(bits_do_not_follow_the_number_of_parts),
+        cmocka_unit_test(a_part_that_is_done_again_gives_the_same),
+        cmocka_unit_test(a_stop_ends_it_in_any_phase),
+        cmocka_unit_test(from_the_minimum_there_is_no_step),
+        cmocka_unit_test(what_floats_cannot_hold_ends_without_a_proof),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
