@@ -58,6 +58,8 @@ struct mode {
 static const struct mode MODES[] = {
     {"sync", {{"mode", "sync"}, {"batch", "1024"}}, true, SPARSE},
     {"sync, adam", {{"mode", "sync"}, {"batch", "1024"}, {"optimizer", "adam"}}, true, SPARSE},
+    {"tolerance, Cholesky", {{"tolerance", "1e-9"}, {"C", "1"}}, true, SPARSE},
+    {"tolerance, conjugate gradients", {{"tolerance", "1e-9"}, {"C", "1"}}, true, "builtin:sparse:examples=1500,features=1500"},
     {"async", {{"mode", "async"}, {"replicas", "one"}}, false, SPARSE},
     {"async, locked, adagrad",
      {{"mode", "async"}, {"replicas", "one"}, {"write", "locked"}, {"optimizer", "adagrad"}, {"cpu", "portable"}},

@@ -66,7 +66,7 @@ static void a_topic_is_found_by_its_name(void **state) {
     (void)state;
     const char *const names[] = {"modes",       "axes",  "costs",  "optimizers", "files",    "models",
                                  "numa",        "named", "output", "formats",    "progress", "trace",
-                                 "environment", "exit",  "cache",  "objective",  "deaths"};
+                                 "environment", "exit",  "cache",  "objective",  "deaths",   "optimum"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_non_null(topic_named(names[i]));
         assert_string_equal(topic_named(names[i])->name, names[i]);
@@ -96,7 +96,7 @@ static void options_that_are_named_exist(void **state) {
             char name[32] = "";
             at += 2;
             for (size_t k = 0;
-                 k + 1 < sizeof name && (islower((unsigned char)at[k]) || isdigit((unsigned char)at[k]) || at[k] == '-'); k++)
+                 k + 1 < sizeof name && (isalpha((unsigned char)at[k]) || isdigit((unsigned char)at[k]) || at[k] == '-'); k++)
                 name[k] = at[k];
             if (!is_option(name)) fail_msg("%s: there is no option --%s", t->name, name);
         }

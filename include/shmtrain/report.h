@@ -18,7 +18,9 @@ struct shmtrain_epoch {
     double seconds;                               /* of training, without evaluation */
     double train_loss;                            /* mean over its examples, each as it was before its own update */
     double valid_loss, valid_accuracy, valid_auc; /* of the parameters at its end, on the validation data */
-    uint64_t reserved[8];
+    double objective,
+        bound; /* option tolerance: the objective of the parameters at its end, and what no parameters come below */
+    uint64_t reserved[6];
 };
 
 /* Delay: how many updates of others came between a worker's pull and its push (with replicas: that it had not seen when it
@@ -82,10 +84,12 @@ struct shmtrain_report {
     uint32_t merge_all_every; /* clocks between two merges of all of the parameters; "damped" merges hot lines more often */
     const char *slow;         /* which workers are slowed down on purpose, as option `slow` has it; "": none */
     uint32_t workers, threads, n_epochs;
-    uint32_t stopped;       /* 1: it ended before its last epoch was done */
-    const char *stopped_by; /* the option that has ended it ("steps", "time-limit", "target-loss", "patience"), "request" for
-                               shmtrain_store_stop; "": it was not stopped, or another program knows */
-    uint32_t batch, item;   /* examples per update (aggregate), per work item (live) */
+    uint32_t stopped; /* 1: it ended before its last epoch was done */
+    const char
+        *stopped_by; /* the option that has ended it ("steps", "time-limit", "target-loss", "patience", "tolerance"), "request"
+                               for shmtrain_store_stop, "precision" where floats can come no nearer to the optimum; "": it was not
+                               stopped, or another program knows */
+    uint32_t batch, item; /* examples per update (aggregate), per work item (live) */
     uint64_t seed;
     double rate, l1, l2;
     struct {
@@ -128,6 +132,7 @@ struct shmtrain_report {
     const char *unwritten; /* the trace or metrics could not be written: what a note said of it; "": all is written */
     uint64_t parameter_bytes;
     uint64_t parameters_xxh64; /* XXH64, seed 0, of the final parameters: tables in order, rows in order, little-endian f32 */
+    double tolerance; /* how near the optimum the objective was to be proved, as a part of it; NaN: the run took other steps */
 };
 
 /* What one worker does, seen from outside. */
@@ -235,6 +240,9 @@ SHMTRAIN_API char *shmtrain_report_json(const struct shmtrain_report *report);
 SHMTRAIN_API char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct shmtrain_progress *now);
 SHMTRAIN_API char *shmtrain_steps_json(const struct shmtrain_report *so_far, const struct shmtrain_steps *steps);
 SHMTRAIN_API char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch, double at);
+
+/* How far an epoch's objective may be above the optimum, as a part of it; NaN: nobody knows. */
+SHMTRAIN_API double shmtrain_epoch_gap(const struct shmtrain_epoch *epoch);
 
 /* Lines for people, at most 80 columns wide, each into `out` (`bytes` large, 0-terminated, no line break): the heading of the
  * table of epochs, one epoch of it. */

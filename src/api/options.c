@@ -138,6 +138,10 @@ static const struct shmt_option_row ROWS[] = {
      REAL, AT(l1), 0, 1e6, NULL},
     {{"l2", 0, "X", "0", ENV("L2"), LEARN, "L2: mean loss + l2/2 |w|^2 (ftrl: sum of losses)"},
      REAL, AT(l2), 0, 1e6, NULL},
+    {{"C", 0, "X", "none", ENV("C"), LEARN, "L2 as in LIBLINEAR: --l2 1/(C N), N examples"},
+     REAL, AT(c), 1e-12, 1e12, "none"},
+    {{"tolerance", 0, "X", "none", ENV("TOLERANCE"), LEARN, "fit until the objective is proved to be within X of the optimum"},
+     REAL, AT(tolerance), 1e-12, 1, "none"},
     {{"bias", 0, "0|1", "1", ENV("BIAS"), WHAT, "learn a bias"},
      SWITCH, AT(bias), 0, 1, NULL},
     {{"valid", 0, "PATH|X", "", ENV("VALID"), WHAT, "validation data: a file, or a share (0.1) of DATA"},
@@ -254,6 +258,12 @@ static int set_text(struct shmt_config *config, const struct shmt_option_row *ro
     free(*at);
     *at = copy;
     return 0;
+}
+
+#define FIT_EPOCHS 100 /* Newton steps; usual are 5 to 20 */
+
+uint64_t shmt_config_epochs(const struct shmt_config *config) {
+    return isnan(config->tolerance) || shmt_config_is_given(config, "epochs") ? config->epochs : FIT_EPOCHS;
 }
 
 /* ---- texts that are checked when they are set ---- */

@@ -29,6 +29,7 @@ struct shmt_config {
     double rate;                    /* NaN: from the data and the mode */
     double power;                   /* NaN: by the mode */
     double l1, l2;
+    double tolerance, c; /* NaN: none */
     double momentum, beta2, epsilon, beta; /* constants of the optimizers */
     double warmup, decay_every, decay_by;  /* epochs, epochs, factor: of the schedule */
     uint64_t count_lost;
@@ -75,6 +76,9 @@ int shmt_config_set(struct shmt_config *config, const char *name, const char *gi
 
 /* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
+
+/* How many epochs a run has at most: those of an exact fit (option tolerance) are few, and end by themselves. */
+uint64_t shmt_config_epochs(const struct shmt_config *config);
 
 /* "4" or "inf" (SHMT_STALENESS_INF); false: neither. */
 bool shmt_config_staleness(const char *value, uint64_t *out);

@@ -15,6 +15,7 @@
 #include "ps/replicas.h"
 
 const struct shmtrain_report SHMT_NO_REPORT = {.size = sizeof(struct shmtrain_report),
+                                               .tolerance = NAN,
                                                .mode = "",
                                                .write = "",
                                                .backend = "",
@@ -65,8 +66,8 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->with_accuracy = store->job.model ? store->job.model->task != SHMTRAIN_REGRESSION : store->job.classifies;
     r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
     r->columns = spec->row_places ? "by frequency" : "given";
-    r->optimizer = shmt_rule_name(spec->rule.kind);
-    r->schedule = shmt_rate_name(&spec->rate);
+    r->optimizer = store->fits ? "newton" : shmt_rule_name(spec->rule.kind);
+    r->schedule = store->fits ? "none" : shmt_rate_name(&spec->rate);
     r->staleness = policy->staleness;
     r->workers = spec->n_workers;
     r->quorum = shmt_policy_needed(policy->quorum, spec->n_workers);
@@ -76,7 +77,8 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->seed = spec->order.seed;
     r->rate = (double)spec->rate.base;
     r->l1 = (double)spec->rule.l1;
-    r->l2 = (double)spec->rule.l2;
+    r->l2 = store->fits ? store->fit.problem.l2 : (double)spec->rule.l2;
+    r->tolerance = store->fits ? store->fit.problem.tolerance : NAN;
     r->guests = spec->n_guests / shmt_seats_of_worker(spec);
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
     r->numa = shmt_machine_numa_name(&spec->placement);
@@ -206,7 +208,9 @@ int shmt_report_finish(struct shmtrain_store *store) {
     if (first_ns) r->first_step_seconds = (double)(first_ns - store->began_ns) * 1e-9;
     r->examples_per_second = r->train_seconds > 0 ? (double)r->examples / r->train_seconds : 0;
     r->stopped = r->n_epochs < store->spec.epochs || r->epoch[r->n_epochs - 1].partial;
-    r->stopped_by = shmt_end_name(r->stopped ? what_ended(store) : SHMT_END_NOT);
+    const uint32_t end = what_ended(store);
+    r->stopped_by = shmt_end_name(r->stopped || end == SHMT_END_TOLERANCE ? end : SHMT_END_NOT);
+    if (end == SHMT_END_TOLERANCE) r->stopped = 0; /* it has come to its end */
     struct shmt_error bad = {0};
     const int rc = hash_parameters(store, &bad);
     r->seconds = seconds_since(store->began_ns);

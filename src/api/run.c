@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/effects.h"
+#include "api/fit.h"
 #include "api/init_from.h"
 #include "api/manifest.h"
 #include "api/rows.h"
@@ -38,7 +39,7 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
 static void note_idle_workers(const struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     const uint32_t n_seats = spec->n_seats - spec->n_guests;
-    if (!shmt_policy_is_batched(&spec->policy) || n_seats <= spec->n_chunks) return;
+    if (store->fits || !shmt_policy_is_batched(&spec->policy) || n_seats <= spec->n_chunks) return;
     shmt_log(&store->log, "a batch of %u has work for only %u of %u workers: use more --chunks or a larger --batch",
              spec->batch, spec->n_chunks, n_seats);
 }
@@ -86,6 +87,7 @@ static int make_backend(struct shmtrain_store *store, const struct shmt_crew *cr
     store->job.slow = store->slow.n > 0 ? &store->slow : NULL;
     store->job.goal.target_loss = store->config.target_loss;
     store->job.goal.patience = (uint32_t)store->config.patience;
+    shmt_fit_begin(store);
     rc = shmt_checkpoints_begin_board(store, made);
     store->has_run = store->is_of_run = true;
     shmt_trained_clear(&store->trained);
@@ -163,10 +165,10 @@ int shmt_run_begin(struct shmtrain_store *store) {
     if (rc < 0) return rc;
     store->ops = shmt_backend_find(store->config.backend);
     free(store->epochs);
-    store->epochs = calloc(store->config.epochs, sizeof *store->epochs);
+    store->epochs = calloc(shmt_config_epochs(&store->config), sizeof *store->epochs);
     if (!store->epochs)
         return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for the figures of %llu epochs",
-                         (unsigned long long)store->config.epochs);
+                         (unsigned long long)shmt_config_epochs(&store->config));
     shmt_costs_forget(store);
     store->report = SHMT_NO_REPORT;
     store->blas[0] = '\0';
@@ -181,6 +183,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     if (rc == 0) rc = shmt_trace_check(store, NULL);
     if (rc == 0) rc = shmt_metrics_open(store, NULL);
     if (rc == 0) rc = shmt_checkpoints_begin(store);
+    if (rc == 0) rc = shmt_fit_refuse(store);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, NULL, store->n_examples, &store->spec);

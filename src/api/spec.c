@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/copies.h"
+#include "api/fit.h"
 #include "api/manifest.h"
 #include "api/slow.h"
 #include "api/store_priv.h"
@@ -36,6 +37,10 @@ static const char *mode_of_config(struct shmtrain_store *store, const struct shm
     const struct shmt_config *c = &store->config;
     store->mode_reason = "";
     if (strcmp(c->mode, "auto") != 0) return c->mode;
+    if (store->fits) {
+        store->mode_reason = "a fit with --tolerance is a row of steps that all workers take together";
+        return "sync";
+    }
     const char *mode = mode_of_axes(c);
     if (mode) return mode;
     store->mode_reason = !model         ? "the default for worker functions"
@@ -267,7 +272,7 @@ void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate 
 /* What falls as `inverse` ends before the noise in the data is learned; L1 and L2 say by themselves how much is learned of it,
  * and where all ends: there a cosine comes nearer in the same time, because it keeps the rate up and then comes to 0. */
 static bool wants_cosine(const struct shmt_config *c, const struct shmt_rate *rate) {
-    return rate->kind == SHMT_RATE_INVERSE && (c->l1 > 0 || c->l2 > 0) && !shmt_rate_is_named(c);
+    return rate->kind == SHMT_RATE_INVERSE && (c->l1 > 0 || c->l2 > 0 || !isnan(c->c)) && !shmt_rate_is_named(c);
 }
 
 /* An automatic rate is 1 here; models that know their data set a better one. */
@@ -288,14 +293,14 @@ static bool is_noisy(const struct shmt_spec *spec) {
     return shmt_policy_is_live(&spec->policy) && shmt_replicas_averaged(spec) == 1;
 }
 
-static int rule_of_config(struct shmtrain_store *store, struct shmt_spec *spec) {
+static int rule_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, struct shmt_spec *spec) {
     const struct shmt_config *c = &store->config;
     enum shmt_rule_kind kind;
     const int rc = shmt_rule_parse(c->optimizer, &kind, &store->error);
     if (rc < 0) return rc;
     spec->rule = (struct shmt_rule){.kind = kind,
                                     .l1 = (float)c->l1,
-                                    .l2 = (float)c->l2,
+                                    .l2 = (float)shmt_l2_of_config(c, model, spec->n_examples),
                                     .momentum = (float)c->momentum,
                                     .beta2 = (float)c->beta2,
                                     .epsilon = (float)c->epsilon,
@@ -341,7 +346,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_guests = crew->n_guests,
                               .n_workers = crew->n_workers,
                               .n_examples = n_examples,
-                              .epochs = (uint32_t)c->epochs,
+                              .epochs = (uint32_t)shmt_config_epochs(c),
                               .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
                               .batch = batch_of_config(c, &policy, crew->n_seats),
                               .n_chunks = chunks_of_config(c),
@@ -365,5 +370,5 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
         out->l2_rows[t] = store->table[t].l2_rows;
     }
     out->n_tables = store->n_tables;
-    return rule_of_config(store, out);
+    return rule_of_config(store, model, out);
 }

@@ -95,6 +95,8 @@ struct shmtrain_store {
     struct shmt_checkpoints checkpoints;
     struct shmt_snapshots snapshots; /* for the application */
     struct shmt_job job;
+    struct shmt_fit fit; /* what job.fit points to, where the run fits exactly (`fits`) */
+    bool fits;
     struct shmt_slow_plan slow;      /* what job.slow points to */
     char *slow_text;                 /* the same, as the option had it: it may be set again before the report is read */
     struct shmt_trace_passes passes; /* of loading, for a trace */

@@ -6,6 +6,7 @@
 
 #include "api/arrays.h"
 #include "api/cache.h"
+#include "api/fit.h"
 #include "api/init_from.h"
 #include "api/places.h"
 #include "api/plan.h"
@@ -110,6 +111,7 @@ static int settle_rate(struct shmt_training *s) {
                                         .rule = &spec->rule,
                                         .mean_weight = shmt_weights_mean(&s->train.data, &trained),
                                         .live = shmt_policy_is_live(&spec->policy)};
+    if (s->store->fits) return 0;                                              /* Newton's steps have no rate */
     if (!isnan(s->store->config.rate) || s->store->checkpoints.from) return 0; /* named, or that of the run before */
     spec->rate.base = shmt_auto_rate(&wish) / (float)shmt_replicas_summed(spec);
     const int misfit = shmt_auto_rate_misfit(&wish);
@@ -193,7 +195,7 @@ static void ask_for_columns(struct shmt_training *s) {
 /* Whether rows will stand by frequency, before there is a spec: how many copies of them there are depends on it. */
 static bool orders_rows(const struct shmt_training *s) {
     const struct shmtrain_store *store = s->store;
-    struct shmt_spec spec = {.epochs = (uint32_t)store->config.epochs};
+    struct shmt_spec spec = {.epochs = (uint32_t)shmt_config_epochs(&store->config)};
     if (strcmp(store->config.columns, "auto") != 0 || store->n_tables == 0) return false;
     spec.table[0] = store->table[0].table;
     spec.l2_rows[0] = store->table[0].l2_rows;
@@ -211,6 +213,8 @@ static int make_spec(struct shmt_training *s) {
     if (rc < 0) return rc;
     shmt_board_plan(store->spec.epochs, n_valid, shmtrain_model_outputs(s->model, &store->job.settings), &store->job.board);
     store->spec.board_bytes = store->job.board.bytes;
+    rc = shmt_fit_plan(store, s->model, &s->train);
+    if (rc < 0) return rc;
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
     store->job.settings.threads = s->crew.n_threads;
     settle_items(s);
@@ -413,6 +417,7 @@ static int begin(struct shmt_training *s) {
     if (!s->source || s->source[0] == '\0')
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file, or builtin:sparse: the data has no name");
     rc = find_model(s);
+    if (rc == 0) rc = shmt_fit_check(store, s->model);
     if (rc < 0) return rc;
     return shmt_crew_make(store, store->ops, shmt_seating_of(s->model), &s->crew);
 }

@@ -42,10 +42,11 @@ struct shmt_seat {
     uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
     bool behind;               /* the others may be in the next epoch already: an earlier life had ended this one */
     uint32_t first_epoch;      /* the one that this life has begun with: of a guest, once it is let in */
+    uint64_t round;            /* the session's: the phase of a fit that it is at, kept for its next life */
 };
 
 /* A seat's way through a run, in order; all but those of the work come again in every epoch. A backend has the stages from
- * _WORK to _FINISH to itself. See docs/reliability.md. */
+ * _WORK to _FINISH to itself, and in a fit, which takes no work, none. See docs/reliability.md. */
 enum shmt_run_stage {
     SHMT_STAGE_BEGIN,  /* all are there */
     SHMT_STAGE_MAKE,   /* replicas are made */
@@ -55,6 +56,7 @@ enum shmt_run_stage {
     SHMT_STAGE_COME,   /* replicas: to a merge */
     SHMT_STAGE_MERGE,  /* replicas: my slice of it */
     SHMT_STAGE_FINISH, /* rounds: I have no more work */
+    SHMT_STAGE_FIT,    /* an exact fit: my part of a phase; one after the other, instead of all work */
     SHMT_STAGE_END,    /* the parameters are quiet */
     SHMT_STAGE_PAUSE,  /* whether the epoch is over */
     SHMT_STAGE_SCORE,  /* my part of the validation data */

@@ -84,7 +84,7 @@ static int end_epoch(struct shmtrain_session *s) {
 }
 
 /* Nobody has work: the epoch is over, or the run pauses. 1: there is more, 0: the run is over. */
-static int end_leg(struct shmtrain_session *s) {
+int shmt_session_end_leg(struct shmtrain_session *s) {
     if (s->seat->trace) shmt_trace_step(s->seat->trace, s->epoch, 0);
     int rc = shmt_session_stage(s, SHMT_STAGE_END) == SHMT_TASK_NONE ? 0 : s->ops->meet(s->seat);
     if (rc == 0 && s->spec->pauses.allowed) rc = s->ops->pause(s->seat);
@@ -128,7 +128,7 @@ int shmtrain_next_sized(shmtrain_session *s, struct shmtrain_work *out, uint64_t
         rc = s->ops->claim(s->seat, &s->work);
         if (rc < 0) return seat_failed(s, rc);
         if (rc == 1) return begin_work(s, out, out_bytes);
-        rc = end_leg(s);
+        rc = shmt_session_end_leg(s);
         if (rc < 0) return rc;
         s->over = rc == 0;
     }

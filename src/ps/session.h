@@ -81,6 +81,10 @@ int shmt_session_take_result(shmtrain_session *s, const char *whose, int rc);
 /* Refuses `call` while a function runs that must take no work. */
 int shmt_session_check_inside(shmtrain_session *s, const char *call);
 
+/* Nobody has work any more: the epoch is over, or the run pauses. 1: there is more, 0: the run is over. shmtrain_next does it; others
+ * only where they take no work by it. */
+int shmt_session_end_leg(struct shmtrain_session *s);
+
 /* All meet, outside the epoch's end too; may wait, and the wait does not count as one of training. */
 int shmt_session_meet(shmtrain_session *s);
 

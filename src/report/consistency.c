@@ -41,6 +41,10 @@ static void say_quorum(char *out, size_t bytes, const struct shmtrain_report *r)
 }
 
 static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (r->tolerance > 0) { /* a fit */
+        shmt_add_item(out, bytes, 1, "all workers meet after each pass over the data");
+        return;
+    }
     if (has_quorum(r)) {
         say_quorum(out, bytes, r);
         return;

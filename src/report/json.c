@@ -2,6 +2,7 @@
  * the costs is in costs_json.c; lines about a run that goes on, of the same parts, are in metrics_json.c. */
 #include <shmtrain/report.h>
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/plain.h"
@@ -24,6 +25,11 @@ void shmt_json_add_epoch(json_t *o, const struct shmtrain_epoch *epoch) {
     json_object_set_new(o, "examples", shmt_json_whole(epoch->examples));
     json_object_set_new(o, "seconds", shmt_json_number(epoch->seconds));
     json_object_set_new(o, "train_loss", shmt_json_number(epoch->train_loss));
+    if (epoch->objective > 0) { /* only fits have one */
+        json_object_set_new(o, "objective", shmt_json_number(epoch->objective));
+        json_object_set_new(o, "bound", shmt_json_number(epoch->bound));
+        json_object_set_new(o, "gap", shmt_json_number(shmtrain_epoch_gap(epoch)));
+    }
     json_object_set_new(o, "valid_loss", shmt_json_number(epoch->valid_loss));
     json_object_set_new(o, "valid_accuracy", shmt_json_number(epoch->valid_accuracy));
     json_object_set_new(o, "valid_auc", shmt_json_number(epoch->valid_auc));
@@ -73,6 +79,7 @@ void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "schedule", json_string(r->schedule));
     json_object_set_new(o, "l1", shmt_json_number(r->l1));
     json_object_set_new(o, "l2", shmt_json_number(r->l2));
+    json_object_set_new(o, "tolerance", shmt_json_number(r->tolerance > 0 ? r->tolerance : NAN));
     json_object_set_new(o, "batch", shmt_json_whole(r->batch));
     json_object_set_new(o, "item", shmt_json_whole(r->item));
     json_object_set_new(o, "seed", shmt_json_whole(r->seed));

@@ -20,20 +20,41 @@ static void cell(char *out, size_t bytes, int width, int digits, double x) {
 
 static int has_valid(const struct shmtrain_report *r) { return r->valid.name[0] != '\0'; }
 
+static int is_fit(const struct shmtrain_report *r) { return r->tolerance > 0; } /* NaN: not */
+
+double shmtrain_epoch_gap(const struct shmtrain_epoch *epoch) {
+    const double gap = epoch->objective - epoch->bound;
+    return gap <= 0 ? 0 : epoch->bound > 0 ? gap / epoch->bound : NAN;
+}
+
 void shmtrain_report_heading(const struct shmtrain_report *r, char *out, size_t bytes) {
     SHMT_PLAIN_NUMBERS;
-    snprintf(out, bytes, "epoch  train loss%s  examples/s   seconds",
+    snprintf(out, bytes, "epoch  %s%s  %s   seconds", is_fit(r) ? "  objective      gap" : "train loss",
              has_valid(r) ? r->with_auc        ? "  valid loss  accuracy     AUC"
                             : r->with_accuracy ? "  valid loss  accuracy"
                                                : "  valid loss"
-                          : "");
+                          : "",
+             is_fit(r) ? "" : "examples/s");
+}
+
+/* Objective and gap of a fit. */
+static void add_gap(char *out, size_t bytes, const struct shmtrain_epoch *epoch) {
+    const double gap = shmtrain_epoch_gap(epoch);
+    cell(out, bytes, 12, 7, epoch->objective);
+    if (isnan(gap))
+        shmt_add(out, bytes, " %8s", "-");
+    else
+        shmt_add(out, bytes, " %8.1e", gap);
 }
 
 void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain_epoch *epoch, char *out, size_t bytes) {
     SHMT_PLAIN_NUMBERS;
     char rate[16];
     snprintf(out, bytes, "%5u ", epoch->epoch);
-    cell(out, bytes, 10, 5, epoch->train_loss);
+    if (is_fit(r))
+        add_gap(out, bytes, epoch);
+    else
+        cell(out, bytes, 10, 5, epoch->train_loss);
     if (has_valid(r)) {
         shmt_add(out, bytes, " ");
         cell(out, bytes, 10, 5, epoch->valid_loss);
@@ -43,7 +64,11 @@ void shmtrain_report_line(const struct shmtrain_report *r, const struct shmtrain
             shmt_add(out, bytes, "  %6.2f %%", 100 * epoch->valid_accuracy);
         if (r->with_auc) cell(out, bytes, 7, 4, epoch->valid_auc);
     }
-    shmt_add(out, bytes, "  %10s ", shmt_short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
+    if (is_fit(r))
+        shmt_add(out, bytes, "   ");
+    else
+        shmt_add(out, bytes, "  %10s ",
+                 shmt_short_number(epoch->seconds > 0 ? (double)epoch->examples / epoch->seconds : 0, rate));
     cell(out, bytes, 8, 3, epoch->seconds);
     if (epoch->partial) shmt_add(out, bytes, "  stopped");
 }
@@ -81,7 +106,11 @@ static void add_name(char *out, size_t bytes, const char *name) {
 }
 
 static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {
-    shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
+    if (is_fit(r))
+        shmt_add(out, bytes, "model       %.16s, Newton's method until proved within %.3g of the optimum,\n            ",
+                 r->model, r->tolerance);
+    else
+        shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
     if (r->blas && r->blas[0] != '\0') shmt_add(out, bytes, "            on %.60s\n", r->blas);
@@ -162,6 +191,19 @@ static void add_deaths(char *out, size_t bytes, const struct shmtrain_report *r)
     shmt_add(out, bytes, "\n");
 }
 
+/* What is proved. */
+static void add_optimum(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (!is_fit(r) || r->n_epochs == 0) return;
+    const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
+    const double gap = shmtrain_epoch_gap(last);
+    if (isnan(last->objective)) return;
+    if (gap <= r->tolerance)
+        shmt_add(out, bytes, "optimum     proved: the objective %.8g is within %.1e of it\n", last->objective, gap);
+    else
+        shmt_add(out, bytes, "optimum     NOT proved: the objective is %.8g, the proved lower bound %.8g\n", last->objective,
+                 last->bound);
+}
+
 void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {
     SHMT_PLAIN_NUMBERS;
     char text[2][16];
@@ -174,7 +216,9 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     shmt_add_number(out, bytes, 8, 3, r->train_seconds);
     shmt_add(out, bytes, " s of training), %s examples/s", shmt_short_number(r->examples_per_second, text[0]));
     shmt_add(out, bytes, "\n            %s update%s", shmt_short_number((double)r->updates, text[1]), shmt_plural(r->updates));
-    if (r->stopped_by && r->stopped_by[0] != '\0' && strcmp(r->stopped_by, "request") != 0)
+    if (r->stopped_by && strcmp(r->stopped_by, "precision") == 0)
+        shmt_add(out, bytes, ", ended where floats come no nearer to the optimum");
+    else if (r->stopped_by && r->stopped_by[0] != '\0' && strcmp(r->stopped_by, "request") != 0)
         shmt_add(out, bytes, ", ended by --%s", r->stopped_by);
     shmt_add(out, bytes, "\n");
     shmt_add_costs(out, bytes, r);
@@ -186,5 +230,6 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
         shmt_add(out, bytes, " %% of the updates of single parameters (an estimate)\n");
     }
     add_validation(out, bytes, r);
+    add_optimum(out, bytes, r);
     shmt_add(out, bytes, "parameters  xxh64 %016llx\n", (unsigned long long)r->parameters_xxh64);
 }

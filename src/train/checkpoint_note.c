@@ -284,6 +284,8 @@ bool shmt_checkpoint_take_epoch(const double row[SHMT_EPOCH_COLUMNS], struct shm
                                    .examples = (uint64_t)row[2],
                                    .seconds = row[3],
                                    .train_loss = row[4],
+                                   .objective = NAN,
+                                   .bound = NAN,
                                    .valid_loss = row[5],
                                    .valid_accuracy = row[6],
                                    .valid_auc = row[7]};

@@ -128,16 +128,28 @@ static int judge(shmtrain_session *s, const struct shmt_job *job, void *board, s
 }
 
 /* Nobody begins another epoch then: the chief says so to all in `turn`, which follows. */
-static void end_if_reached(const struct shmt_job *job, struct shmt_board *board, uint32_t n) {
+static void end_if_reached(const struct shmt_job *job, struct shmt_board *board, uint32_t n,
+                           const struct shmt_solve_state *fit) {
     if (shmt_board_epochs(board, &job->board)[n - 1].partial) return; /* it has ended for another reason */
-    const enum shmt_end end = shmt_goal_reached(&job->goal, shmt_board_epochs(board, &job->board), n);
-    if (end == SHMT_END_NOT || n == job->spec->epochs) return;
+    enum shmt_end end = shmt_goal_reached(&job->goal, shmt_board_epochs(board, &job->board), n);
+    if (fit && fit->end != SHMT_SOLVE_GOES_ON) end = fit->end == SHMT_SOLVE_PROVED ? SHMT_END_TOLERANCE : SHMT_END_PRECISION;
+    if (end == SHMT_END_NOT || (n == job->spec->epochs && !fit)) return;
     store_relaxed(&board->ended_by, end); /* published with the record */
     job->ops->stop(job->store);
 }
 
+/* A fit takes no work items: what it has found says its state. */
+static void add_fit(const struct shmt_job *job, const struct shmt_solve_state *fit, struct shmtrain_epoch *out) {
+    out->partial = fit->stopped;
+    out->examples = job->spec->n_examples;
+    out->train_loss = fit->loss;
+    out->objective = fit->published;
+    out->bound = fit->begun ? fit->dual : NAN;
+}
+
 /* The chief pins up what the epoch gave, and tells the application. */
-static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns) {
+static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns,
+                  const struct shmt_solve_state *fit) {
     void *memory = job->ops->board(job->store);
     struct shmt_board *board = memory;
     struct shmt_tally tally = {0};
@@ -151,10 +163,13 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
                                     .train_loss = tally.examples ? tally.loss / (double)tally.examples : NAN,
                                     .valid_loss = NAN,
                                     .valid_accuracy = NAN,
-                                    .valid_auc = NAN};
+                                    .valid_auc = NAN,
+                                    .objective = NAN,
+                                    .bound = NAN};
+    if (fit) add_fit(job, fit, &record);
     if (shmt_job_validates(job) && (rc = judge(s, job, memory, &record)) < 0) return rc;
     shmt_board_epochs(memory, &job->board)[epoch] = record;
-    end_if_reached(job, board, epoch + 1);
+    end_if_reached(job, board, epoch + 1, fit);
     SHMT_POINT("pin-up:before");
     /* release: the record is whole; pairs with the application's acquire */
     store_release(&board->epochs_done, epoch + 1);
@@ -170,7 +185,8 @@ static int score_part(shmtrain_session *s, const struct shmt_job *job) {
     return job->scorer ? shmt_job_score(s, job, s->seat->rank, spec->n_seats - spec->n_guests) : 0;
 }
 
-int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns) {
+int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns,
+                      const struct shmt_solve_state *fit) {
     const uint64_t trained_ns = started_ns ? shmt_now_ns() - started_ns : 0;
     if (shmt_job_validates(job)) {
         const enum shmt_task task = shmt_session_stage(s, SHMT_STAGE_SCORE);
@@ -178,5 +194,5 @@ int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t 
         if (rc == 0 && task != SHMT_TASK_NONE) rc = shmt_session_meet(s);
         if (rc < 0) return rc;
     }
-    return s->seat->rank == 0 ? pin_up(s, job, epoch, trained_ns) : 0;
+    return s->seat->rank == 0 ? pin_up(s, job, epoch, trained_ns, fit) : 0;
 }

@@ -30,7 +30,9 @@ const char *shmt_end_name(uint32_t end) {
                                                    [SHMT_END_PATIENCE] = "patience",
                                                    [SHMT_END_TIME_LIMIT] = "time-limit",
                                                    [SHMT_END_STEPS] = "steps",
-                                                   [SHMT_END_REQUEST] = "request"};
+                                                   [SHMT_END_REQUEST] = "request",
+                                                   [SHMT_END_TOLERANCE] = "tolerance",
+                                                   [SHMT_END_PRECISION] = "precision"};
     return end < SHMT_N_ENDS ? NAMES[end] : "";
 }
 

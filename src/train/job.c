@@ -11,6 +11,7 @@
 struct body {
     const struct shmt_job *job;
     shmtrain_session session;
+    struct shmt_fitting fitting; /* of an exact fit */
     struct shmt_slow slow;
     struct shmt_bell bell;
     uint32_t *example; /* (largest item) the order of the item in hand */
@@ -27,7 +28,7 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     if (epoch == s->spec->first_epoch && began_ns) began_ns -= body->job->before_ns;
     const bool ours = body->job->model && !body->job->is_offered; /* whose losses have been looked at, item by item */
     int rc = ours ? 0 : shmt_job_check_numbers(s, epoch);
-    if (rc == 0) rc = shmt_job_evaluate(s, body->job, epoch, began_ns);
+    if (rc == 0) rc = shmt_job_evaluate(s, body->job, epoch, began_ns, body->job->fit ? &body->fitting.state : NULL);
     SHMT_POINT("epoch-end:before");
     if (s->seat->rank == 0) store_relaxed(&board->epoch_ns, shmt_now_ns()); /* the next one */
     SHMT_POINT("epoch-end:after");
@@ -121,6 +122,12 @@ static int run_worker(struct body *body) {
                      "the worker function returned %d before shmtrain_next had returned 0", rc);
 }
 
+static int run_body(struct body *body) {
+    if (!body->job->fit) return body->job->model ? train_model(body) : run_worker(body);
+    shmt_fitting_begin(&body->fitting, body->job, &body->session);
+    return shmt_fitting_run(&body->fitting, &body->session);
+}
+
 /* Threads of one worker are slowed down alike. */
 static void begin_slow(struct body *body, uint32_t rank) {
     const struct shmt_job *job = body->job;
@@ -150,8 +157,7 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
     }
     begin_slow(&body, rank);
     rc = begin(&body);
-    if (rc == 0 && !body.session.over)
-        rc = shmt_session_judge(&body.session, "a worker", job->model ? train_model(&body) : run_worker(&body));
+    if (rc == 0 && !body.session.over) rc = shmt_session_judge(&body.session, "a worker", run_body(&body));
     if (rc < 0) {
         *e = body.session.error;
         shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));

@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "ps/session.h"
 #include "train/board.h"
+#include "train/fit.h"
 #include "train/goal.h"
 
 /* Made before workers exist, constant from then on. */
@@ -24,6 +25,7 @@ struct shmt_job {
     bool is_offered;                    /* the model is the application's own, too */
     struct shmtrain_settings settings;
     const struct shmtrain_data *train, *valid;     /* valid NULL: none */
+    const struct shmt_fit *fit;                    /* the model is fitted exactly (fit.h); NULL: it takes steps of its own */
     const uint32_t *train_example, *valid_example; /* where only some examples are meant: which; NULL: all, as they stand */
     const float *valid_label;                      /* (n_valid) */
     struct shmt_guarded train_guard, valid_guard;  /* the files that they are mapped from, which must not change */
@@ -81,6 +83,7 @@ struct shmt_bad_rows {
 int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e);
 
 /* The end of an epoch, in every worker; `started_ns`: when it began, in the chief. */
-int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns);
+int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns,
+                      const struct shmt_solve_state *fit);
 
 #endif

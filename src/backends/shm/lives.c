@@ -39,6 +39,7 @@ void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
 
 enum shmt_task shmt_shm_stage(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
     if (p->revived && stage < p->now.stage) return SHMT_TASK_NONE;
+    if (stage == SHMT_STAGE_FIT) p->now.piece = p->seat.round;
     if (shmt_shm_goes_on_with(p, stage)) return p->met ? SHMT_TASK_MEET : SHMT_TASK_ALL;
     shmt_shm_note(p, stage);
     return SHMT_TASK_ALL;
@@ -130,6 +131,7 @@ void shmt_shm_revive(struct shmt_shm_seat *p) {
     p->clock = p->now.clock;
     p->met = load_relaxed(&p->front->gate.phase) > p->phase;
     if (number > 0) p->epoch = p->now.epoch;
+    p->seat.round = p->now.piece; /* in a fit */
     p->seat.behind = p->met && p->now.stage == SHMT_STAGE_TURN;
     count_again(p);
 }

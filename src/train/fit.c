@@ -1,0 +1,120 @@
+/* An exact fit as a run: see fit.h.
+ *
+ * The seat's `round` is the number of the phase that it is at; a next life finds it there. Before the meeting of phase L the chief
+ * saves its state in place L mod 2, where the sums of the phase are, too. Who has not come to that meeting when it dies holds all
+ * others there: the next life finds the state that follows from phase L - 1. Who has come to it may have let the others go on to
+ * phase L + 1, which takes the place of L - 1: the next life finds the state of phase L itself, and that phase is done. */
+#include "train/fit.h"
+
+#include "base/point.h"
+#include "ps/meter.h"
+#include "train/job.h"
+
+static struct shmt_pass pass_of(const struct shmt_fitting *f, const shmtrain_session *s, const struct shmt_solve_state *state,
+                                uint64_t round) {
+    return (struct shmt_pass){.problem = &f->job->fit->problem,
+                              .plan = &f->job->fit->plan,
+                              .memory = &f->memory,
+                              .state = state,
+                              .round = round,
+                              .part = s->seat->rank,
+                              .n_parts = f->job->spec->n_seats};
+}
+
+/* An epoch that is over is followed by the next one. */
+static void go_on(struct shmt_solve_state *state) {
+    const struct shmt_solve_state over = *state;
+    if (over.phase == SHMT_PHASE_OVER) shmt_newton_next_epoch(&over, state);
+}
+
+void shmt_fitting_begin(struct shmt_fitting *f, const struct shmt_job *job, const struct shmtrain_session *s) {
+    unsigned char *board = job->ops->board(job->store);
+    *f = (struct shmt_fitting){.job = job, .lost = s->seat->life > 0};
+    shmt_solve_memory_at(&job->fit->plan, board + job->fit->offset, &f->memory);
+    shmt_newton_begin(&f->state);
+}
+
+/* As an earlier life had it. */
+static void find_state(struct shmt_fitting *f, const shmtrain_session *s, enum shmt_task task) {
+    const uint64_t round = s->seat->round;
+    f->lost = false;
+    if (task != SHMT_TASK_ALL) {
+        f->state = f->memory.saved[round % 2];
+    } else if (round > 0) {
+        const struct shmt_solve_state before = f->memory.saved[(round - 1) % 2];
+        const struct shmt_pass pass = pass_of(f, s, &before, round - 1);
+        shmt_newton_next(&pass, &f->state);
+        go_on(&f->state);
+    }
+}
+
+static int check_data(const struct shmt_fitting *f, shmtrain_session *s) {
+    return shmt_job_check_data(s, &f->job->train_guard);
+}
+
+/* My part of a phase. The chief leaves what a next life of anybody needs. */
+static int work(struct shmt_fitting *f, shmtrain_session *s) {
+    const struct shmt_pass pass = pass_of(f, s, &f->state, s->seat->round);
+    int rc = check_data(f, s);
+    if (rc < 0) return rc;
+    if (shmt_newton_work(&pass) < 0)
+        return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory to turn rows of the data into columns");
+    if ((rc = check_data(f, s)) < 0) return rc;
+    if (s->seat->rank != 0) return 0;
+    SHMT_POINT("fit:saving");
+    f->memory.saved[pass.round % 2] = f->state;
+    /* relaxed: a flag; the meeting that follows publishes what I have seen of it */
+    shmt_solve_sum(&f->memory, pass.round, SHMT_SUM_STOP)[0] = load_relaxed(f->job->ops->stop_word(f->job->store)) != 0;
+    SHMT_POINT("fit:saved");
+    return 0;
+}
+
+/* The phase, and the state behind it. */
+static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
+    const enum shmt_task task = shmt_session_stage(s, SHMT_STAGE_FIT);
+    if (f->lost) find_state(f, s, task);
+    int rc = task == SHMT_TASK_ALL ? work(f, s) : 0;
+    SHMT_POINT("fit:phase");
+    if (rc == 0 && task != SHMT_TASK_NONE) rc = shmt_session_meet(s);
+    if (rc < 0) return rc;
+    SHMT_POINT("fit:met");
+    const struct shmt_solve_state before = f->state;
+    const struct shmt_pass pass = pass_of(f, s, &before, s->seat->round);
+    shmt_newton_next(&pass, &f->state);
+    return 0;
+}
+
+/* All seats take part as long as the run goes on (api/fit.c), whoever has left behind its end. Each epoch counts the examples that I
+ * score as mine; also in a next life. */
+static void count_examples(const struct shmt_fitting *f, const shmtrain_session *s, uint32_t epochs) {
+    uint64_t first, behind;
+    shmt_solve_share(f->job->fit->problem.n, s->seat->rank, f->job->spec->n_seats, &first, &behind);
+    store_relaxed(&s->seat->counters->examples, epochs * (behind - first)); /* relaxed: for display */
+}
+
+/* 1: another epoch; 0: the run is over. */
+static int do_epoch(struct shmt_fitting *f, shmtrain_session *s) {
+    shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
+    count_examples(f, s, f->state.epoch);
+    int rc = s->hooks && !s->seat->behind ? shmt_hooks_before_epoch(s) : 0;
+    if (rc < 0) return rc;
+    while (f->state.phase != SHMT_PHASE_OVER) {
+        if ((rc = do_phase(f, s)) < 0) return rc;
+        if (f->state.phase != SHMT_PHASE_OVER) s->seat->round++;
+    }
+    count_examples(f, s, f->state.epoch + 1);
+    rc = shmt_session_end_leg(s);
+    if (rc == 1) {
+        s->seat->round++;
+        go_on(&f->state);
+    }
+    return rc;
+}
+
+int shmt_fitting_run(struct shmt_fitting *f, shmtrain_session *s) {
+    int rc;
+    while ((rc = do_epoch(f, s)) == 1) continue;
+    s->over = rc == 0;
+    shmt_meter_turn(s->seat, NULL);
+    return rc;
+}

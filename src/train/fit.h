@@ -1,0 +1,32 @@
+/* An exact fit as a run: the phases of solve/newton.h, each done by all seats together, with a meeting behind it. An epoch is one
+ * Newton step, and ends as all epochs do. Called by job.c in each worker. */
+#ifndef SHMT_TRAIN_FIT_H
+#define SHMT_TRAIN_FIT_H
+
+#include "ps/session.h"
+#include "solve/newton.h"
+
+struct shmt_job;
+
+/* Made before workers exist, constant from then on. */
+struct shmt_fit {
+    struct shmt_problem problem;
+    struct shmt_solve_plan plan;
+    uint64_t offset; /* of its memory, from the board's beginning */
+};
+
+/* Where this seat stands; private to it. */
+struct shmt_fitting {
+    const struct shmt_job *job;
+    struct shmt_solve_memory memory;
+    struct shmt_solve_state state; /* of the phase that comes, or of an epoch that is over */
+    bool lost;                     /* an earlier life had it: it is to be found */
+};
+
+/* For this life of the seat. */
+void shmt_fitting_begin(struct shmt_fitting *fitting, const struct shmt_job *job, const struct shmtrain_session *s);
+
+/* Until the run is over: 0, or a status. */
+int shmt_fitting_run(struct shmt_fitting *fitting, shmtrain_session *s);
+
+#endif

@@ -1,0 +1,185 @@
+/* The real program from outside: fits that go on until the optimum is proved (--tolerance). The method itself: test_solve.c;
+ * deaths at each point: test_points.c. */
+#include "run_program.h"
+
+#include <math.h>
+#include <signal.h>
+
+#define FEW  "builtin:sparse:examples=5000,valid=500,features=200,nonzeros=10"    /* columns: by the Hessian */
+#define MANY "builtin:sparse:examples=5000,valid=500,features=20000,nonzeros=30"  /* by conjugate gradients */
+#define LONG "builtin:sparse:examples=40000,valid=100,features=20000,nonzeros=30" /* longer than some kills take */
+
+static double number(const json_t *o, const char *key) {
+    const json_t *value = json_object_get(o, key);
+    if (!json_is_number(value)) fail_msg("%s is no number", key);
+    return json_number_value(value);
+}
+
+static json_t *last_epoch(const json_t *report) {
+    const json_t *epochs = json_object_get(report, "epochs");
+    assert_true(json_array_size(epochs) > 0);
+    return json_array_get(epochs, json_array_size(epochs) - 1);
+}
+
+static void the_proof_stands_in_the_text_and_in_json(void **state) {
+    (void)state;
+    struct program *text = RUN("-w", "2", "--C", "1", "--tolerance", "1e-4", FEW);
+    program_assert_status(text, 0);
+    assert_non_null(strstr(text->text[OUT], "epoch    objective      gap  valid loss  accuracy     AUC     seconds\n"));
+    assert_non_null(strstr(text->text[OUT], "ended by --tolerance\n"));
+    assert_non_null(strstr(text->text[OUT], "optimum     proved: the objective 0."));
+    for (const char *line = text->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
+    struct program *run = RUN("-q", "--json", "-w", "2", "--C", "1", "--tolerance", "1e-4", FEW);
+    program_assert_status(run, 0);
+    json_t *report = program_json(run), *last = last_epoch(report);
+    const double objective = number(last, "objective"), bound = number(last, "bound"), gap = number(last, "gap");
+    assert_true(bound > 0 && bound <= objective && gap <= 1e-4);
+    assert_true(fabs(gap - (objective - bound) / bound) < 1e-8); /* of ten digits each */
+    assert_true(number(report, "tolerance") == 1e-4);
+    assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), "tolerance");
+    assert_true(json_is_false(json_object_get(report, "stopped")));
+    assert_string_equal(json_string_value(json_object_get(report, "optimizer")), "newton");
+    assert_true(fabs(number(report, "l2") - 1.0 / 5000) < 1e-18);
+    json_decref(report);
+}
+
+static void bits_are_the_same_for_all_workers_and_backends(void **state) {
+    static const char *const DATA[] = {FEW, MANY};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char one[17], other[17];
+        HASH(one, "-w", "1", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        HASH(other, "-w", "3", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        assert_string_equal(other, one);
+        HASH(other, "-w", "8", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        assert_string_equal(other, one);
+        HASH(other, "-w", "3", "--spawn", "threads", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        assert_string_equal(other, one);
+        HASH(other, "-w", "1", "--backend", "plain", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        assert_string_equal(other, one);
+    }
+}
+
+/* What liblinear-train -q -e 1e-10 -c 1 finds, with -s 0, and with -s 11 -p 0. */
+static const char TABLE[] =
+    "+1 1:0.5 3:1.25 4:-2\n-1 2:1 3:0.25\n+1 1:2 2:-1 4:0.5\n-1 1:-0.75 3:-1 4:1\n+1 2:0.5 3:2\n"
+    "-1 1:1 2:1.5 4:-0.5\n";
+static const struct {
+    const char *model;
+    double weight[4];
+} FITS[] = {{"logistic", {0.3308052668, -0.8699330461, 0.7972640732, -0.2699761547}},
+            {"linear", {0.1407052384, -0.7662172298, 0.6180064270, -0.1031445833}}};
+
+/* A gap of 1e-12 leaves of each weight sqrt(2 gap P / l2) at most: with P below 1 and l2 of 1/12 and more, 5e-6. */
+static void weights_are_those_of_liblinear(void **state) {
+    (void)state;
+    program_write_file("train.svm", TABLE);
+    for (size_t i = 0; i < sizeof FITS / sizeof *FITS; i++) {
+        program_assert_status(RUN("-q", "--bias=0", "-M", FITS[i].model, "--C=1", "--tolerance=1e-12", "-o", "m", "train.svm"),
+                              0);
+        program_assert_status(RUN("model", "convert", "m", "-o", "m.csv", "--format", "csv"), 0);
+        FILE *f = fopen("m.csv", "r");
+        assert_non_null(f);
+        assert_int_equal(fscanf(f, "feature,weight"), 0);
+        for (int j = 0; j < 4; j++) {
+            double weight;
+            int feature;
+            assert_int_equal(fscanf(f, " %d,%lf", &feature, &weight), 2);
+            assert_true(feature == j + 1 && fabs(weight - FITS[i].weight[j]) < 5e-6);
+        }
+        fclose(f);
+    }
+}
+
+static void a_killed_worker_changes_no_bit(void **state) {
+    char usual[17];
+    (void)state;
+    HASH(usual, "-w", "2", "--C", "1000", "--tolerance", "1e-9", LONG);
+    struct program *run =
+        START("--json", "--quiet", "-w", "3", "--max-respawns", "1000", "--C", "1000", "--tolerance", "1e-9", LONG);
+    for (unsigned rank = 0; rank < 12; rank++) {
+        const pid_t pid = program_worker_if_any(run, rank % 3);
+        if (pid > 0) (void)kill(pid, SIGKILL);
+        usleep(15000);
+    }
+    program_finish(run);
+    program_assert_status(run, 0);
+    json_t *report = program_json(run);
+    assert_string_equal(json_string_value(json_object_get(report, "parameters_xxh64")), usual);
+    json_decref(report);
+}
+
+static void a_stop_leaves_the_last_point_and_says_that_nothing_is_proved(void **state) {
+    (void)state;
+    struct program *run = START("-w", "2", "--C", "1000", "--tolerance", "1e-12", "-o", "stopped.model", LONG);
+    program_wait_for_epoch(run);
+    assert_int_equal(kill(run->pid, SIGINT), 0);
+    program_finish(run);
+    program_assert_status(run, 130);
+    assert_non_null(strstr(run->text[OUT], "optimum     NOT proved: the objective is "));
+    program_assert_status(RUN("eval", "stopped.model", LONG), 0);
+}
+
+static void too_few_epochs_prove_nothing(void **state) {
+    (void)state;
+    struct program *run = RUN("-w", "2", "-e", "2", "--C", "1", "--tolerance", "1e-6", FEW);
+    program_assert_status(run, 0);
+    assert_non_null(strstr(run->text[OUT], "optimum     NOT proved: the objective is "));
+    assert_non_null(strstr(run->text[OUT], "done: 2 epochs"));
+}
+
+static void a_model_goes_on_where_it_ended(void **state) {
+    (void)state;
+    program_assert_status(RUN("-q", "--C", "1", "--tolerance", "1e-6", "-o", "first.model", MANY), 0);
+    struct program *run = RUN("--C", "1", "--tolerance", "1e-6", "--init-from", "first.model", MANY);
+    program_assert_status(run, 0);
+    assert_non_null(strstr(run->text[OUT], "done: 1 epoch in"));
+    assert_non_null(strstr(run->text[OUT], "optimum     proved: "));
+}
+
+static void c_is_l2_in_other_words(void **state) {
+    char c[17], l2[17];
+    (void)state;
+    HASH(c, "-w", "1", "--C", "2", "--tolerance", "1e-6", FEW);
+    HASH(l2, "-w", "1", "--l2", "1e-4", "--tolerance", "1e-6", FEW);
+    assert_string_equal(c, l2);
+    HASH(c, "-w", "1", "--mode", "sync", "--C", "2", FEW);
+    HASH(l2, "-w", "1", "--mode", "sync", "--l2", "1e-4", FEW);
+    assert_string_equal(c, l2);
+}
+
+static void what_cannot_be_proved_is_refused(void **state) {
+    static const struct refusal ALL[] = {
+
+        {2, "--tolerance needs L2, without which there may be no optimum: add --C X, or --l2 X", {"--tolerance", "1e-3", FEW}},
+        {2, "--tolerance is for the models logistic and linear, not for svm", {"-Msvm", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "--tolerance is for L2 alone: leave out --l1", {"--l1=1e-3", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "which has no rate: leave out --rate or --tolerance", {"--rate=1", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "as in sync: leave out --mode or --tolerance", {"--mode=async", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "as in sync: leave out --replicas or --tolerance", {"--replicas=worker", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "a run writes no checkpoints: leave out --checkpoint", {"--checkpoint=.", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "nobody can join or watch a run: leave out --name", {"--name=x", "--C=1", "--tolerance=1e-3", FEW}},
+        {2,
+         "needs all its workers: use --on-death respawn, or abort",
+         {"--on-death=continue", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "--C and --l2 both say how large L2 is: leave out one of them", {"--C=1", "--l2=1", FEW}},
+        {2, "--tolerance 0: expected a number from 1e-12 to 1, or none", {"--tolerance=0", FEW}},
+    };
+    (void)state;
+    ASSERT_ALL_REFUSED(ALL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(the_proof_stands_in_the_text_and_in_json),
+        PROGRAM_TEST(bits_are_the_same_for_all_workers_and_backends),
+        PROGRAM_TEST(weights_are_those_of_liblinear),
+        PROGRAM_TEST(a_killed_worker_changes_no_bit),
+        PROGRAM_TEST(a_stop_leaves_the_last_point_and_says_that_nothing_is_proved),
+        PROGRAM_TEST(too_few_epochs_prove_nothing),
+        PROGRAM_TEST(a_model_goes_on_where_it_ended),
+        PROGRAM_TEST(c_is_l2_in_other_words),
+        PROGRAM_TEST(what_cannot_be_proved_is_refused),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
