@@ -38,24 +38,26 @@ static void the_proof_stands_in_the_text_and_in_json(void **state) {
     assert_true(number(report, "tolerance") == 1e-4);
     assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), "tolerance");
     assert_true(json_is_false(json_object_get(report, "stopped")));
-    assert_string_equal(json_string_value(json_object_get(report, "optimizer")), "newton");
+    assert_string_equal(json_string_value(json_object_get(report, "optimizer")), "exact");
     assert_true(fabs(number(report, "l2") - 1.0 / 5000) < 1e-18);
     json_decref(report);
 }
 
 static void bits_are_the_same_for_all_workers_and_backends(void **state) {
-    static const char *const DATA[] = {FEW, MANY};
+    static const char *const DATA[] = {FEW, MANY}, *const MODELS[] = {"logistic", "svm"}, *const TOLERANCE[] = {"1e-8", "1e-3"};
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < 4; k++) {
+        const int i = k % 2;
+        const char *model = MODELS[k / 2], *tolerance = TOLERANCE[k / 2];
         char one[17], other[17];
-        HASH(one, "-w", "1", "--C", "10", "--tolerance", "1e-8", DATA[i]);
-        HASH(other, "-w", "3", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        HASH(one, "-w", "1", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
+        HASH(other, "-w", "3", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
         assert_string_equal(other, one);
-        HASH(other, "-w", "8", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        HASH(other, "-w", "8", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
         assert_string_equal(other, one);
-        HASH(other, "-w", "3", "--spawn", "threads", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        HASH(other, "-w", "3", "--spawn", "threads", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
         assert_string_equal(other, one);
-        HASH(other, "-w", "1", "--backend", "plain", "--C", "10", "--tolerance", "1e-8", DATA[i]);
+        HASH(other, "-w", "1", "--backend", "plain", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
         assert_string_equal(other, one);
     }
 }
@@ -152,7 +154,9 @@ static void what_cannot_be_proved_is_refused(void **state) {
     static const struct refusal ALL[] = {
 
         {2, "--tolerance needs L2, without which there may be no optimum: add --C X, or --l2 X", {"--tolerance", "1e-3", FEW}},
-        {2, "--tolerance is for the models logistic and linear, not for svm", {"-Msvm", "--C=1", "--tolerance=1e-3", FEW}},
+        {2,
+         "--tolerance is for the models logistic, svm and linear, not for softmax",
+         {"-Msoftmax", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "--tolerance is for L2 alone: leave out --l1", {"--l1=1e-3", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "which has no rate: leave out --rate or --tolerance", {"--rate=1", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "as in sync: leave out --mode or --tolerance", {"--mode=async", "--C=1", "--tolerance=1e-3", FEW}},

@@ -52,8 +52,9 @@ int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *mo
     if (!isnan(c->c) && c->l2 > 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--C and --l2 both say how large L2 is: leave out one of them");
     if (!is_asked_for(store)) return 0;
-    if (model != &SHMT_MODEL_LOGISTIC && model != &SHMT_MODEL_LINEAR)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for the models logistic and linear, not for %.60s", model->name);
+    if (model != &SHMT_MODEL_LOGISTIC && model != &SHMT_MODEL_LINEAR && model != &SHMT_MODEL_SVM)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for the models logistic, svm and linear, not for %.60s",
+                         model->name);
     if (c->l1 > 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for L2 alone: leave out --l1");
     if (!(l2 > 0))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
@@ -74,6 +75,12 @@ double shmt_l2_of_config(const struct shmt_config *c, const struct shmtrain_mode
     return isnan(c->c) ? c->l2 : 1 / (halves * c->c * (double)n_examples);
 }
 
+static enum shmt_solve_loss loss_of(const struct shmtrain_model *model) {
+    return model == &SHMT_MODEL_LOGISTIC ? SHMT_SOLVE_LOGISTIC
+           : model == &SHMT_MODEL_SVM    ? SHMT_SOLVE_HINGE
+                                         : SHMT_SOLVE_SQUARED;
+}
+
 int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_load *train) {
     struct shmt_fit *fit = &store->fit;
     struct shmt_spec *spec = &store->spec;
@@ -91,7 +98,7 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
     fit->problem = (struct shmt_problem){.n = spec->n_examples,
                                          .n_columns = columns,
                                          .bias = bias,
-                                         .loss = model == &SHMT_MODEL_LOGISTIC ? SHMT_SOLVE_LOGISTIC : SHMT_SOLVE_SQUARED,
+                                         .loss = loss_of(model),
                                          .l2 = shmt_l2_of_config(&store->config, model, spec->n_examples),
                                          .epochs = spec->epochs,
                                          .tolerance = store->config.tolerance};

@@ -66,7 +66,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->with_accuracy = store->job.model ? store->job.model->task != SHMTRAIN_REGRESSION : store->job.classifies;
     r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
     r->columns = spec->row_places ? "by frequency" : "given";
-    r->optimizer = store->fits ? "newton" : shmt_rule_name(spec->rule.kind);
+    r->optimizer = store->fits ? "exact" : shmt_rule_name(spec->rule.kind);
     r->schedule = store->fits ? "none" : shmt_rate_name(&spec->rate);
     r->staleness = policy->staleness;
     r->workers = spec->n_workers;

@@ -107,8 +107,8 @@ static void add_name(char *out, size_t bytes, const char *name) {
 
 static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (is_fit(r))
-        shmt_add(out, bytes, "model       %.16s, Newton's method until proved within %.3g of the optimum,\n            ",
-                 r->model, r->tolerance);
+        shmt_add(out, bytes, "model       %.16s, steps until it is proved within %.3g of the optimum,\n            ", r->model,
+                 r->tolerance);
     else
         shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */

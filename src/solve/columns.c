@@ -24,6 +24,9 @@ static void each_column(const struct shmt_pass *pass, enum shmt_solve_sums which
 
 static bool is_bias(const struct shmt_pass *pass, uint32_t j) { return j == pass->plan->of.n_columns; }
 
+/* Beside the curvature along the bias, of steps alone: where no example lies on the parabola of the hinge there is none. */
+static double damping(const struct shmt_problem *p) { return p->loss == SHMT_SOLVE_HINGE ? p->l2 : 0; }
+
 /* What a column gives with u, with what the dual point differs by (|u|, or the weights of the examples), and the curvatures. */
 struct column_sums {
     double pull, side, curve;
@@ -63,7 +66,7 @@ static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const do
     const double n = (double)p->n;
     if (is_bias(pass, j)) {
         m->gradient[j] = -s->pull / n;
-        m->diagonal[j] = s->curve / n;
+        m->diagonal[j] = s->curve / n + damping(p);
         return 0;
     }
     const struct column_sums of = sum_column(pass, j);
@@ -94,7 +97,7 @@ static double product_of_column(const struct shmt_pass *pass, uint32_t j, const 
         for (; at < to; at++) sum[0] += (m->value ? (double)m->value[at] : 1) * m->scaled[m->row[at]];
         product = lanes(sum);
     }
-    m->product[j] = product / (double)p->n + (is_bias(pass, j) ? 0 : p->l2 * search[j]);
+    m->product[j] = product / (double)p->n + (is_bias(pass, j) ? damping(p) : p->l2) * search[j];
     return m->product[j] * search[j];
 }
 
@@ -119,13 +122,15 @@ static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const 
     (void)unused;
     memset(row, 0, all * sizeof *row);
     if (is_bias(pass, j)) {
-        for (uint64_t i = 0; i < p->n; i++) add_row(p, i, m->slope[i].curve, row);
+        for (uint64_t i = 0; i < p->n; i++)
+            if (m->slope[i].curve != 0) add_row(p, i, m->slope[i].curve, row);
     } else {
         for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++)
-            add_row(p, m->row[at], (m->value ? (double)m->value[at] : 1) * m->slope[m->row[at]].curve, row);
+            if (m->slope[m->row[at]].curve != 0)
+                add_row(p, m->row[at], (m->value ? (double)m->value[at] : 1) * m->slope[m->row[at]].curve, row);
     }
     for (uint64_t k = 0; k < all; k++) row[k] /= (double)p->n;
-    if (!is_bias(pass, j)) row[j] += p->l2;
+    row[j] += is_bias(pass, j) ? damping(p) : p->l2;
     return 0;
 }
 

@@ -45,6 +45,7 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.row_off = add(&p.bytes, sizes->n_nonzeros, sizeof(uint32_t));
     p.value_off = add(&p.bytes, sizes->has_values ? sizes->n_nonzeros : 0, sizeof(float));
     p.slope_off = add(&p.bytes, n, sizeof(struct shmt_solve_slope));
+    p.score_off = add(&p.bytes, n, sizeof(double));
     p.scaled_off = add(&p.bytes, n, sizeof(double));
     p.columns_off = add(&p.bytes, OF_COLUMNS * stride(m), sizeof(double));
     p.hessian_off = add(&p.bytes, p.direct ? 2 * m * m : 0, sizeof(double));
@@ -67,6 +68,7 @@ void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct
     out->row = (uint32_t *)(void *)(at + plan->row_off);
     out->value = plan->of.has_values ? (float *)(void *)(at + plan->value_off) : NULL;
     out->slope = (struct shmt_solve_slope *)(void *)(at + plan->slope_off);
+    out->score = (double *)(void *)(at + plan->score_off);
     out->scaled = (double *)(void *)(at + plan->scaled_off);
     for (uint32_t i = 0; i < OF_COLUMNS; i++) *of_columns[i] = column + i * stride(m);
     out->hessian = plan->direct ? (double *)(void *)(at + plan->hessian_off) : NULL;

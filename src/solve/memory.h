@@ -30,8 +30,8 @@ struct shmt_solve_plan {
     uint32_t col_block, n_slabs; /* columns of one; slabs are of whole row blocks */
     uint32_t n_row_blocks, n_col_blocks;
     bool direct; /* there is room for the Hessian */
-    uint64_t saved_off, sums_off, start_off, count_off, cursor_off, row_off, value_off, slope_off, scaled_off, columns_off,
-        hessian_off;
+    uint64_t saved_off, sums_off, start_off, count_off, cursor_off, row_off, value_off, slope_off, score_off, scaled_off,
+        columns_off, hessian_off;
     uint64_t bytes;
 };
 
@@ -53,7 +53,8 @@ struct shmt_solve_memory {
     uint32_t *row;                  /* (n_nonzeros) ... whose rows ascend */
     float *value;                   /* (n_nonzeros); NULL: all 1 */
     struct shmt_solve_slope *slope; /* (n) */
-    double *scaled;                 /* (n) curve_i * (x_i . search) */
+    double *score;                  /* (n) z_i at the point that was scored last */
+    double *scaled;                 /* (n) curve_i * (x_i . search); on a line x_i . direction */
     double *w[2];                   /* (m) the point, and the one that is tried */
     double *gradient;               /* (m) */
     double *diagonal;               /* (m) of the Hessian */

@@ -5,12 +5,18 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "solve/ascent.h"
 #include "solve/cholesky.h"
 #include "solve/turn.h"
 
 #define ARMIJO        1e-4 /* of the decrease that the gradient promises, so much has to come */
 #define MOST_HALVED   40
 #define MOST_UNPROVED 3
+#define LINE_LEFT     0.05 /* of the derivative along the line */
+#define MOST_TRIES    40
+#define FIRST_WIDTH   2 /* hinge: no example is beyond it where all weights are 0 */
+#define NARROW_AT     0.3
+#define MOST_NARROWER 0.1
 #define MOST_INNER    250  /* steps of conjugate gradients for one of Newton */
 #define LEAST_PART    1e-3 /* what they leave of the residual, between these two */
 #define MOST_PART     0.3
@@ -80,6 +86,14 @@ static double move(const struct shmt_pass *pass, uint64_t j) {
 }
 
 static double along(const struct shmt_pass *pass, uint64_t j) { return pass->memory->gradient[j] * direction(pass)[j]; }
+
+static double cross(const struct shmt_pass *pass, uint64_t j) {
+    return j < pass->problem->n_columns ? pass->memory->w[pass->state->at][j] * direction(pass)[j] : 0;
+}
+
+static double length(const struct shmt_pass *pass, uint64_t j) {
+    return j < pass->problem->n_columns ? direction(pass)[j] * direction(pass)[j] : 0;
+}
 
 /* x = 0, r = -g, p = r / diagonal. */
 static double begin_inner(const struct shmt_pass *pass, uint64_t j) {
@@ -154,9 +168,33 @@ int shmt_newton_work(const struct shmt_pass *pass) {
         case SHMT_PHASE_SEARCH:
             each(pass, SHMT_SUM_NOTHING, next_search);
             return 0;
+        case SHMT_PHASE_LINE:
+            shmt_pass_line(pass, direction(pass));
+            each(pass, SHMT_SUM_ALONG, along);
+            each(pass, SHMT_SUM_CROSS, cross);
+            each(pass, SHMT_SUM_LENGTHS, length);
+            return 0;
+        case SHMT_PHASE_TRY:
+            shmt_pass_try(pass);
+            return 0;
         case SHMT_PHASE_MOVE:
             each(pass, SHMT_SUM_ALONG, along);
             each(pass, SHMT_SUM_NOTHING, move);
+            return 0;
+        case SHMT_PHASE_REST:
+            shmt_ascent_rest(pass);
+            return 0;
+        case SHMT_PHASE_ASCEND:
+            return shmt_ascent_climb(pass);
+        case SHMT_PHASE_IMAGE:
+            shmt_ascent_image(pass);
+            return 0;
+        case SHMT_PHASE_ADVANCE:
+            shmt_ascent_advance(pass);
+            return 0;
+        case SHMT_PHASE_WEIGH:
+            shmt_ascent_weigh(pass);
+            each(pass, SHMT_SUM_SQUARE, square);
             return 0;
         case SHMT_PHASE_PUBLISH:
             each(pass, SHMT_SUM_NOTHING, publish);
@@ -230,8 +268,8 @@ static void publish_next(const struct shmt_pass *pass, struct shmt_solve_state *
 /* The point was scored: it is the next one, or the step was too long. */
 static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double loss = by_rows(pass, SHMT_SUM_LOSS), squares = by_columns(pass, SHMT_SUM_SQUARE);
-    const double primal = objective(pass, loss, squares), noise = 4 * DBL_EPSILON * fabs(s->primal);
-    const bool falls = primal <= s->primal + ARMIJO * s->step * s->along + noise; /* false for what is no number, too */
+    const double merit = objective(pass, by_rows(pass, SHMT_SUM_SMOOTH), squares), noise = 4 * DBL_EPSILON * fabs(s->merit);
+    const bool falls = merit <= s->merit + ARMIJO * s->step * s->along + noise; /* false for what is no number, too */
     if (s->tried && !falls && s->halved < MOST_HALVED) {
         s->step /= 2;
         s->halved++;
@@ -245,16 +283,26 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     }
     if (s->tried) s->at = 1 - s->at;
     s->tried = 0;
-    s->primal = primal;
+    s->primal = objective(pass, loss, squares);
+    s->merit = merit;
     s->loss = loss / (double)pass->problem->n;
     balance(pass, s);
     s->phase = SHMT_PHASE_SLOPE;
 }
 
-static void begin_newton(struct shmt_solve_state *s) {
+static void begin_step(struct shmt_solve_state *s) {
     s->halved = s->inner = 0;
     s->step = 1;
-    s->phase = s->direct ? SHMT_PHASE_HESSIAN : SHMT_PHASE_BEGIN;
+    s->phase = s->ascends ? SHMT_PHASE_ASCEND : s->direct ? SHMT_PHASE_HESSIAN : SHMT_PHASE_BEGIN;
+}
+
+/* The smooth hinge's gap has two parts: one that steps make smaller, and one that follows from the width of its parabola. When the
+ * second one is the larger, the parabola is to be narrower: as much as is enough in the end, but not by far at once. */
+static double narrow(const struct shmt_pass *pass, const struct shmt_solve_state *s, double dual) {
+    const double gap = s->primal - dual, of_steps = s->merit - dual + by_rows(pass, SHMT_SUM_WIDTH) / (double)pass->problem->n;
+    const double of_width = gap - of_steps, enough = 0.25 * pass->problem->tolerance * fabs(s->dual);
+    if (!(of_width > 0) || of_steps > NARROW_AT * gap) return 1;
+    return fmin(1, fmax(MOST_NARROWER, enough / of_width));
 }
 
 /* The best lower bound so far holds for good. */
@@ -262,13 +310,13 @@ static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const struct shmt_problem *p = pass->problem;
     const double image = by_columns(pass, SHMT_SUM_IMAGE), conjugates = by_rows(pass, SHMT_SUM_DUAL);
     const double dual = -conjugates / (double)p->n - 0.5 * p->l2 * image;
-    const bool first = !s->begun;
     if (dual > s->dual) s->dual = dual;
     s->begun = 1;
-    if (first && !is_near(pass, s))
-        begin_newton(s);
-    else
+    s->narrower = p->loss == SHMT_SOLVE_HINGE && !s->ascends ? narrow(pass, s, dual) : 1;
+    if (s->stepped || is_near(pass, s))
         s->phase = SHMT_PHASE_PUBLISH;
+    else
+        begin_step(s);
 }
 
 /* How much of the residual conjugate gradients may leave: near the minimum a step is worth more of them. */
@@ -277,17 +325,73 @@ static double part_left(const struct shmt_solve_state *s) {
     return fmin(MOST_PART, fmax(LEAST_PART, sqrt(fmax(gap, 0))));
 }
 
+static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->change = by_rows(pass, SHMT_SUM_BEND);
+    s->step = shmt_ascent_step(pass, by_rows(pass, SHMT_SUM_FALL), s->change, by_columns(pass, SHMT_SUM_CROSS),
+                               by_columns(pass, SHMT_SUM_LENGTHS), s->pull);
+    s->phase = SHMT_PHASE_ADVANCE;
+}
+
+static void weighed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const double loss = by_rows(pass, SHMT_SUM_LOSS);
+    s->at = 1 - s->at;
+    s->tried = 0;
+    s->loss = loss / (double)pass->problem->n;
+    s->primal = s->merit = objective(pass, loss, by_columns(pass, SHMT_SUM_SQUARE));
+    balance(pass, s);
+    s->phase = SHMT_PHASE_SLOPE;
+}
+
+/* The direction is known. */
+static void leave_direction(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->phase = pass->problem->loss == SHMT_SOLVE_HINGE ? SHMT_PHASE_LINE : SHMT_PHASE_MOVE;
+}
+
+static void begin_line(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->along = by_columns(pass, SHMT_SUM_ALONG);
+    s->cross = by_columns(pass, SHMT_SUM_CROSS);
+    s->length = by_columns(pass, SHMT_SUM_LENGTHS);
+    s->low = s->high = 0;
+    s->tries = 0;
+    s->phase = SHMT_PHASE_TRY;
+}
+
+/* On a parabola with corners Newton's step is often far from the best one: the derivative's zero is looked for, by its own Newton
+ * steps between two places that have it between them. */
+static void try_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const struct shmt_problem *p = pass->problem;
+    const double n = (double)p->n;
+    const double slope = by_rows(pass, SHMT_SUM_FALL) / n + p->l2 * (s->cross + s->step * s->length);
+    const double bend = by_rows(pass, SHMT_SUM_BEND) / n + p->l2 * s->length;
+    s->phase = SHMT_PHASE_MOVE;
+    if (fabs(slope) <= LINE_LEFT * fabs(s->along) || !(bend > 0)) return;
+    if (slope < 0)
+        s->low = s->step;
+    else
+        s->high = s->step;
+    if (++s->tries == MOST_TRIES) {
+        if (s->low > 0) s->step = s->low;
+        return;
+    }
+    const double next = s->step - slope / bend;
+    const bool inside = next > s->low && (s->high == 0 || next < s->high);
+    s->step = inside && (s->high > 0 || next < 8 * s->step) ? next : s->high > 0 ? 0.5 * (s->low + s->high) : 4 * s->step;
+    s->phase = SHMT_PHASE_TRY;
+}
+
 static void begin_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double part = part_left(s);
     s->rz = by_columns(pass, SHMT_SUM_RZ);
     s->rz_end = part * part * s->rz;
-    s->phase = s->rz > 0 ? SHMT_PHASE_ROWS : SHMT_PHASE_MOVE;
+    s->phase = SHMT_PHASE_ROWS;
+    if (!(s->rz > 0)) leave_direction(pass, s);
 }
 
 static void step_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double curvature = by_columns(pass, SHMT_SUM_PQ);
     s->alpha = curvature > 0 ? s->rz / curvature : 0;
-    s->phase = s->alpha > 0 && isfinite(s->alpha) ? SHMT_PHASE_STEP : SHMT_PHASE_MOVE;
+    s->phase = SHMT_PHASE_STEP;
+    if (!(s->alpha > 0) || !isfinite(s->alpha)) leave_direction(pass, s);
 }
 
 static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -295,7 +399,8 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     s->beta = rz / s->rz;
     s->rz = rz;
     s->inner++;
-    s->phase = rz > s->rz_end && s->inner < MOST_INNER ? SHMT_PHASE_SEARCH : SHMT_PHASE_MOVE;
+    s->phase = SHMT_PHASE_SEARCH;
+    if (rz <= s->rz_end || s->inner == MOST_INNER) leave_direction(pass, s);
 }
 
 static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -303,6 +408,7 @@ static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state 
     const double hessian = SCATTER_COST * by_rows(pass, SHMT_SUM_LENGTH) + FACTOR_COST * all * all * all / 3;
     const double inner = PASS_COST * (double)pass->plan->of.n_nonzeros * INNER_STEPS;
     s->direct = pass->plan->direct && hessian <= inner;
+    s->ascends = pass->problem->loss == SHMT_SOLVE_HINGE && !s->direct;
     s->phase = SHMT_PHASE_PLACE;
 }
 
@@ -324,8 +430,16 @@ static void stop(struct shmt_solve_state *s) {
 }
 
 void shmt_newton_begin(struct shmt_solve_state *out) {
-    *out = (struct shmt_solve_state){
-        .phase = SHMT_PHASE_COUNT, .primal = INFINITY, .dual = -INFINITY, .published = NAN, .loss = NAN, .up = 1, .down = 1};
+    *out = (struct shmt_solve_state){.phase = SHMT_PHASE_COUNT,
+                                     .primal = INFINITY,
+                                     .merit = INFINITY,
+                                     .dual = -INFINITY,
+                                     .width = FIRST_WIDTH,
+                                     .narrower = 1,
+                                     .published = NAN,
+                                     .loss = NAN,
+                                     .up = 1,
+                                     .down = 1};
 }
 
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
@@ -345,7 +459,23 @@ void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out
             s.phase = SHMT_PHASE_TURN;
             break;
         case SHMT_PHASE_TURN:
-            s.phase = SHMT_PHASE_SCORE;
+            s.phase = s.ascends ? SHMT_PHASE_REST : SHMT_PHASE_SCORE;
+            break;
+        case SHMT_PHASE_REST:
+            begin_step(&s);
+            break;
+        case SHMT_PHASE_ASCEND:
+            s.phase = SHMT_PHASE_IMAGE;
+            break;
+        case SHMT_PHASE_IMAGE:
+            find_step(pass, &s);
+            break;
+        case SHMT_PHASE_ADVANCE:
+            s.tried = s.stepped = 1;
+            s.phase = SHMT_PHASE_WEIGH;
+            break;
+        case SHMT_PHASE_WEIGH:
+            weighed(pass, &s);
             break;
         case SHMT_PHASE_SCORE:
             judge(pass, &s);
@@ -373,11 +503,17 @@ void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out
             s.phase = SHMT_PHASE_ROWS;
             break;
         case SHMT_PHASE_FACTOR:
-            s.phase = SHMT_PHASE_MOVE;
+            leave_direction(pass, &s);
+            break;
+        case SHMT_PHASE_LINE:
+            begin_line(pass, &s);
+            break;
+        case SHMT_PHASE_TRY:
+            try_next(pass, &s);
             break;
         case SHMT_PHASE_MOVE:
             s.along = by_columns(pass, SHMT_SUM_ALONG);
-            s.tried = 1;
+            s.tried = s.stepped = 1;
             s.phase = SHMT_PHASE_SCORE;
             break;
         case SHMT_PHASE_PUBLISH:
@@ -395,5 +531,12 @@ void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out
 void shmt_newton_next_epoch(const struct shmt_solve_state *s, struct shmt_solve_state *out) {
     *out = *s;
     out->epoch++;
-    if (s->begun) begin_newton(out);
+    out->stepped = 0;
+    if (s->narrower < 1) { /* another loss to take steps on: the point is judged by it first */
+        out->width *= s->narrower;
+        out->narrower = 1;
+        out->phase = SHMT_PHASE_SCORE;
+    } else if (s->begun) {
+        begin_step(out);
+    }
 }

@@ -30,6 +30,12 @@ void shmt_pass_verify(const struct shmt_pass *pass);
 /* Conjugates of the losses at the dual point: sum DUAL. */
 void shmt_pass_dual(const struct shmt_pass *pass);
 
+/* scaled_i = x_i . direction. */
+void shmt_pass_line(const struct shmt_pass *pass, const double *direction);
+
+/* Derivatives of the losses by the step, at the step that is tried: sums FALL, BEND. */
+void shmt_pass_try(const struct shmt_pass *pass);
+
 /* scaled_i = curve_i * (x_i . search): sum SCALED. */
 void shmt_pass_scaled(const struct shmt_pass *pass, const double *search);
 

@@ -12,7 +12,8 @@
 
 enum shmt_solve_loss {
     SHMT_SOLVE_LOGISTIC, /* log(1 + exp(-s z)), s = 1 for the label `high`, else -1 */
-    SHMT_SOLVE_SQUARED   /* (z - y)^2 / 2 */
+    SHMT_SOLVE_SQUARED,  /* (z - y)^2 / 2 */
+    SHMT_SOLVE_HINGE     /* max(0, 1 - s z) */
 };
 
 /* Constant, and the same in all who work on it. */
@@ -22,7 +23,7 @@ struct shmt_problem {
     uint64_t n;
     uint32_t n_columns, bias; /* features; 1: and a bias behind them */
     enum shmt_solve_loss loss;
-    float high;       /* logistic: the larger label */
+    float high;       /* logistic, hinge: the larger label */
     double l2;        /* above 0 */
     uint32_t epochs;  /* Newton steps, at most */
     double tolerance; /* how near the optimum the objective is to be proved, as a part of it */

@@ -13,15 +13,21 @@
 enum shmt_solve_sums {
     SHMT_SUM_LENGTH,  /* squares of the numbers of entries, by rows */
     SHMT_SUM_LOSS,    /* c_i loss_i, by rows */
+    SHMT_SUM_SMOOTH,  /* the same of the losses that steps are taken on */
     SHMT_SUM_UP,      /* u_i above 0, by rows */
     SHMT_SUM_DOWN,    /* -u_i of the others, by rows */
     SHMT_SUM_WEIGHT,  /* c_i, by rows */
     SHMT_SUM_CURVE,   /* c_i loss''_i, by rows */
     SHMT_SUM_DUAL,    /* conjugates of the losses at the dual point, by rows */
+    SHMT_SUM_WIDTH,   /* hinge: how much more those of the smooth loss are, by rows */
     SHMT_SUM_SCALED,  /* of the vector `scaled`, by rows */
     SHMT_SUM_SQUARE,  /* w_j^2 of the point, by columns, without the bias */
     SHMT_SUM_IMAGE,   /* v_j^2: of the primal image of the dual point, by columns */
     SHMT_SUM_ALONG,   /* gradient . direction, by columns */
+    SHMT_SUM_CROSS,   /* w . direction, by columns, without the bias */
+    SHMT_SUM_LENGTHS, /* |direction|^2, likewise */
+    SHMT_SUM_FALL,    /* hinge: derivative of the losses along the line, by rows */
+    SHMT_SUM_BEND,    /* ... and the second one */
     SHMT_SUM_RZ,      /* residual . preconditioned residual, by columns */
     SHMT_SUM_PQ,      /* search . product, by columns */
     SHMT_SUM_NOTHING, /* of phases that have no sum */
@@ -42,7 +48,14 @@ enum shmt_solve_phase {
     SHMT_PHASE_COLUMNS, /* ... H p = X' D X p / N + l2 p */
     SHMT_PHASE_STEP,    /* ... direction and residual */
     SHMT_PHASE_SEARCH,  /* ... the next p */
+    SHMT_PHASE_LINE,    /* hinge: how the scores change along the direction */
+    SHMT_PHASE_TRY,     /* ... derivatives at a place on this line */
     SHMT_PHASE_MOVE,    /* the next point to be tried */
+    SHMT_PHASE_REST,    /* dual ascent (ascent.h): from nothing */
+    SHMT_PHASE_ASCEND,  /* ... coordinate by coordinate */
+    SHMT_PHASE_IMAGE,   /* ... the direction in the space of weights */
+    SHMT_PHASE_ADVANCE, /* ... the step along it */
+    SHMT_PHASE_WEIGH,   /* ... the objective there */
     SHMT_PHASE_PUBLISH, /* the point becomes the parameters */
     SHMT_PHASE_VERIFY,  /* the objective of these, which are floats */
     SHMT_PHASE_OVER     /* of this epoch */
@@ -56,25 +69,33 @@ enum shmt_solve_end {
 };
 
 struct shmt_solve_state {
-    uint32_t phase, end; /* enum shmt_solve_phase, enum shmt_solve_end */
-    uint32_t epoch;      /* Newton steps that are done */
-    uint32_t at;         /* w[at] is the point, w[1 - at] the one that is tried */
-    uint32_t tried;      /* 1: the point in w[1 - at] is judged next; 0: w[at] itself, the first one */
-    uint32_t halved;     /* how often the step was */
-    uint32_t inner;      /* steps of conjugate gradients; its vectors are those of number inner % 2 */
-    uint32_t direct;     /* 1: by the Hessian, 0: by conjugate gradients */
-    uint32_t stopped;    /* 1: somebody asked for it */
-    uint32_t begun;      /* 1: the point has been judged, and Newton steps are made from it */
-    uint32_t unproved;   /* how often the parameters were not near enough, though their point was */
-    uint32_t reserved;
-    double step;         /* along the direction */
-    double along;        /* gradient . direction */
-    double loss;         /* of the point: mean loss */
-    double pull, curve;  /* of the point that is judged: sums of u_i and of the curvatures */
-    double up, down;     /* what u_i above and below 0 are multiplied by for the dual point, ... */
-    double shift;        /* ... and what is taken off then, as a part of c_i */
-    double primal, dual; /* P of the point, and a lower bound of the minimum */
-    double rz, rz_end;   /* conjugate gradients: as SHMT_SUM_RZ, now and where they end */
+    uint32_t phase, end;  /* enum shmt_solve_phase, enum shmt_solve_end */
+    uint32_t epoch;       /* Newton steps that are done */
+    uint32_t at;          /* w[at] is the point, w[1 - at] the one that is tried */
+    uint32_t tried;       /* 1: the point in w[1 - at] is judged next; 0: w[at] itself, the first one */
+    uint32_t halved;      /* how often the step was */
+    uint32_t inner;       /* steps of conjugate gradients; its vectors are those of number inner % 2 */
+    uint32_t direct;      /* 1: by the Hessian, 0: by conjugate gradients */
+    uint32_t ascends;     /* 1: by dual ascent, without Newton */
+    uint32_t stopped;     /* 1: somebody asked for it */
+    uint32_t begun;       /* 1: a point has been judged */
+    uint32_t stepped;     /* 1: this epoch's step is made */
+    uint32_t unproved;    /* how often the parameters were not near enough, though their point was */
+    uint32_t tries;       /* places on the line that were looked at */
+    double step;          /* along the direction */
+    double low, high;     /* hinge: the best one is between these; high 0: nobody knows */
+    double change;        /* dual ascent: of the sum of u, by the whole direction */
+    double cross, length; /* w . direction, |direction|^2 */
+    double along;         /* gradient . direction */
+    double loss;          /* of the point: mean loss */
+    double pull, curve;   /* of the point that is judged: sums of u_i and of the curvatures */
+    double up, down;      /* what u_i above and below 0 are multiplied by for the dual point, ... */
+    double shift;         /* ... and what is taken off then, as a part of c_i */
+    double primal, dual;  /* P of the point, and a lower bound of the minimum */
+    double merit;         /* as P, of the losses that steps are taken on */
+    double width;         /* hinge: of the parabola in the place of its corner */
+    double narrower;      /* what that is multiplied by for the next step */
+    double rz, rz_end;    /* conjugate gradients: as SHMT_SUM_RZ, now and where they end */
     double alpha, beta;
     double scaled;    /* as SHMT_SUM_SCALED */
     double published; /* P of the parameters; NaN: of others than the last ones */

@@ -1,0 +1,203 @@
+/* Dual coordinate ascent: see ascent.h. */
+#include "solve/ascent.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "solve/loss_priv.h"
+#include "solve/rows_priv.h"
+
+#define SWEEPS 10 /* over the rows, in a step */
+
+/* How far the bias moves for a sum of u / N: as if it were a weight whose feature is 1. */
+static double rho(const struct shmt_problem *p) { return p->bias ? 1 / p->l2 : 0; }
+
+static double *point(const struct shmt_pass *pass) { return pass->memory->w[pass->state->at]; }
+
+/* ---- at rest ---- */
+
+static void rest_rows(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
+    (void)unused;
+    memset(pass->memory->slope + from, 0, (to - from) * sizeof *pass->memory->slope);
+    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
+}
+
+void shmt_ascent_rest(const struct shmt_pass *pass) {
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    uint64_t from, to;
+    shmt_each_block(pass, NULL, rest_rows);
+    shmt_solve_share(all, pass->part, pass->n_parts, &from, &to);
+    memset(point(pass) + from, 0, (to - from) * sizeof(double));
+}
+
+/* ---- the ascent ---- */
+
+/* What it needs for itself. */
+struct bench {
+    double *w;       /* (columns) the image of u as it goes on */
+    uint32_t *order; /* (n) */
+};
+
+static void shuffle(const struct shmt_pass *pass, uint32_t sweep, uint32_t *order) {
+    const uint64_t n = pass->problem->n;
+    for (uint64_t i = 0; i < n; i++) order[i] = (uint32_t)i;
+    for (uint64_t i = n; i > 1; i--) {
+        const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, sweep, 0, i), i);
+        const uint32_t other = order[k];
+        order[k] = order[i - 1];
+        order[i - 1] = other;
+    }
+}
+
+/* w += factor x_i. */
+static void add_row(const struct shmt_problem *p, uint64_t i, double factor, double *w) {
+    const struct shmtrain_data *data = p->data;
+    const uint64_t e = shmt_problem_example(p, i);
+    for (uint64_t at = data->start[e]; at < data->start[e + 1]; at++) w[data->id[at]] += factor * shmt_problem_value(p, at);
+}
+
+static double square_of_row(const struct shmt_problem *p, uint64_t i) {
+    const uint64_t e = shmt_problem_example(p, i);
+    double sum = 0;
+    for (uint64_t at = p->data->start[e]; at < p->data->start[e + 1]; at++)
+        sum += shmt_problem_value(p, at) * shmt_problem_value(p, at);
+    return sum;
+}
+
+/* One coordinate, to where the dual is largest for it. b: the bias with what the sum adds to it. */
+static void ascend(const struct shmt_problem *p, uint64_t i, const struct bench *bench, double *u, double *b) {
+    const double c = shmt_problem_weight(p, i), s = shmt_example_label(p, i), n = (double)p->n;
+    const double room = 1 - s * (shmt_row_dot(p->data, shmt_problem_example(p, i), bench->w) + *b);
+    const double before = s * *u;
+    if ((room <= 0 && before <= 0) || (room >= 0 && before >= c)) return;
+    const double bend = square_of_row(p, i) / (p->l2 * n) + rho(p) / n;
+    const double wanted = bend > 0 ? before + room / bend : c;
+    const double change = s * ((wanted < 0 ? 0 : wanted > c ? c : wanted) - before);
+    *u += change;
+    *b += rho(p) * change / n;
+    add_row(p, i, change / (p->l2 * n), bench->w);
+}
+
+static void climb(const struct shmt_pass *pass, const struct bench *bench) {
+    const struct shmt_problem *p = pass->problem;
+    const struct shmt_solve_memory *m = pass->memory;
+    double b = p->bias ? point(pass)[p->n_columns] + rho(p) * pass->state->pull / (double)p->n : 0;
+    memcpy(bench->w, point(pass), p->n_columns * sizeof *bench->w);
+    for (uint64_t i = 0; i < p->n; i++) m->scaled[i] = m->slope[i].pull;
+    for (uint32_t sweep = 0; sweep < SWEEPS; sweep++) {
+        shuffle(pass, sweep, bench->order);
+        for (uint64_t k = 0; k < p->n; k++) ascend(p, bench->order[k], bench, &m->scaled[bench->order[k]], &b);
+    }
+}
+
+int shmt_ascent_climb(const struct shmt_pass *pass) {
+    if (pass->part != 0) return 0;
+    const struct bench bench = {malloc((pass->problem->n_columns + UINT64_C(1)) * sizeof(double)),
+                                malloc(pass->problem->n * sizeof(uint32_t))};
+    const int rc = bench.w && bench.order ? 0 : -1;
+    if (rc == 0) climb(pass, &bench);
+    free(bench.w);
+    free(bench.order);
+    return rc;
+}
+
+/* ---- the direction ---- */
+
+static void gain(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
+    const struct shmt_solve_memory *m = pass->memory;
+    double sum = 0, change = 0;
+    (void)unused;
+    for (uint64_t i = from; i < to; i++) {
+        sum += fabs(m->scaled[i]) - fabs(m->slope[i].pull);
+        change += m->scaled[i] - m->slope[i].pull;
+    }
+    shmt_leave_sum(pass, SHMT_SUM_FALL, number, sum);
+    shmt_leave_sum(pass, SHMT_SUM_BEND, number, change);
+}
+
+/* Images of u and of the direction along column j. */
+static void image_of_column(const struct shmt_pass *pass, uint64_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const double scale = 1 / (pass->problem->l2 * (double)pass->problem->n);
+    double before = 0, change = 0;
+    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++) {
+        const uint32_t i = m->row[at];
+        const double x = m->value ? (double)m->value[at] : 1;
+        before += x * m->slope[i].pull;
+        change += x * (m->scaled[i] - m->slope[i].pull);
+    }
+    m->product[j] = scale * before;
+    m->direction[0][j] = scale * change;
+}
+
+void shmt_ascent_image(const struct shmt_pass *pass) {
+    const struct shmt_solve_memory *m = pass->memory;
+    uint64_t first, behind;
+    shmt_each_block(pass, NULL, gain);
+    shmt_solve_share_columns(pass->plan, m, pass->part, pass->n_parts, &first, &behind);
+    for (uint64_t b = first; b < behind; b++) {
+        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, pass->plan->of.n_columns);
+        double cross = 0, length = 0;
+        for (uint64_t j = b * pass->plan->col_block; j < to; j++) {
+            image_of_column(pass, j);
+            cross += m->product[j] * m->direction[0][j];
+            length += m->direction[0][j] * m->direction[0][j];
+        }
+        shmt_leave_sum(pass, SHMT_SUM_CROSS, b, cross);
+        shmt_leave_sum(pass, SHMT_SUM_LENGTHS, b, length);
+    }
+}
+
+double shmt_ascent_step(const struct shmt_pass *pass, double gains, double change, double cross, double length, double sum) {
+    const struct shmt_problem *p = pass->problem;
+    const double n = (double)p->n, b = p->bias ? point(pass)[p->n_columns] + rho(p) * sum / n : 0;
+    const double slope = gains / n - p->l2 * cross - b * change / n;
+    const double bend = p->l2 * length + rho(p) * change * change / (n * n);
+    return bend > 0 ? fmin(1, fmax(0, slope / bend)) : 1;
+}
+
+/* ---- the step ---- */
+
+static void advance_rows(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
+    const struct shmt_solve_memory *m = pass->memory;
+    (void)unused;
+    for (uint64_t i = from; i < to; i++)
+        m->slope[i].curve = m->slope[i].pull + pass->state->step * (m->scaled[i] - m->slope[i].pull);
+    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
+}
+
+void shmt_ascent_advance(const struct shmt_pass *pass) {
+    const struct shmt_problem *p = pass->problem;
+    const struct shmt_solve_state *s = pass->state;
+    const struct shmt_solve_memory *m = pass->memory;
+    double *next = m->w[1 - s->at];
+    uint64_t from, to;
+    shmt_each_block(pass, NULL, advance_rows);
+    shmt_solve_share((uint64_t)p->n_columns + p->bias, pass->part, pass->n_parts, &from, &to);
+    for (uint64_t j = from; j < to; j++)
+        next[j] = j == p->n_columns ? point(pass)[j] + rho(p) * (s->pull + s->step * s->change) / (double)p->n
+                                    : m->product[j] + s->step * m->direction[0][j];
+}
+
+static void weigh(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
+    const struct shmt_problem *p = pass->problem;
+    const struct shmt_solve_memory *m = pass->memory;
+    double loss = 0, up = 0, down = 0, weight = 0;
+    for (uint64_t i = from; i < to; i++) {
+        const double c = shmt_problem_weight(p, i), u = m->slope[i].curve;
+        m->slope[i].pull = u;
+        loss += shmt_loss_at(p->loss, shmt_example_dot(p, i, w), shmt_example_label(p, i), c, 0).loss;
+        up += u > 0 ? u : 0;
+        down += u > 0 ? 0 : -u;
+        weight += c;
+    }
+    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
+    shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
+    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
+    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
+    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, 0);
+}
+
+void shmt_ascent_weigh(const struct shmt_pass *pass) { shmt_each_block(pass, pass->memory->w[1 - pass->state->at], weigh); }

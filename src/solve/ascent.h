@@ -1,0 +1,37 @@
+/* Dual coordinate ascent with a proof, for the hinge where columns are many: maximises
+ *
+ *     D(u) = 1/N sum_i |u_i|  -  l2/2 |X'u / (l2 N)|^2        0 <= s_i u_i <= c_i, and with a bias sum_i u_i = 0
+ *
+ * (Hsieh et al. 2008). One worker ascends, coordinate by coordinate in a new order each time; all the others share the passes over the
+ * data around that: the image X'u / (l2 N), which is taken anew from u in each step, so that it cannot drift; the objective; the
+ * proof. Rows in blocks that ascend side by side, with the best step along what they change together (Lee and Chang 2020), were
+ * tried: already 2 blocks need 10 times as many steps on text, whose examples share most of their words.
+ *
+ * A bias is the multiplier of the constraint (method of multipliers: Hestenes 1969): it moves by RHO sum u / N after each step, and
+ * within a step the sum is held near 0 by as much. The proof balances u to a sum of 0, as in newton.h.
+ *
+ * A step is the phases ASCEND, IMAGE, ADVANCE and WEIGH of newton.c's machine, and then SLOPE, for the proof. u stands in slope[].pull. */
+#ifndef SHMT_SOLVE_ASCENT_H
+#define SHMT_SOLVE_ASCENT_H
+
+#include "solve/passes.h"
+
+/* u = 0 and w = 0. */
+void shmt_ascent_rest(const struct shmt_pass *pass);
+
+/* All coordinates, ascended from u: to `scaled`; by part 0. 0; -1: no memory. */
+int shmt_ascent_climb(const struct shmt_pass *pass);
+
+/* The image of u, to `product`, and that of the direction: sums GAIN and CHANGE by rows, CROSS and LENGTHS by columns. */
+void shmt_ascent_image(const struct shmt_pass *pass);
+
+/* u and w after the step: to slope[].curve and to the point that is tried. */
+void shmt_ascent_advance(const struct shmt_pass *pass);
+
+/* The losses there; u takes its place. Sums LOSS, UP, DOWN, WEIGHT. */
+void shmt_ascent_weigh(const struct shmt_pass *pass);
+
+/* The best step along a direction, at most 1, from these sums; `sum`: of u, before. */
+double shmt_ascent_step(const struct shmt_pass *pass, double gain, double change, double cross, double length, double sum);
+
+#endif
