@@ -44,20 +44,24 @@ static void the_proof_stands_in_the_text_and_in_json(void **state) {
 }
 
 static void bits_are_the_same_for_all_workers_and_backends(void **state) {
-    static const char *const DATA[] = {FEW, MANY}, *const MODELS[] = {"logistic", "svm"}, *const TOLERANCE[] = {"1e-8", "1e-3"};
+    static const char *const DATA[] = {FEW, MANY};
+    static const struct {
+        const char *model, *option, *tolerance;
+    } FITS[] = {{"logistic", "--C=10", "--tolerance=1e-8"},
+                {"svm", "--C=10", "--tolerance=1e-3"},
+                {"logistic", "--l1=1e-3", "--tolerance=1e-6"}};
     (void)state;
-    for (int k = 0; k < 4; k++) {
-        const int i = k % 2;
-        const char *model = MODELS[k / 2], *tolerance = TOLERANCE[k / 2];
+    for (size_t k = 0; k < 2 * sizeof FITS / sizeof *FITS; k++) {
         char one[17], other[17];
-        HASH(one, "-w", "1", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
-        HASH(other, "-w", "3", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
+        const char *data = DATA[k % 2], *m = FITS[k / 2].model, *o = FITS[k / 2].option, *t = FITS[k / 2].tolerance;
+        HASH(one, "-w", "1", "-M", m, o, t, data);
+        HASH(other, "-w", "3", "-M", m, o, t, data);
         assert_string_equal(other, one);
-        HASH(other, "-w", "8", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
+        HASH(other, "-w", "8", "-M", m, o, t, data);
         assert_string_equal(other, one);
-        HASH(other, "-w", "3", "--spawn", "threads", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
+        HASH(other, "-w", "3", "--spawn", "threads", "-M", m, o, t, data);
         assert_string_equal(other, one);
-        HASH(other, "-w", "1", "--backend", "plain", "-M", model, "--C", "10", "--tolerance", tolerance, DATA[i]);
+        HASH(other, "-w", "1", "--backend", "plain", "-M", m, o, t, data);
         assert_string_equal(other, one);
     }
 }
@@ -153,11 +157,13 @@ static void c_is_l2_in_other_words(void **state) {
 static void what_cannot_be_proved_is_refused(void **state) {
     static const struct refusal ALL[] = {
 
-        {2, "--tolerance needs L2, without which there may be no optimum: add --C X, or --l2 X", {"--tolerance", "1e-3", FEW}},
+        {2,
+         "--tolerance needs L2 or L1, without which there may be no optimum: add --C X, --l2 X or --l1 X",
+         {"--tolerance", "1e-3", FEW}},
         {2,
          "--tolerance is for the models logistic, svm and linear, not for softmax",
          {"-Msoftmax", "--C=1", "--tolerance=1e-3", FEW}},
-        {2, "--tolerance is for L2 alone: leave out --l1", {"--l1=1e-3", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "--tolerance is for svm with L2 alone: leave out --l1", {"-Msvm", "--l1=1e-3", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "which has no rate: leave out --rate or --tolerance", {"--rate=1", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "as in sync: leave out --mode or --tolerance", {"--mode=async", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "as in sync: leave out --replicas or --tolerance", {"--replicas=worker", "--C=1", "--tolerance=1e-3", FEW}},

@@ -55,10 +55,11 @@ int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *mo
     if (model != &SHMT_MODEL_LOGISTIC && model != &SHMT_MODEL_LINEAR && model != &SHMT_MODEL_SVM)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for the models logistic, svm and linear, not for %.60s",
                          model->name);
-    if (c->l1 > 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for L2 alone: leave out --l1");
-    if (!(l2 > 0))
+    if (c->l1 > 0 && model == &SHMT_MODEL_SVM)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for svm with L2 alone: leave out --l1");
+    if (!(l2 > 0) && !(c->l1 > 0))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "--tolerance needs L2, without which there may be no optimum: add --C X, or --l2 X");
+                         "--tolerance needs L2 or L1, without which there may be no optimum: add --C X, --l2 X or --l1 X");
     const int rc = check_options(store);
     if (rc == 0) store->fits = true;
     return rc;
@@ -100,6 +101,7 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                                          .bias = bias,
                                          .loss = loss_of(model),
                                          .l2 = shmt_l2_of_config(&store->config, model, spec->n_examples),
+                                         .l1 = store->config.l1,
                                          .epochs = spec->epochs,
                                          .tolerance = store->config.tolerance};
     fit->offset = shmt_ceil_div(store->job.board.bytes, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;

@@ -1,4 +1,5 @@
 /* Passes by columns: see passes.h. The bias is the column behind the last one, in which every example has a 1. */
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -23,6 +24,10 @@ static void each_column(const struct shmt_pass *pass, enum shmt_solve_sums which
 }
 
 static bool is_bias(const struct shmt_pass *pass, uint32_t j) { return j == pass->plan->of.n_columns; }
+
+/* With L1 alone, columns that repeat one another leave directions without curvature: steps on a face are held back by as much of the
+ * diagonal. */
+#define FACE_DAMPING 1e-4
 
 /* Beside the curvature along the bias, of steps alone: where no example lies on the parabola of the hinge there is none. */
 static double damping(const struct shmt_problem *p) { return p->loss == SHMT_SOLVE_HINGE ? p->l2 : 0; }
@@ -73,13 +78,29 @@ static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const do
     double dual = of.pull;
     if (s->up != 1 || s->down != 1) dual = 0.5 * (s->up * (of.pull + of.side) + s->down * (of.pull - of.side));
     if (s->shift != 0) dual -= s->shift * sum_weights(pass, j);
-    const double image = dual / (p->l2 * n);
+    const double over = fabs(dual) / n - p->l1, image = over > 0 && p->l2 > 0 ? over / p->l2 : 0;
+    m->product[j] = dual / n;
     m->gradient[j] = p->l2 * w[j] - of.pull / n;
     m->diagonal[j] = of.curve / n + p->l2;
     return image * image;
 }
 
-void shmt_pass_slope(const struct shmt_pass *pass, const double *w) { each_column(pass, SHMT_SUM_IMAGE, w, slope_of_column); }
+/* The largest of each block. */
+static void leave_most(const struct shmt_pass *pass) {
+    uint64_t first, behind;
+    shmt_solve_share_columns(pass->plan, pass->memory, pass->part, pass->n_parts, &first, &behind);
+    for (uint64_t b = first; b < behind; b++) {
+        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, pass->plan->of.n_columns);
+        double most = 0;
+        for (uint64_t j = b * pass->plan->col_block; j < to; j++) most = fmax(most, fabs(pass->memory->product[j]));
+        shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_MOST)[b] = most;
+    }
+}
+
+void shmt_pass_slope(const struct shmt_pass *pass, const double *w) {
+    each_column(pass, SHMT_SUM_IMAGE, w, slope_of_column);
+    leave_most(pass);
+}
 
 static double product_of_column(const struct shmt_pass *pass, uint32_t j, const double *search) {
     const struct shmt_problem *p = pass->problem;
@@ -97,7 +118,8 @@ static double product_of_column(const struct shmt_pass *pass, uint32_t j, const 
         for (; at < to; at++) sum[0] += (m->value ? (double)m->value[at] : 1) * m->scaled[m->row[at]];
         product = lanes(sum);
     }
-    m->product[j] = product / (double)p->n + (is_bias(pass, j) ? damping(p) : p->l2) * search[j];
+    const double more = pass->state->face ? FACE_DAMPING * m->diagonal[j] : 0;
+    m->product[j] = product / (double)p->n + (more + (is_bias(pass, j) ? damping(p) : p->l2)) * search[j];
     return m->product[j] * search[j];
 }
 

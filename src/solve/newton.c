@@ -1,17 +1,15 @@
-/* Newton's method as phases: see newton.h. */
+/* How a fit goes on from phase to phase: see newton.h. The work of the phases is in phases.c. */
 #include "solve/newton.h"
 
 #include <float.h>
 #include <math.h>
 
-#include "base/checked.h"
 #include "solve/ascent.h"
-#include "solve/cholesky.h"
-#include "solve/turn.h"
 
 #define ARMIJO        1e-4 /* of the decrease that the gradient promises, so much has to come */
 #define MOST_HALVED   40
 #define MOST_UNPROVED 3
+#define FACES_FROM    1e-2 /* with L1, the gap from which on every other step is one on a face */
 #define LINE_LEFT     0.05 /* of the derivative along the line */
 #define MOST_TRIES    40
 #define FIRST_WIDTH   2 /* hinge: no example is beyond it where all weights are 0 */
@@ -24,192 +22,6 @@
 #define FACTOR_COST   0.3
 #define PASS_COST     2.5 /* ns: an entry read by rows and by columns */
 #define INNER_STEPS   300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
-
-/* ---- work on vectors: my blocks of columns ---- */
-
-static void my_columns(const struct shmt_pass *pass, uint64_t *first, uint64_t *behind) {
-    shmt_solve_share(pass->plan->n_col_blocks, pass->part, pass->n_parts, first, behind);
-}
-
-/* Calls `element` for each of my columns, and leaves the sums of what it returns. */
-static void each(const struct shmt_pass *pass, enum shmt_solve_sums which,
-                 double (*element)(const struct shmt_pass *pass, uint64_t j)) {
-    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
-    uint64_t first, behind;
-    my_columns(pass, &first, &behind);
-    for (uint64_t b = first; b < behind; b++) {
-        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, all);
-        double sum = 0;
-        for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += element(pass, j);
-        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
-    }
-}
-
-static double *tried(const struct shmt_pass *pass) {
-    const struct shmt_solve_state *s = pass->state;
-    return pass->memory->w[s->tried ? 1 - s->at : s->at];
-}
-
-/* What conjugate gradients have after so many steps, and what they have after the next one. */
-static uint32_t now(const struct shmt_pass *pass) { return pass->state->inner % 2; }
-static uint32_t then(const struct shmt_pass *pass) { return 1 - now(pass); }
-
-static const double *direction(const struct shmt_pass *pass) {
-    return pass->memory->direction[pass->state->direct ? 0 : now(pass)];
-}
-
-static double take_weight(const struct shmt_pass *pass, uint64_t j) {
-    pass->memory->w[0][j] = (double)pass->problem->weight[j];
-    return 0;
-}
-
-static double square(const struct shmt_pass *pass, uint64_t j) {
-    const double w = j < pass->problem->n_columns ? tried(pass)[j] : 0;
-    return w * w;
-}
-
-static double square_published(const struct shmt_pass *pass, uint64_t j) {
-    const double w = j < pass->problem->n_columns ? (double)pass->problem->weight[j] : 0;
-    return w * w;
-}
-
-static double publish(const struct shmt_pass *pass, uint64_t j) {
-    pass->problem->weight[j] = (float)pass->memory->w[pass->state->at][j];
-    return 0;
-}
-
-static double move(const struct shmt_pass *pass, uint64_t j) {
-    const struct shmt_solve_memory *m = pass->memory;
-    const struct shmt_solve_state *s = pass->state;
-    m->w[1 - s->at][j] = m->w[s->at][j] + s->step * direction(pass)[j];
-    return 0;
-}
-
-static double along(const struct shmt_pass *pass, uint64_t j) { return pass->memory->gradient[j] * direction(pass)[j]; }
-
-static double cross(const struct shmt_pass *pass, uint64_t j) {
-    return j < pass->problem->n_columns ? pass->memory->w[pass->state->at][j] * direction(pass)[j] : 0;
-}
-
-static double length(const struct shmt_pass *pass, uint64_t j) {
-    return j < pass->problem->n_columns ? direction(pass)[j] * direction(pass)[j] : 0;
-}
-
-/* x = 0, r = -g, p = r / diagonal. */
-static double begin_inner(const struct shmt_pass *pass, uint64_t j) {
-    const struct shmt_solve_memory *m = pass->memory;
-    m->direction[0][j] = 0;
-    m->residual[0][j] = -m->gradient[j];
-    m->search[0][j] = m->preconditioned[0][j] = m->diagonal[j] > 0 ? m->residual[0][j] / m->diagonal[j] : 0;
-    return m->residual[0][j] * m->preconditioned[0][j];
-}
-
-static double step_inner(const struct shmt_pass *pass, uint64_t j) {
-    const struct shmt_solve_memory *m = pass->memory;
-    const uint32_t a = now(pass), b = then(pass);
-    m->direction[b][j] = m->direction[a][j] + pass->state->alpha * m->search[a][j];
-    m->residual[b][j] = m->residual[a][j] - pass->state->alpha * m->product[j];
-    m->preconditioned[b][j] = m->diagonal[j] > 0 ? m->residual[b][j] / m->diagonal[j] : 0;
-    return m->residual[b][j] * m->preconditioned[b][j];
-}
-
-static double next_search(const struct shmt_pass *pass, uint64_t j) {
-    const struct shmt_solve_memory *m = pass->memory;
-    const uint32_t a = now(pass); /* the step is counted already */
-    m->search[a][j] = m->preconditioned[a][j] + pass->state->beta * m->search[1 - a][j];
-    return 0;
-}
-
-static void solve(const struct shmt_pass *pass) {
-    const struct shmt_solve_memory *m = pass->memory;
-    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
-    shmt_cholesky_solve(all, m->hessian, m->gradient, m->factor, m->direction[0]);
-}
-
-int shmt_newton_work(const struct shmt_pass *pass) {
-    const struct shmt_solve_memory *m = pass->memory;
-    switch ((enum shmt_solve_phase)pass->state->phase) {
-        case SHMT_PHASE_COUNT:
-            shmt_turn_count(pass->problem, pass->plan, m, pass->part, pass->n_parts);
-            shmt_pass_lengths(pass);
-            each(pass, SHMT_SUM_NOTHING, take_weight);
-            return 0;
-        case SHMT_PHASE_PLACE:
-            if (pass->part == 0) shmt_turn_place(pass->plan, m);
-            return 0;
-        case SHMT_PHASE_TURN:
-            return shmt_turn_fill(pass->problem, pass->plan, m, pass->part, pass->n_parts);
-        case SHMT_PHASE_SCORE:
-            shmt_pass_score(pass, tried(pass));
-            each(pass, SHMT_SUM_SQUARE, square);
-            return 0;
-        case SHMT_PHASE_SLOPE:
-            shmt_pass_slope(pass, m->w[pass->state->at]);
-            shmt_pass_dual(pass);
-            return 0;
-        case SHMT_PHASE_HESSIAN:
-            shmt_pass_hessian(pass);
-            return 0;
-        case SHMT_PHASE_FACTOR:
-            if (pass->part == 0) solve(pass);
-            return 0;
-        case SHMT_PHASE_BEGIN:
-            each(pass, SHMT_SUM_RZ, begin_inner);
-            return 0;
-        case SHMT_PHASE_ROWS:
-            shmt_pass_scaled(pass, m->search[now(pass)]);
-            return 0;
-        case SHMT_PHASE_COLUMNS:
-            shmt_pass_product(pass, m->search[now(pass)]);
-            return 0;
-        case SHMT_PHASE_STEP:
-            each(pass, SHMT_SUM_RZ, step_inner);
-            return 0;
-        case SHMT_PHASE_SEARCH:
-            each(pass, SHMT_SUM_NOTHING, next_search);
-            return 0;
-        case SHMT_PHASE_LINE:
-            shmt_pass_line(pass, direction(pass));
-            each(pass, SHMT_SUM_ALONG, along);
-            each(pass, SHMT_SUM_CROSS, cross);
-            each(pass, SHMT_SUM_LENGTHS, length);
-            return 0;
-        case SHMT_PHASE_TRY:
-            shmt_pass_try(pass);
-            return 0;
-        case SHMT_PHASE_MOVE:
-            each(pass, SHMT_SUM_ALONG, along);
-            each(pass, SHMT_SUM_NOTHING, move);
-            return 0;
-        case SHMT_PHASE_REST:
-            shmt_ascent_rest(pass);
-            return 0;
-        case SHMT_PHASE_ASCEND:
-            return shmt_ascent_climb(pass);
-        case SHMT_PHASE_IMAGE:
-            shmt_ascent_image(pass);
-            return 0;
-        case SHMT_PHASE_ADVANCE:
-            shmt_ascent_advance(pass);
-            return 0;
-        case SHMT_PHASE_WEIGH:
-            shmt_ascent_weigh(pass);
-            each(pass, SHMT_SUM_SQUARE, square);
-            return 0;
-        case SHMT_PHASE_PUBLISH:
-            each(pass, SHMT_SUM_NOTHING, publish);
-            return 0;
-        case SHMT_PHASE_VERIFY:
-            shmt_pass_verify(pass);
-            each(pass, SHMT_SUM_SQUARE, square_published);
-            return 0;
-        case SHMT_PHASE_OVER:
-            return 0;
-    }
-    return 0;
-}
-
-/* ---- what follows from the sums ---- */
 
 static double sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint32_t n) {
     const double *of = shmt_solve_sum(pass->memory, pass->round, which);
@@ -226,8 +38,8 @@ static double by_columns(const struct shmt_pass *pass, enum shmt_solve_sums whic
     return sum(pass, which, pass->plan->n_col_blocks);
 }
 
-static double objective(const struct shmt_pass *pass, double loss, double squares) {
-    return loss / (double)pass->problem->n + 0.5 * pass->problem->l2 * squares;
+static double objective(const struct shmt_pass *pass, double loss, double penalties) {
+    return loss / (double)pass->problem->n + penalties;
 }
 
 double shmt_newton_gap(const struct shmt_solve_state *s) {
@@ -267,8 +79,8 @@ static void publish_next(const struct shmt_pass *pass, struct shmt_solve_state *
 
 /* The point was scored: it is the next one, or the step was too long. */
 static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = by_rows(pass, SHMT_SUM_LOSS), squares = by_columns(pass, SHMT_SUM_SQUARE);
-    const double merit = objective(pass, by_rows(pass, SHMT_SUM_SMOOTH), squares), noise = 4 * DBL_EPSILON * fabs(s->merit);
+    const double loss = by_rows(pass, SHMT_SUM_LOSS), penalties = by_columns(pass, SHMT_SUM_PENALTY);
+    const double merit = objective(pass, by_rows(pass, SHMT_SUM_SMOOTH), penalties), noise = 4 * DBL_EPSILON * fabs(s->merit);
     const bool falls = merit <= s->merit + ARMIJO * s->step * s->along + noise; /* false for what is no number, too */
     if (s->tried && !falls && s->halved < MOST_HALVED) {
         s->step /= 2;
@@ -283,17 +95,29 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     }
     if (s->tried) s->at = 1 - s->at;
     s->tried = 0;
-    s->primal = objective(pass, loss, squares);
+    s->primal = objective(pass, loss, penalties);
     s->merit = merit;
     s->loss = loss / (double)pass->problem->n;
     balance(pass, s);
     s->phase = SHMT_PHASE_SLOPE;
 }
 
+/* How much of the distance from a model's minimum a step may leave: near the minimum a step is worth more of them. */
+static double part_left(const struct shmt_solve_state *s) {
+    const double gap = s->dual > 0 ? (s->primal - s->dual) / s->dual : 1;
+    return fmin(MOST_PART, fmax(LEAST_PART, sqrt(fmax(gap, 0))));
+}
+
 static void begin_step(struct shmt_solve_state *s) {
     s->halved = s->inner = 0;
     s->step = 1;
-    s->phase = s->ascends ? SHMT_PHASE_ASCEND : s->direct ? SHMT_PHASE_HESSIAN : SHMT_PHASE_BEGIN;
+    s->part = part_left(s);
+    s->face = s->cycles && s->primal - s->dual <= FACES_FROM * s->dual && s->epoch % 2 == 1;
+    s->phase = s->ascends  ? SHMT_PHASE_ASCEND
+               : s->face   ? SHMT_PHASE_BEGIN
+               : s->direct ? SHMT_PHASE_HESSIAN
+               : s->cycles ? SHMT_PHASE_CYCLE
+                           : SHMT_PHASE_BEGIN;
 }
 
 /* The smooth hinge's gap has two parts: one that steps make smaller, and one that follows from the width of its parabola. When the
@@ -305,11 +129,22 @@ static double narrow(const struct shmt_pass *pass, const struct shmt_solve_state
     return fmin(1, fmax(MOST_NARROWER, enough / of_width));
 }
 
+/* With L1 the dual point must not have more than l1 along any column: it is made shorter (Gap Safe: Ndiaye et al. 2017). With L2, too,
+ * it may have more, which then costs; the better of the two counts. */
+static void shorten(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const double *of = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_MOST);
+    double most = 0;
+    for (uint32_t b = 0; b < pass->plan->n_col_blocks; b++) most = fmax(most, of[b]);
+    s->shorter = most > pass->problem->l1 ? pass->problem->l1 / most : 1;
+    s->phase = SHMT_PHASE_BOUND;
+}
+
 /* The best lower bound so far holds for good. */
 static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const struct shmt_problem *p = pass->problem;
-    const double image = by_columns(pass, SHMT_SUM_IMAGE), conjugates = by_rows(pass, SHMT_SUM_DUAL);
-    const double dual = -conjugates / (double)p->n - 0.5 * p->l2 * image;
+    const double image = s->image, conjugates = by_rows(pass, SHMT_SUM_DUAL);
+    const double plain = p->l2 > 0 ? -conjugates / (double)p->n - 0.5 * p->l2 * image : -INFINITY;
+    const double dual = p->l1 > 0 ? fmax(plain, -by_rows(pass, SHMT_SUM_SHORT) / (double)p->n) : plain;
     if (dual > s->dual) s->dual = dual;
     s->begun = 1;
     s->narrower = p->loss == SHMT_SOLVE_HINGE && !s->ascends ? narrow(pass, s, dual) : 1;
@@ -317,12 +152,6 @@ static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         s->phase = SHMT_PHASE_PUBLISH;
     else
         begin_step(s);
-}
-
-/* How much of the residual conjugate gradients may leave: near the minimum a step is worth more of them. */
-static double part_left(const struct shmt_solve_state *s) {
-    const double gap = s->dual > 0 ? (s->primal - s->dual) / s->dual : 1;
-    return fmin(MOST_PART, fmax(LEAST_PART, sqrt(fmax(gap, 0))));
 }
 
 static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -337,7 +166,7 @@ static void weighed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->at = 1 - s->at;
     s->tried = 0;
     s->loss = loss / (double)pass->problem->n;
-    s->primal = s->merit = objective(pass, loss, by_columns(pass, SHMT_SUM_SQUARE));
+    s->primal = s->merit = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
     balance(pass, s);
     s->phase = SHMT_PHASE_SLOPE;
 }
@@ -380,9 +209,8 @@ static void try_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 }
 
 static void begin_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double part = part_left(s);
     s->rz = by_columns(pass, SHMT_SUM_RZ);
-    s->rz_end = part * part * s->rz;
+    s->rz_end = s->part * s->part * s->rz;
     s->phase = SHMT_PHASE_ROWS;
     if (!(s->rz > 0)) leave_direction(pass, s);
 }
@@ -407,6 +235,7 @@ static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state 
     const double all = (double)pass->plan->of.n_columns + (double)pass->plan->of.bias;
     const double hessian = SCATTER_COST * by_rows(pass, SHMT_SUM_LENGTH) + FACTOR_COST * all * all * all / 3;
     const double inner = PASS_COST * (double)pass->plan->of.n_nonzeros * INNER_STEPS;
+    s->cycles = pass->problem->l1 > 0;
     s->direct = pass->plan->direct && hessian <= inner;
     s->ascends = pass->problem->loss == SHMT_SOLVE_HINGE && !s->direct;
     s->phase = SHMT_PHASE_PLACE;
@@ -415,7 +244,7 @@ static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state 
 static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double loss = by_rows(pass, SHMT_SUM_LOSS);
     s->loss = loss / (double)pass->problem->n;
-    s->published = objective(pass, loss, by_columns(pass, SHMT_SUM_SQUARE));
+    s->published = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
     s->phase = SHMT_PHASE_OVER;
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
@@ -481,10 +310,20 @@ void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out
             judge(pass, &s);
             break;
         case SHMT_PHASE_SLOPE:
+            s.image = by_columns(pass, SHMT_SUM_IMAGE);
+            if (pass->problem->l1 > 0)
+                shorten(pass, &s);
+            else
+                bound(pass, &s);
+            break;
+        case SHMT_PHASE_BOUND:
             bound(pass, &s);
             break;
+        case SHMT_PHASE_CYCLE:
+            leave_direction(pass, &s);
+            break;
         case SHMT_PHASE_HESSIAN:
-            s.phase = SHMT_PHASE_FACTOR;
+            s.phase = s.cycles ? SHMT_PHASE_CYCLE : SHMT_PHASE_FACTOR;
             break;
         case SHMT_PHASE_BEGIN:
             begin_conjugate(pass, &s);

@@ -1,13 +1,18 @@
-/* Newton's method with a proof: minimises a problem (problem.h) until its objective is known to be near the minimum.
+/* Exact fits: Newton's method, and what takes its place, until the objective of a problem (problem.h) is proved to be near the minimum.
  *
- * In each epoch the Newton equations H p = -g are solved, by Cholesky's factorisation where columns are few and the Hessian is
- * cheap, else by conjugate gradients with the Hessian's diagonal as preconditioner, as near as the step is worth (Lin, Weng and
- * Keerthi 2008; Hsia, Chiang and Lin 2018). The step is halved until the objective falls enough (Armijo). The proof is the
- * duality gap P - D of the point and of the dual point u_i = -c_i loss'(z_i); with a bias, u is brought to the sum 0 that a dual
- * point must have: by a factor on its larger side (logistic), or by what a better bias would change (squared).
+ * In each epoch the Newton equations H p = -g are solved, by Cholesky's factorisation where columns are few and the Hessian is cheap,
+ * else by conjugate gradients with the Hessian's diagonal as preconditioner, as near as the step is worth (Lin, Weng and Keerthi
+ * 2008; Hsia, Chiang and Lin 2018). The step is halved until the objective falls enough (Armijo).
  *
- * The method is a row of phases that all parts do together (state.h). Everything is summed in a fixed order: all numbers have
- * the same bits however many parts there are. */
+ * The hinge has a corner: steps are taken on a parabola in its place, which gets narrower, with an exact search along each step; or by
+ * dual ascent where columns are many (ascent.h). With L1 a step is coordinate descent (cycle.h), and near the minimum every other
+ * one is by conjugate gradients on the face of the weights that are not 0.
+ *
+ * The proof is the duality gap P - D of the point and of the dual point u_i = -c_i loss'(z_i); with a bias, u is brought to the sum 0
+ * that a dual point must have: by a factor on its larger side (logistic, hinge), or by what a better bias would change (squared).
+ *
+ * The method is a row of phases that all parts do together (state.h). Everything is summed in a fixed order: all numbers have the same
+ * bits however many parts there are. */
 #ifndef SHMT_SOLVE_NEWTON_H
 #define SHMT_SOLVE_NEWTON_H
 

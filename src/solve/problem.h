@@ -1,8 +1,8 @@
-/* What is fitted exactly: a linear model with L2, whose objective is strongly convex, so that its minimum can be proved.
+/* What is fitted exactly: a linear model with L2, L1 or both, of whose minimum there is a proof.
  *
- *     P(w, b) = 1/N sum_i c_i loss(x_i . w + b, y_i)  +  l2/2 |w|^2
+ *     P(w, b) = 1/N sum_i c_i loss(x_i . w + b, y_i)  +  l2/2 |w|^2  +  l1 |w|
  *
- * N is the number of examples, c_i an example's weight (1 where there are none), b a bias without L2, or none. See
+ * N is the number of examples, c_i an example's weight (1 where there are none), b a bias without either, or none. See
  * `shmtrain help objective`. */
 #ifndef SHMT_SOLVE_PROBLEM_H
 #define SHMT_SOLVE_PROBLEM_H
@@ -24,7 +24,7 @@ struct shmt_problem {
     uint32_t n_columns, bias; /* features; 1: and a bias behind them */
     enum shmt_solve_loss loss;
     float high;       /* logistic, hinge: the larger label */
-    double l2;        /* above 0 */
+    double l2, l1;    /* not both 0; hinge: l1 is 0 */
     uint32_t epochs;  /* Newton steps, at most */
     double tolerance; /* how near the optimum the objective is to be proved, as a part of it */
     float *weight;    /* (n_columns + bias) where parameters come from, and go to */

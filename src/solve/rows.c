@@ -71,16 +71,18 @@ void shmt_pass_verify(const struct shmt_pass *pass) { shmt_each_block(pass, NULL
 static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_state *s = pass->state;
-    double sum = 0, smooth = 0;
+    double sum = 0, smooth = 0, shorter = 0;
     (void)w;
     for (uint64_t i = from; i < to; i++) {
         const double c = shmt_problem_weight(p, i), u = pass->memory->slope[i].pull;
         const double dual = u * (u > 0 ? s->up : s->down) - s->shift * c;
         sum += shmt_loss_conjugate(p->loss, dual, shmt_example_label(p, i), c);
+        if (p->l1 > 0) shorter += shmt_loss_conjugate(p->loss, s->shorter * dual, shmt_example_label(p, i), c);
         if (p->loss == SHMT_SOLVE_HINGE && c > 0) smooth += 0.5 * s->width * dual * dual / c;
     }
     shmt_leave_sum(pass, SHMT_SUM_DUAL, number, sum);
     shmt_leave_sum(pass, SHMT_SUM_WIDTH, number, smooth);
+    shmt_leave_sum(pass, SHMT_SUM_SHORT, number, shorter);
 }
 
 void shmt_pass_dual(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, dual); }

@@ -21,9 +21,11 @@ enum shmt_solve_sums {
     SHMT_SUM_DUAL,    /* conjugates of the losses at the dual point, by rows */
     SHMT_SUM_WIDTH,   /* hinge: how much more those of the smooth loss are, by rows */
     SHMT_SUM_SCALED,  /* of the vector `scaled`, by rows */
-    SHMT_SUM_SQUARE,  /* w_j^2 of the point, by columns, without the bias */
+    SHMT_SUM_PENALTY, /* l2/2 w_j^2 + l1 |w_j| of the point, by columns, without the bias */
     SHMT_SUM_IMAGE,   /* v_j^2: of the primal image of the dual point, by columns */
     SHMT_SUM_ALONG,   /* gradient . direction, by columns */
+    SHMT_SUM_MOST,    /* the largest |x_j . u*| / N of each block of columns, u* the dual point */
+    SHMT_SUM_SHORT,   /* as DUAL, of the dual point made so short that none of these is above l1 */
     SHMT_SUM_CROSS,   /* w . direction, by columns, without the bias */
     SHMT_SUM_LENGTHS, /* |direction|^2, likewise */
     SHMT_SUM_FALL,    /* hinge: derivative of the losses along the line, by rows */
@@ -41,6 +43,8 @@ enum shmt_solve_phase {
     SHMT_PHASE_TURN,    /* rows into columns */
     SHMT_PHASE_SCORE,   /* the objective at the point that is tried */
     SHMT_PHASE_SLOPE,   /* the gradient there, and the dual point */
+    SHMT_PHASE_BOUND,   /* with L1: what the dual point proves */
+    SHMT_PHASE_CYCLE,   /* with L1: coordinate descent (cycle.h) */
     SHMT_PHASE_HESSIAN, /* Newton's equations, as a matrix */
     SHMT_PHASE_FACTOR,  /* ... solved */
     SHMT_PHASE_BEGIN,   /* conjugate gradients: from no step at all */
@@ -76,6 +80,8 @@ struct shmt_solve_state {
     uint32_t halved;      /* how often the step was */
     uint32_t inner;       /* steps of conjugate gradients; its vectors are those of number inner % 2 */
     uint32_t direct;      /* 1: by the Hessian, 0: by conjugate gradients */
+    uint32_t cycles;      /* 1: with L1, by coordinate descent */
+    uint32_t face;        /* 1: with L1, this step leaves weights that are 0 alone */
     uint32_t ascends;     /* 1: by dual ascent, without Newton */
     uint32_t stopped;     /* 1: somebody asked for it */
     uint32_t begun;       /* 1: a point has been judged */
@@ -86,12 +92,15 @@ struct shmt_solve_state {
     double low, high;     /* hinge: the best one is between these; high 0: nobody knows */
     double change;        /* dual ascent: of the sum of u, by the whole direction */
     double cross, length; /* w . direction, |direction|^2 */
+    double part;          /* of the distance from a model's minimum that the step may leave */
     double along;         /* gradient . direction */
     double loss;          /* of the point: mean loss */
     double pull, curve;   /* of the point that is judged: sums of u_i and of the curvatures */
     double up, down;      /* what u_i above and below 0 are multiplied by for the dual point, ... */
+    double shorter;       /* with L1: what the dual point is multiplied by in SHMT_SUM_SHORT */
     double shift;         /* ... and what is taken off then, as a part of c_i */
     double primal, dual;  /* P of the point, and a lower bound of the minimum */
+    double image;         /* the sum of IMAGE */
     double merit;         /* as P, of the losses that steps are taken on */
     double width;         /* hinge: of the parabola in the place of its corner */
     double narrower;      /* what that is multiplied by for the next step */

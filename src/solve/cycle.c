@@ -1,0 +1,154 @@
+/* Coordinate descent with L1: see cycle.h. */
+#include "solve/cycle.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+#define MOST_SWEEPS 50
+#define MANY_SWEEPS 2000  /* with a Hessian, whose sweeps are cheap */
+#define LITTLE      1e-3  /* of what such a step may leave */
+#define LEAST_CURVE 1e-10 /* part of its own of which a column keeps no less: no division by 0 */
+
+/* What it needs for itself. */
+struct bench {
+    double *moved;    /* (m) w + d */
+    double *change;   /* (n) D (X d), kept up with d; (m) H d, where there is a Hessian */
+    uint32_t *active; /* (m) columns that take part */
+    uint32_t n;
+    double *gradient; /* (m) of the model where d is 0, ... */
+    double *curve;    /* (m) ... and its second derivatives */
+};
+
+static bool is_bias(const struct shmt_pass *pass, uint32_t j) { return j == pass->plan->of.n_columns; }
+
+static double entry(const struct shmt_solve_memory *m, uint64_t at) { return m->value ? (double)m->value[at] : 1; }
+
+static void choose_active(const struct shmt_pass *pass, struct bench *bench) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const double *w = m->w[pass->state->at];
+    for (uint32_t j = 0; j < pass->plan->of.n_columns; j++) {
+        bench->moved[j] = w[j];
+        if (w[j] != 0 || fabs(m->gradient[j]) >= pass->problem->l1) bench->active[bench->n++] = j;
+    }
+    if (!pass->problem->bias || pass->state->direct) return;
+    bench->moved[pass->plan->of.n_columns] = w[pass->plan->of.n_columns];
+    bench->active[bench->n++] = pass->plan->of.n_columns;
+}
+
+/* The model's derivative along column j. */
+static double slope_at(const struct shmt_pass *pass, const struct bench *bench, uint32_t j) {
+    const struct shmt_problem *p = pass->problem;
+    const struct shmt_solve_memory *m = pass->memory;
+    double sum = 0;
+    if (pass->state->direct) return bench->gradient[j] + bench->change[j];
+    if (is_bias(pass, j)) {
+        for (uint64_t i = 0; i < p->n; i++) sum += bench->change[i];
+        return m->gradient[j] + sum / (double)p->n;
+    }
+    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++) sum += entry(m, at) * bench->change[m->row[at]];
+    return m->gradient[j] + sum / (double)p->n + p->l2 * (bench->moved[j] - m->w[pass->state->at][j]);
+}
+
+static void add_column(const struct shmt_pass *pass, struct bench *bench, uint32_t j, double by) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    if (pass->state->direct) {
+        for (uint64_t k = 0; k < all; k++) bench->change[k] += by * m->factor[j * all + k];
+        return;
+    }
+    if (is_bias(pass, j)) {
+        for (uint64_t i = 0; i < pass->problem->n; i++) bench->change[i] += m->slope[i].curve * by;
+        return;
+    }
+    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++)
+        bench->change[m->row[at]] += m->slope[m->row[at]].curve * entry(m, at) * by;
+}
+
+/* Column j to where the model is smallest for it. How far its derivative was from having 0 in it. */
+static double descend(const struct shmt_pass *pass, struct bench *bench, uint32_t j) {
+    const double l1 = is_bias(pass, j) ? 0 : pass->problem->l1, before = bench->moved[j];
+    const double slope = slope_at(pass, bench, j), curve = bench->curve[j] + LEAST_CURVE * pass->memory->diagonal[j] + DBL_MIN;
+    const double goal = before - slope / curve, room = l1 / curve; /* without L1; what L1 takes off */
+    const double next = goal > room ? goal - room : goal < -room ? goal + room : 0;
+    if (next != before) add_column(pass, bench, j, next - before);
+    bench->moved[j] = next;
+    if (before != 0) return fabs(slope + (before > 0 ? l1 : -l1));
+    return fmax(0, fabs(slope) - l1);
+}
+
+static void shuffle(const struct shmt_pass *pass, struct bench *bench, uint32_t sweep) {
+    for (uint32_t i = bench->n; i > 1; i--) {
+        const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, sweep, 1, i), i);
+        const uint32_t other = bench->active[k];
+        bench->active[k] = bench->active[i - 1];
+        bench->active[i - 1] = other;
+    }
+}
+
+/* The model as it is when the bias follows each change of the others to where it is best for it: columns that are far from 0 on average are
+ * as good as centred, and do not stand in each other's way. By the Hessian, into `factor`. */
+static void take_out_bias(const struct shmt_pass *pass, struct bench *bench) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t b = pass->plan->of.n_columns, all = b + pass->plan->of.bias;
+    memcpy(m->factor, m->hessian, all * all * sizeof *m->factor);
+    if (!pass->problem->bias || !(m->diagonal[b] > 0)) return;
+    const double *with = m->hessian + b * all;
+    for (uint64_t j = 0; j < b; j++) {
+        const double part = with[j] / with[b];
+        bench->gradient[j] -= part * m->gradient[b];
+        for (uint64_t k = 0; k < b; k++) m->factor[j * all + k] -= part * with[k];
+        bench->curve[j] = m->factor[j * all + j];
+    }
+}
+
+/* Where the bias is best, when the others have moved. */
+static void put_back_bias(const struct shmt_pass *pass) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t b = pass->plan->of.n_columns, all = b + pass->plan->of.bias;
+    double slope = m->gradient[b];
+    for (uint64_t j = 0; j < b; j++) slope += m->hessian[b * all + j] * m->direction[0][j];
+    m->direction[0][b] = m->diagonal[b] > 0 ? -slope / m->hessian[b * all + b] : 0;
+}
+
+static void cycle(const struct shmt_pass *pass, struct bench *bench) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    const uint32_t most = pass->state->direct ? MANY_SWEEPS : MOST_SWEEPS;
+    const double left = pass->state->part * (pass->state->direct ? LITTLE : 1);
+    double first = 0;
+    memcpy(bench->gradient, m->gradient, all * sizeof *bench->gradient);
+    memcpy(bench->curve, m->diagonal, all * sizeof *bench->curve);
+    choose_active(pass, bench);
+    if (pass->state->direct) take_out_bias(pass, bench);
+    for (uint32_t sweep = 0; sweep < most; sweep++) {
+        double away = 0;
+        shuffle(pass, bench, sweep);
+        for (uint32_t k = 0; k < bench->n; k++) away += descend(pass, bench, bench->active[k]);
+        if (sweep == 0) first = away;
+        if (away <= left * first) break;
+    }
+    for (uint64_t j = 0; j < all; j++) m->direction[0][j] = bench->moved[j] - m->w[pass->state->at][j];
+    if (pass->state->direct && pass->problem->bias) put_back_bias(pass);
+}
+
+int shmt_cycle(const struct shmt_pass *pass) {
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    if (pass->part != 0) return 0;
+    struct bench bench = {.moved = malloc((all + 1) * sizeof(double)),
+                          .change = calloc(pass->state->direct ? all + 1 : pass->problem->n, sizeof(double)),
+                          .active = malloc((all + 1) * sizeof(uint32_t)),
+                          .gradient = malloc((all + 1) * sizeof(double)),
+                          .curve = malloc((all + 1) * sizeof(double))};
+    const int rc = bench.moved && bench.change && bench.active && bench.gradient && bench.curve ? 0 : -1;
+    if (rc == 0) cycle(pass, &bench);
+    free(bench.moved);
+    free(bench.change);
+    free(bench.active);
+    free(bench.gradient);
+    free(bench.curve);
+    return rc;
+}

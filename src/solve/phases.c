@@ -1,0 +1,218 @@
+/* The work of the phases: see newton.h. What follows from it is in newton.c. */
+#include <math.h>
+
+#include "base/checked.h"
+#include "solve/ascent.h"
+#include "solve/cholesky.h"
+#include "solve/cycle.h"
+#include "solve/newton.h"
+#include "solve/turn.h"
+
+/* ---- work on vectors: my blocks of columns ---- */
+
+static void my_columns(const struct shmt_pass *pass, uint64_t *first, uint64_t *behind) {
+    shmt_solve_share(pass->plan->n_col_blocks, pass->part, pass->n_parts, first, behind);
+}
+
+/* Calls `element` for each of my columns, and leaves the sums of what it returns. */
+static void each(const struct shmt_pass *pass, enum shmt_solve_sums which,
+                 double (*element)(const struct shmt_pass *pass, uint64_t j)) {
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    uint64_t first, behind;
+    my_columns(pass, &first, &behind);
+    for (uint64_t b = first; b < behind; b++) {
+        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, all);
+        double sum = 0;
+        for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += element(pass, j);
+        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
+    }
+}
+
+static double *tried(const struct shmt_pass *pass) {
+    const struct shmt_solve_state *s = pass->state;
+    return pass->memory->w[s->tried ? 1 - s->at : s->at];
+}
+
+/* What conjugate gradients have after so many steps, and what they have after the next one. */
+static uint32_t now(const struct shmt_pass *pass) { return pass->state->inner % 2; }
+static uint32_t then(const struct shmt_pass *pass) { return 1 - now(pass); }
+
+/* Whether the step's direction comes from conjugate gradients. */
+static bool is_conjugate(const struct shmt_solve_state *s) { return s->face || !(s->direct || s->cycles); }
+
+static const double *direction(const struct shmt_pass *pass) {
+    return pass->memory->direction[is_conjugate(pass->state) ? now(pass) : 0];
+}
+
+static double take_weight(const struct shmt_pass *pass, uint64_t j) {
+    pass->memory->w[0][j] = (double)pass->problem->weight[j];
+    return 0;
+}
+
+static double penalty_of(const struct shmt_problem *p, uint64_t j, double w) {
+    return j < p->n_columns ? 0.5 * p->l2 * w * w + p->l1 * fabs(w) : 0;
+}
+
+static double penalty(const struct shmt_pass *pass, uint64_t j) { return penalty_of(pass->problem, j, tried(pass)[j]); }
+
+static double penalty_published(const struct shmt_pass *pass, uint64_t j) {
+    return penalty_of(pass->problem, j, (double)pass->problem->weight[j]);
+}
+
+static double publish(const struct shmt_pass *pass, uint64_t j) {
+    pass->problem->weight[j] = (float)pass->memory->w[pass->state->at][j];
+    return 0;
+}
+
+/* On a face weights keep their signs, or are 0. */
+static double move(const struct shmt_pass *pass, uint64_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const struct shmt_solve_state *s = pass->state;
+    const double before = m->w[s->at][j], next = before + s->step * direction(pass)[j];
+    const bool leaves = s->face && j < pass->problem->n_columns && before * next < 0;
+    m->w[1 - s->at][j] = leaves ? 0 : next;
+    return 0;
+}
+
+/* The objective's derivative along weight j; on a face, where weights that are 0 stay so, that of the others with their L1. */
+static double slope_on_face(const struct shmt_pass *pass, uint64_t j) {
+    const double w = pass->memory->w[pass->state->at][j], l1 = pass->problem->l1, g = pass->memory->gradient[j];
+    if (!pass->state->face || j >= pass->problem->n_columns) return g;
+    return w > 0 ? g + l1 : w < 0 ? g - l1 : 0;
+}
+
+/* How much the whole step promises, by the gradient, and by what L1 has of it. */
+static double along(const struct shmt_pass *pass, uint64_t j) {
+    const double w = pass->memory->w[pass->state->at][j], d = direction(pass)[j];
+    const double l1 = j < pass->problem->n_columns ? pass->problem->l1 : 0, g = pass->memory->gradient[j];
+    if (pass->state->face) return slope_on_face(pass, j) * d;
+    return g * d + (l1 > 0 ? l1 * (fabs(w + d) - fabs(w)) : 0);
+}
+
+static double cross(const struct shmt_pass *pass, uint64_t j) {
+    return j < pass->problem->n_columns ? pass->memory->w[pass->state->at][j] * direction(pass)[j] : 0;
+}
+
+static double length(const struct shmt_pass *pass, uint64_t j) {
+    return j < pass->problem->n_columns ? direction(pass)[j] * direction(pass)[j] : 0;
+}
+
+/* x = 0, r = -g, p = r / diagonal. */
+static double begin_inner(const struct shmt_pass *pass, uint64_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    m->direction[0][j] = 0;
+    m->residual[0][j] = -slope_on_face(pass, j);
+    m->search[0][j] = m->preconditioned[0][j] = m->diagonal[j] > 0 ? m->residual[0][j] / m->diagonal[j] : 0;
+    return m->residual[0][j] * m->preconditioned[0][j];
+}
+
+static double step_inner(const struct shmt_pass *pass, uint64_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint32_t a = now(pass), b = then(pass);
+    m->direction[b][j] = m->direction[a][j] + pass->state->alpha * m->search[a][j];
+    const bool fixed = pass->state->face && j < pass->problem->n_columns && m->w[pass->state->at][j] == 0;
+    m->residual[b][j] = fixed ? 0 : m->residual[a][j] - pass->state->alpha * m->product[j];
+    m->preconditioned[b][j] = m->diagonal[j] > 0 ? m->residual[b][j] / m->diagonal[j] : 0;
+    return m->residual[b][j] * m->preconditioned[b][j];
+}
+
+static double next_search(const struct shmt_pass *pass, uint64_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint32_t a = now(pass); /* the step is counted already */
+    m->search[a][j] = m->preconditioned[a][j] + pass->state->beta * m->search[1 - a][j];
+    return 0;
+}
+
+static void solve(const struct shmt_pass *pass) {
+    const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    shmt_cholesky_solve(all, m->hessian, m->gradient, m->factor, m->direction[0]);
+}
+
+int shmt_newton_work(const struct shmt_pass *pass) {
+    const struct shmt_solve_memory *m = pass->memory;
+    switch ((enum shmt_solve_phase)pass->state->phase) {
+        case SHMT_PHASE_COUNT:
+            shmt_turn_count(pass->problem, pass->plan, m, pass->part, pass->n_parts);
+            shmt_pass_lengths(pass);
+            each(pass, SHMT_SUM_NOTHING, take_weight);
+            return 0;
+        case SHMT_PHASE_PLACE:
+            if (pass->part == 0) shmt_turn_place(pass->plan, m);
+            return 0;
+        case SHMT_PHASE_TURN:
+            return shmt_turn_fill(pass->problem, pass->plan, m, pass->part, pass->n_parts);
+        case SHMT_PHASE_SCORE:
+            shmt_pass_score(pass, tried(pass));
+            each(pass, SHMT_SUM_PENALTY, penalty);
+            return 0;
+        case SHMT_PHASE_SLOPE:
+            shmt_pass_slope(pass, m->w[pass->state->at]);
+            if (pass->problem->l1 == 0) shmt_pass_dual(pass);
+            return 0;
+        case SHMT_PHASE_BOUND:
+            shmt_pass_dual(pass);
+            return 0;
+        case SHMT_PHASE_CYCLE:
+            return shmt_cycle(pass);
+        case SHMT_PHASE_HESSIAN:
+            shmt_pass_hessian(pass);
+            return 0;
+        case SHMT_PHASE_FACTOR:
+            if (pass->part == 0) solve(pass);
+            return 0;
+        case SHMT_PHASE_BEGIN:
+            each(pass, SHMT_SUM_RZ, begin_inner);
+            return 0;
+        case SHMT_PHASE_ROWS:
+            shmt_pass_scaled(pass, m->search[now(pass)]);
+            return 0;
+        case SHMT_PHASE_COLUMNS:
+            shmt_pass_product(pass, m->search[now(pass)]);
+            return 0;
+        case SHMT_PHASE_STEP:
+            each(pass, SHMT_SUM_RZ, step_inner);
+            return 0;
+        case SHMT_PHASE_SEARCH:
+            each(pass, SHMT_SUM_NOTHING, next_search);
+            return 0;
+        case SHMT_PHASE_LINE:
+            shmt_pass_line(pass, direction(pass));
+            each(pass, SHMT_SUM_ALONG, along);
+            each(pass, SHMT_SUM_CROSS, cross);
+            each(pass, SHMT_SUM_LENGTHS, length);
+            return 0;
+        case SHMT_PHASE_TRY:
+            shmt_pass_try(pass);
+            return 0;
+        case SHMT_PHASE_MOVE:
+            each(pass, SHMT_SUM_ALONG, along);
+            each(pass, SHMT_SUM_NOTHING, move);
+            return 0;
+        case SHMT_PHASE_REST:
+            shmt_ascent_rest(pass);
+            return 0;
+        case SHMT_PHASE_ASCEND:
+            return shmt_ascent_climb(pass);
+        case SHMT_PHASE_IMAGE:
+            shmt_ascent_image(pass);
+            return 0;
+        case SHMT_PHASE_ADVANCE:
+            shmt_ascent_advance(pass);
+            return 0;
+        case SHMT_PHASE_WEIGH:
+            shmt_ascent_weigh(pass);
+            each(pass, SHMT_SUM_PENALTY, penalty);
+            return 0;
+        case SHMT_PHASE_PUBLISH:
+            each(pass, SHMT_SUM_NOTHING, publish);
+            return 0;
+        case SHMT_PHASE_VERIFY:
+            shmt_pass_verify(pass);
+            each(pass, SHMT_SUM_PENALTY, penalty_published);
+            return 0;
+        case SHMT_PHASE_OVER:
+            return 0;
+    }
+    return 0;
+}
