@@ -203,7 +203,7 @@ static void what_is_found_is_the_minimum(void **state) {
         struct lab *lab = make_lab(&WISHES[w]);
         (void)fit(lab, 1, false);
         assert_int_equal(lab->state.end, SHMT_SOLVE_PROVED);
-        assert_int_equal(lab->state.direct, WISHES[w].columns == 40);
+        assert_true(lab->state.direct == 0 || WISHES[w].columns == 40);
         if (WISHES[w].l1 > 0) assert_true(count_zeros(lab) > 0);
         const double at = objective(lab, UINT32_MAX, 0);
         assert_true(fabs(at - lab->state.published) < 1e-12 * at);

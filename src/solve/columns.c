@@ -39,19 +39,35 @@ struct column_sums {
 
 static double lanes(const double sum[LANES]) { return (sum[0] + sum[1]) + (sum[2] + sum[3]); }
 
+/* With `values` and `sides` known: the loops below are compiled for each. */
+static inline __attribute__((always_inline)) struct column_sums sum_entries(const struct shmt_solve_memory *m, uint64_t from,
+                                                                            uint64_t to, bool values, bool sides) {
+    double pull[LANES] = {0}, side[LANES] = {0}, curve[LANES] = {0};
+    uint64_t at = from;
+    for (; at + LANES <= to; at += LANES)
+        for (uint64_t k = 0; k < LANES; k++) {
+            const struct shmt_solve_slope slope = m->slope[m->row[at + k]];
+            const double x = values ? (double)m->value[at + k] : 1;
+            pull[k] += x * slope.pull;
+            if (sides) side[k] += x * fabs(slope.pull);
+            curve[k] += x * x * slope.curve;
+        }
+    for (; at < to; at++) {
+        const struct shmt_solve_slope slope = m->slope[m->row[at]];
+        const double x = values ? (double)m->value[at] : 1;
+        pull[0] += x * slope.pull;
+        if (sides) side[0] += x * fabs(slope.pull);
+        curve[0] += x * x * slope.curve;
+    }
+    return (struct column_sums){lanes(pull), lanes(side), lanes(curve)};
+}
+
 static struct column_sums sum_column(const struct shmt_pass *pass, uint32_t j) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t from = m->start[j], to = m->start[j + 1];
-    double pull[LANES] = {0}, side[LANES] = {0}, curve[LANES] = {0};
-    for (uint64_t at = from; at < to; at++) {
-        const uint64_t k = (at - from) % LANES;
-        const uint32_t i = m->row[at];
-        const double x = m->value ? (double)m->value[at] : 1, u = m->slope[i].pull;
-        pull[k] += x * u;
-        side[k] += x * (u > 0 ? u : -u);
-        curve[k] += x * x * m->slope[i].curve;
-    }
-    return (struct column_sums){lanes(pull), lanes(side), lanes(curve)};
+    const bool sides = pass->state->up != 1 || pass->state->down != 1;
+    if (m->value) return sides ? sum_entries(m, from, to, true, true) : sum_entries(m, from, to, true, false);
+    return sides ? sum_entries(m, from, to, false, true) : sum_entries(m, from, to, false, false);
 }
 
 /* Sum of x times the examples' weights: the squared loss's dual point is off by a part of these. */

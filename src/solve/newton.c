@@ -228,16 +228,25 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     s->rz = rz;
     s->inner++;
     s->phase = SHMT_PHASE_SEARCH;
-    if (rz <= s->rz_end || s->inner == MOST_INNER) leave_direction(pass, s);
+    if (rz <= s->rz_end || s->inner == MOST_INNER) {
+        leave_direction(pass, s);
+    } else if (s->inner == s->most_inner && !s->face) { /* the Hessian would have cost no more: it takes over for good */
+        s->direct = 1;
+        s->phase = SHMT_PHASE_HESSIAN;
+    }
 }
 
+/* By what a step costs. For the hinge and with L1 the Hessian saves steps, too; else conjugate gradients come first, as long as they
+ * are cheaper. */
 static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double all = (double)pass->plan->of.n_columns + (double)pass->plan->of.bias;
     const double hessian = SCATTER_COST * by_rows(pass, SHMT_SUM_LENGTH) + FACTOR_COST * all * all * all / 3;
-    const double inner = PASS_COST * (double)pass->plan->of.n_nonzeros * INNER_STEPS;
+    const double steps = hessian / (PASS_COST * (double)pass->plan->of.n_nonzeros); /* of conjugate gradients, for as much */
+    const bool hinge = pass->problem->loss == SHMT_SOLVE_HINGE, pays = pass->plan->direct && steps <= INNER_STEPS;
     s->cycles = pass->problem->l1 > 0;
-    s->direct = pass->plan->direct && hessian <= inner;
-    s->ascends = pass->problem->loss == SHMT_SOLVE_HINGE && !s->direct;
+    s->direct = pays && (hinge || s->cycles);
+    s->ascends = hinge && !s->direct;
+    s->most_inner = pays ? 1 + (uint32_t)steps : MOST_INNER;
     s->phase = SHMT_PHASE_PLACE;
 }
 

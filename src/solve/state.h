@@ -80,6 +80,7 @@ struct shmt_solve_state {
     uint32_t halved;      /* how often the step was */
     uint32_t inner;       /* steps of conjugate gradients; its vectors are those of number inner % 2 */
     uint32_t direct;      /* 1: by the Hessian, 0: by conjugate gradients */
+    uint32_t most_inner;  /* steps of conjugate gradients that cost as much as the Hessian */
     uint32_t cycles;      /* 1: with L1, by coordinate descent */
     uint32_t face;        /* 1: with L1, this step leaves weights that are 0 alone */
     uint32_t ascends;     /* 1: by dual ascent, without Newton */
