@@ -97,22 +97,46 @@ static void weights_are_those_of_liblinear(void **state) {
     }
 }
 
+/* Some are killed while they wait for worker 0, who does the longest phases of dual ascent and of L1 alone. */
 static void a_killed_worker_changes_no_bit(void **state) {
-    char usual[17];
+    static const struct {
+        const char *model, *option, *tolerance;
+        unsigned workers;
+    } RUNS[] = {{"logistic", "--C=1000", "--tolerance=1e-9", 3},
+                {"svm", "--C=1", "--tolerance=1e-3", 2},
+                {"logistic", "--l1=1e-4", "--tolerance=1e-5", 2}};
     (void)state;
-    HASH(usual, "-w", "2", "--C", "1000", "--tolerance", "1e-9", LONG);
-    struct program *run =
-        START("--json", "--quiet", "-w", "3", "--max-respawns", "1000", "--C", "1000", "--tolerance", "1e-9", LONG);
-    for (unsigned rank = 0; rank < 12; rank++) {
-        const pid_t pid = program_worker_if_any(run, rank % 3);
-        if (pid > 0) (void)kill(pid, SIGKILL);
-        usleep(15000);
+    for (size_t k = 0; k < sizeof RUNS / sizeof *RUNS; k++) {
+        char usual[17], workers[8];
+        const char *m = RUNS[k].model, *o = RUNS[k].option, *t = RUNS[k].tolerance;
+        snprintf(workers, sizeof workers, "%u", RUNS[k].workers);
+        HASH(usual, "-w", "2", "-M", m, o, t, LONG);
+        struct program *run = START("--json", "--quiet", "-w", workers, "--max-respawns", "1000", "-M", m, o, t, LONG);
+        for (unsigned i = 0; i < 14; i++) {
+            const pid_t pid = program_worker_if_any(run, i % 3 ? RUNS[k].workers - 1 : i % RUNS[k].workers);
+            if (pid > 0) (void)kill(pid, SIGKILL);
+            usleep(15000);
+        }
+        program_finish(run);
+        program_assert_status(run, 0);
+        json_t *report = program_json(run);
+        if (strcmp(json_string_value(json_object_get(report, "parameters_xxh64")), usual) != 0)
+            fail_msg("%s %s: a killed worker changed the result", m, o);
+        assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), "tolerance");
+        json_decref(report);
     }
-    program_finish(run);
+}
+
+/* What ends a run otherwise is no proof. */
+static void another_end_proves_nothing(void **state) {
+    (void)state;
+    struct program *run = RUN("-w", "2", "--steps", "2", "--C", "1", "--tolerance", "1e-6", FEW);
     program_assert_status(run, 0);
-    json_t *report = program_json(run);
-    assert_string_equal(json_string_value(json_object_get(report, "parameters_xxh64")), usual);
-    json_decref(report);
+    assert_non_null(strstr(run->text[OUT], "optimum     NOT proved: the objective is "));
+    run = RUN("-w", "2", "--target-loss", "0.69", "--C", "1", "--tolerance", "1e-6", FEW);
+    program_assert_status(run, 0);
+    assert_non_null(strstr(run->text[OUT], "ended by --target-loss"));
+    assert_non_null(strstr(run->text[OUT], "optimum     NOT proved: the objective is "));
 }
 
 static void a_stop_leaves_the_last_point_and_says_that_nothing_is_proved(void **state) {
@@ -164,7 +188,7 @@ static void what_cannot_be_proved_is_refused(void **state) {
          "--tolerance is for the models logistic, svm and linear, not for softmax",
          {"-Msoftmax", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "--tolerance is for svm with L2 alone: leave out --l1", {"-Msvm", "--l1=1e-3", "--C=1", "--tolerance=1e-3", FEW}},
-        {2, "which has no rate: leave out --rate or --tolerance", {"--rate=1", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "which have no rate: leave out --rate or --tolerance", {"--rate=1", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "as in sync: leave out --mode or --tolerance", {"--mode=async", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "as in sync: leave out --replicas or --tolerance", {"--replicas=worker", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "a run writes no checkpoints: leave out --checkpoint", {"--checkpoint=.", "--C=1", "--tolerance=1e-3", FEW}},
@@ -172,6 +196,9 @@ static void what_cannot_be_proved_is_refused(void **state) {
         {2,
          "needs all its workers: use --on-death respawn, or abort",
          {"--on-death=continue", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "which have no slow: leave out --slow or --tolerance", {"--slow=0:2x", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "ftrl sums losses: use --l2 with --optimizer ftrl", {"--optimizer=ftrl", "--C=1", FEW}},
+        {2, "its modes take steps of SGD, and --tolerance takes others", {"compare", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "--C and --l2 both say how large L2 is: leave out one of them", {"--C=1", "--l2=1", FEW}},
         {2, "--tolerance 0: expected a number from 1e-12 to 1, or none", {"--tolerance=0", FEW}},
     };
@@ -185,6 +212,7 @@ int main(void) {
         PROGRAM_TEST(bits_are_the_same_for_all_workers_and_backends),
         PROGRAM_TEST(weights_are_those_of_liblinear),
         PROGRAM_TEST(a_killed_worker_changes_no_bit),
+        PROGRAM_TEST(another_end_proves_nothing),
         PROGRAM_TEST(a_stop_leaves_the_last_point_and_says_that_nothing_is_proved),
         PROGRAM_TEST(too_few_epochs_prove_nothing),
         PROGRAM_TEST(a_model_goes_on_where_it_ended),

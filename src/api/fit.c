@@ -10,7 +10,9 @@
 static bool is_asked_for(const struct shmtrain_store *store) { return !isnan(store->config.tolerance); }
 
 /* What says how steps are made, or that workers do not wait for each other. */
-static const char *const OF_STEPS[] = {"optimizer", "rate", "schedule", "warmup", "batch", "chunks", "item", "group"};
+static const char *const OF_STEPS[] = {"optimizer", "rate",     "schedule", "power",   "decay-every", "decay-by",
+                                       "warmup",    "momentum", "beta2",    "epsilon", "beta",        "batch",
+                                       "chunks",    "item",     "group",    "slow"};
 static const char *const OF_MODES[] = {"write",    "staleness",   "quorum", "late",
                                        "replicas", "merge-every", "merge",  "count-lost"};
 
@@ -27,7 +29,7 @@ static int check_options(struct shmtrain_store *store) {
     const char *mode = any_given(c, OF_MODES, sizeof OF_MODES / sizeof *OF_MODES);
     if (step)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "--tolerance fits by Newton's method, which has no %s: leave out --%s or --tolerance", step, step);
+                         "--tolerance takes steps of its own, which have no %s: leave out --%s or --tolerance", step, step);
     if (mode || (strcmp(c->mode, "auto") != 0 && strcmp(c->mode, "sync") != 0))
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "with --tolerance all workers take each step together, as in sync: leave out --%s or --tolerance",
@@ -49,6 +51,8 @@ int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *mo
     struct shmt_error *e = &store->error;
     const double l2 = shmt_l2_of_config(c, model, 1);
     store->fits = false;
+    if (!isnan(c->c) && strcmp(c->optimizer, "ftrl") == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--C is of the mean loss, and ftrl sums losses: use --l2 with --optimizer ftrl");
     if (!isnan(c->c) && c->l2 > 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--C and --l2 both say how large L2 is: leave out one of them");
     if (!is_asked_for(store)) return 0;
@@ -102,7 +106,6 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                                          .loss = loss_of(model),
                                          .l2 = shmt_l2_of_config(&store->config, model, spec->n_examples),
                                          .l1 = store->config.l1,
-                                         .epochs = spec->epochs,
                                          .tolerance = store->config.tolerance};
     fit->offset = shmt_ceil_div(store->job.board.bytes, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
     spec->board_bytes = fit->offset + fit->plan.bytes;

@@ -260,7 +260,7 @@ static int set_text(struct shmt_config *config, const struct shmt_option_row *ro
     return 0;
 }
 
-#define FIT_EPOCHS 100 /* Newton steps; usual are 5 to 20 */
+#define FIT_EPOCHS 1000 /* steps; usual are 5 to 20, but for svm some hundred */
 
 uint64_t shmt_config_epochs(const struct shmt_config *config) {
     return isnan(config->tolerance) || shmt_config_is_given(config, "epochs") ? config->epochs : FIT_EPOCHS;

@@ -29,7 +29,7 @@ struct shmt_config {
     double rate;                    /* NaN: from the data and the mode */
     double power;                   /* NaN: by the mode */
     double l1, l2;
-    double tolerance, c; /* NaN: none */
+    double tolerance, c;                   /* NaN: none */
     double momentum, beta2, epsilon, beta; /* constants of the optimizers */
     double warmup, decay_every, decay_by;  /* epochs, epochs, factor: of the schedule */
     uint64_t count_lost;

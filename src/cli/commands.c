@@ -7,8 +7,8 @@
 #include "cli/near.h"
 
 /* Of one run: several would take turns at them. */
-#define NOT_COMPARED                                         \
-    "-mode -name -guests -metrics -trace -steps -log-every " \
+#define NOT_COMPARED                                                    \
+    "-mode -name -guests -metrics -trace -steps -tolerance -log-every " \
     "-checkpoint -checkpoint-every -keep -resume "
 #define TABLES  "input-format label categorical delimiter header " /* how text is read */
 #define SCORING "workers threads seed backend spawn bind " TABLES  /* what scoring with a model goes by */
@@ -142,6 +142,7 @@ const char *command_instead(const struct command *command, const char *option) {
         {"compare", "mode", "name modes by --modes, as in --modes async,sync"},
         {"predict", "skip-bad-lines",
          "it answers each line, and one that is left out has no answer; correct them, or take them out"},
+        {"compare", "tolerance", "its modes take steps of SGD, and --tolerance takes others"},
         {"compare", "steps", "a step is a work item in one mode and a batch in another; give all the same --epochs"},
     };
     for (size_t i = 0; i < sizeof INSTEAD / sizeof *INSTEAD; i++)

@@ -152,16 +152,16 @@ MODES
 "is proved yet.\n"
 "\n"
 "The proof is the duality gap: the errors of the predictions give a lower bound\n"
-"of the objective that holds for all weights. At the end it is proved for the\n"
-"weights as they are saved, in 32 bits. If these have too few digits for it, or\n"
-"--epochs (by default 100) or Ctrl-C ends the run first, it says NOT proved.\n"
+"of the objective that holds for all weights. It is proved for the weights as\n"
+"they are saved, in 32 bits. If these have too few digits for it, or --epochs (by\n"
+"default 1000) or Ctrl-C ends the run first, it says NOT proved.\n"
 "\n"
 "Steps are Newton's; with --l1 they are coordinate descent, and for svm with many\n"
-"features dual coordinate ascent, which is slow with a large C. All workers meet\n"
-"after each pass over the data; the weights have the same bits for every -w,\n"
-"whoever dies. Memory: 8 bytes per nonzero, 32 per example, 112 per feature.\n"
-"\n"
-"Such a run has no checkpoints and no --name. --init-from goes on from a model.\n"},
+"features dual coordinate ascent, which is slow with a large C and begins anew\n"
+"whatever --init-from says. All workers meet after each pass over the data; the\n"
+"weights have the same bits for every -w, whoever dies. Beside the data it takes\n"
+"some 10 bytes per nonzero, 32 per example, 150 per feature.\n"
+"Such a run has no checkpoints, and no --name.\n"},
 
 {"files", "text, images, generated data, validation, weights",
 "DATA is one of\n"

@@ -24,6 +24,7 @@ static int is_fit(const struct shmtrain_report *r) { return r->tolerance > 0; } 
 
 double shmtrain_epoch_gap(const struct shmtrain_epoch *epoch) {
     const double gap = epoch->objective - epoch->bound;
+    if (!(gap >= -1e-9 * fabs(epoch->bound))) return NAN; /* more than rounding explains */
     return gap <= 0 ? 0 : epoch->bound > 0 ? gap / epoch->bound : NAN;
 }
 
@@ -40,7 +41,8 @@ void shmtrain_report_heading(const struct shmtrain_report *r, char *out, size_t 
 /* Objective and gap of a fit. */
 static void add_gap(char *out, size_t bytes, const struct shmtrain_epoch *epoch) {
     const double gap = shmtrain_epoch_gap(epoch);
-    cell(out, bytes, 12, 7, epoch->objective);
+    shmt_add(out, bytes, isnan(epoch->objective) ? " %12s" : "", "-");
+    if (!isnan(epoch->objective)) shmt_add(out, bytes, " %12.7g", epoch->objective);
     if (isnan(gap))
         shmt_add(out, bytes, " %8s", "-");
     else
@@ -195,13 +197,14 @@ static void add_deaths(char *out, size_t bytes, const struct shmtrain_report *r)
 static void add_optimum(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (!is_fit(r) || r->n_epochs == 0) return;
     const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
-    const double gap = shmtrain_epoch_gap(last);
-    if (isnan(last->objective)) return;
-    if (gap <= r->tolerance)
-        shmt_add(out, bytes, "optimum     proved: the objective %.8g is within %.1e of it\n", last->objective, gap);
+    if (isnan(last->objective))
+        shmt_add(out, bytes, "optimum     NOT proved: the run ended before there was an objective\n");
+    else if (shmtrain_epoch_gap(last) <= r->tolerance)
+        shmt_add(out, bytes, "optimum     proved: the objective %.8g is within %.1e of it\n", last->objective,
+                 shmtrain_epoch_gap(last));
     else
-        shmt_add(out, bytes, "optimum     NOT proved: the objective is %.8g, the proved lower bound %.8g\n", last->objective,
-                 last->bound);
+        shmt_add(out, bytes, "optimum     NOT proved: the objective is %.8g, the lower bound %.8g%s\n", last->objective,
+                 last->bound > 0 ? last->bound : 0, r->stopped ? "" : "; try more --epochs");
 }
 
 void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t bytes) {

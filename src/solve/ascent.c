@@ -9,8 +9,6 @@
 #include "solve/loss_priv.h"
 #include "solve/rows_priv.h"
 
-#define SWEEPS 10 /* over the rows, in a step */
-
 /* How far the bias moves for a sum of u / N: as if it were a weight whose feature is 1. */
 static double rho(const struct shmt_problem *p) { return p->bias ? 1 / p->l2 : 0; }
 
@@ -34,17 +32,27 @@ void shmt_ascent_rest(const struct shmt_pass *pass) {
 
 /* ---- the ascent ---- */
 
-/* What it needs for itself. */
-struct bench {
-    double *w;       /* (columns) the image of u as it goes on */
-    uint32_t *order; /* (n) */
-};
+/* Where a sweep begins: the point, or what the sweep before it has left; and where it leaves what it has. No sweep changes what it begins with,
+ * so it may be done again. */
+static const double *image_before(const struct shmt_pass *pass) {
+    return pass->state->inner == 0 ? point(pass) : pass->memory->direction[pass->state->inner % 2];
+}
 
-static void shuffle(const struct shmt_pass *pass, uint32_t sweep, uint32_t *order) {
+static double dual_before(const struct shmt_pass *pass, uint64_t i) {
+    const struct shmt_solve_memory *m = pass->memory;
+    return pass->state->inner == 0 ? m->slope[i].pull : pass->state->inner % 2 ? m->score[i] : m->scaled[i];
+}
+
+static double *image_behind(const struct shmt_pass *pass) { return pass->memory->direction[1 - pass->state->inner % 2]; }
+static double *dual_behind(const struct shmt_pass *pass) {
+    return pass->state->inner % 2 ? pass->memory->scaled : pass->memory->score;
+}
+
+static void shuffle(const struct shmt_pass *pass, uint32_t *order) {
     const uint64_t n = pass->problem->n;
     for (uint64_t i = 0; i < n; i++) order[i] = (uint32_t)i;
     for (uint64_t i = n; i > 1; i--) {
-        const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, sweep, 0, i), i);
+        const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, pass->state->inner, 0, i), i);
         const uint32_t other = order[k];
         order[k] = order[i - 1];
         order[i - 1] = other;
@@ -67,9 +75,9 @@ static double square_of_row(const struct shmt_problem *p, uint64_t i) {
 }
 
 /* One coordinate, to where the dual is largest for it. b: the bias with what the sum adds to it. */
-static void ascend(const struct shmt_problem *p, uint64_t i, const struct bench *bench, double *u, double *b) {
+static void ascend(const struct shmt_problem *p, uint64_t i, double *w, double *u, double *b) {
     const double c = shmt_problem_weight(p, i), s = shmt_example_label(p, i), n = (double)p->n;
-    const double room = 1 - s * (shmt_row_dot(p->data, shmt_problem_example(p, i), bench->w) + *b);
+    const double room = 1 - s * (shmt_row_dot(p->data, shmt_problem_example(p, i), w) + *b);
     const double before = s * *u;
     if ((room <= 0 && before <= 0) || (room >= 0 && before >= c)) return;
     const double bend = square_of_row(p, i) / (p->l2 * n) + rho(p) / n;
@@ -77,30 +85,22 @@ static void ascend(const struct shmt_problem *p, uint64_t i, const struct bench 
     const double change = s * ((wanted < 0 ? 0 : wanted > c ? c : wanted) - before);
     *u += change;
     *b += rho(p) * change / n;
-    add_row(p, i, change / (p->l2 * n), bench->w);
+    add_row(p, i, change / (p->l2 * n), w);
 }
 
-static void climb(const struct shmt_pass *pass, const struct bench *bench) {
+int shmt_ascent_sweep(const struct shmt_pass *pass) {
     const struct shmt_problem *p = pass->problem;
-    const struct shmt_solve_memory *m = pass->memory;
-    double b = p->bias ? point(pass)[p->n_columns] + rho(p) * pass->state->pull / (double)p->n : 0;
-    memcpy(bench->w, point(pass), p->n_columns * sizeof *bench->w);
-    for (uint64_t i = 0; i < p->n; i++) m->scaled[i] = m->slope[i].pull;
-    for (uint32_t sweep = 0; sweep < SWEEPS; sweep++) {
-        shuffle(pass, sweep, bench->order);
-        for (uint64_t k = 0; k < p->n; k++) ascend(p, bench->order[k], bench, &m->scaled[bench->order[k]], &b);
-    }
-}
-
-int shmt_ascent_climb(const struct shmt_pass *pass) {
+    double *w = image_behind(pass), *u = dual_behind(pass), sum = 0;
     if (pass->part != 0) return 0;
-    const struct bench bench = {malloc((pass->problem->n_columns + UINT64_C(1)) * sizeof(double)),
-                                malloc(pass->problem->n * sizeof(uint32_t))};
-    const int rc = bench.w && bench.order ? 0 : -1;
-    if (rc == 0) climb(pass, &bench);
-    free(bench.w);
-    free(bench.order);
-    return rc;
+    uint32_t *order = malloc(p->n * sizeof *order);
+    if (!order) return -1;
+    memcpy(w, image_before(pass), p->n_columns * sizeof *w);
+    for (uint64_t i = 0; i < p->n; i++) sum += u[i] = dual_before(pass, i);
+    double b = p->bias ? point(pass)[p->n_columns] + rho(p) * sum / (double)p->n : 0;
+    shuffle(pass, order);
+    for (uint64_t k = 0; k < p->n; k++) ascend(p, order[k], w, &u[order[k]], &b);
+    free(order);
+    return 0;
 }
 
 /* ---- the direction ---- */
@@ -113,8 +113,8 @@ static void gain(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
         sum += fabs(m->scaled[i]) - fabs(m->slope[i].pull);
         change += m->scaled[i] - m->slope[i].pull;
     }
-    shmt_leave_sum(pass, SHMT_SUM_FALL, number, sum);
-    shmt_leave_sum(pass, SHMT_SUM_BEND, number, change);
+    shmt_leave_sum(pass, SHMT_SUM_GAIN, number, sum);
+    shmt_leave_sum(pass, SHMT_SUM_CHANGE, number, change);
 }
 
 /* Images of u and of the direction along column j. */

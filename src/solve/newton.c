@@ -9,8 +9,11 @@
 #define ARMIJO        1e-4 /* of the decrease that the gradient promises, so much has to come */
 #define MOST_HALVED   40
 #define MOST_UNPROVED 3
-#define FACES_FROM    1e-2 /* with L1, the gap from which on every other step is one on a face */
-#define LINE_LEFT     0.05 /* of the derivative along the line */
+#define MOST_IDLE     60    /* epochs in a row in which the gap does not fall ... */
+#define LESS          0.999 /* ... to so much of what it was */
+#define FACES_FROM    1e-2  /* with L1, the gap from which on every other step is one on a face */
+#define IMPOSSIBLE    1e-9  /* a gap below 0 by more of the bound than rounding explains */
+#define LINE_LEFT     0.05  /* of the derivative along the line */
 #define MOST_TRIES    40
 #define FIRST_WIDTH   2 /* hinge: no example is beyond it where all weights are 0 */
 #define NARROW_AT     0.3
@@ -44,6 +47,7 @@ static double objective(const struct shmt_pass *pass, double loss, double penalt
 
 double shmt_newton_gap(const struct shmt_solve_state *s) {
     const double gap = s->published - s->dual;
+    if (!(gap >= -IMPOSSIBLE * fabs(s->dual))) return INFINITY; /* no bound is above the minimum: something is wrong with one */
     return gap <= 0 ? 0 : s->dual > 0 ? gap / s->dual : INFINITY;
 }
 
@@ -58,6 +62,7 @@ static bool is_near(const struct shmt_pass *pass, const struct shmt_solve_state 
 static void balance(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double up = by_rows(pass, SHMT_SUM_UP), down = by_rows(pass, SHMT_SUM_DOWN);
     s->pull = up - down;
+    s->size = up + down;
     s->curve = by_rows(pass, SHMT_SUM_CURVE);
     s->up = s->down = 1;
     s->shift = 0;
@@ -68,13 +73,6 @@ static void balance(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         s->up = down / up;
     else if (down > 0)
         s->down = up / down;
-}
-
-/* The parameters are those of the point; they are judged by themselves where that may be the end. */
-static void publish_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const bool last = s->epoch + 1 >= pass->problem->epochs || s->stopped || s->end != SHMT_SOLVE_GOES_ON;
-    s->published = s->primal;
-    s->phase = last || is_near(pass, s) ? SHMT_PHASE_VERIFY : SHMT_PHASE_OVER;
 }
 
 /* The point was scored: it is the next one, or the step was too long. */
@@ -139,12 +137,21 @@ static void shorten(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->phase = SHMT_PHASE_BOUND;
 }
 
+/* What rounding may have added to the bound: to each sum as much as it usually adds to so many terms; and to the sum of u, which is to be
+ * 0, so much times the bias. */
+static double rounding(const struct shmt_pass *pass, const struct shmt_solve_state *s, double image) {
+    const double n = (double)pass->problem->n, b = pass->problem->bias ? pass->memory->w[s->at][pass->plan->of.n_columns] : 0;
+    const double terms = by_rows(pass, SHMT_SUM_TERMS) / n + 0.5 * pass->problem->l2 * image + fabs(b) * s->size / n;
+    return DBL_EPSILON * (8 + sqrt(n)) * terms;
+}
+
 /* The best lower bound so far holds for good. */
 static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const struct shmt_problem *p = pass->problem;
     const double image = s->image, conjugates = by_rows(pass, SHMT_SUM_DUAL);
     const double plain = p->l2 > 0 ? -conjugates / (double)p->n - 0.5 * p->l2 * image : -INFINITY;
-    const double dual = p->l1 > 0 ? fmax(plain, -by_rows(pass, SHMT_SUM_SHORT) / (double)p->n) : plain;
+    const double found = p->l1 > 0 ? fmax(plain, -by_rows(pass, SHMT_SUM_SHORT) / (double)p->n) : plain;
+    const double dual = found - rounding(pass, s, image);
     if (dual > s->dual) s->dual = dual;
     s->begun = 1;
     s->narrower = p->loss == SHMT_SOLVE_HINGE && !s->ascends ? narrow(pass, s, dual) : 1;
@@ -155,8 +162,8 @@ static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 }
 
 static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->change = by_rows(pass, SHMT_SUM_BEND);
-    s->step = shmt_ascent_step(pass, by_rows(pass, SHMT_SUM_FALL), s->change, by_columns(pass, SHMT_SUM_CROSS),
+    s->change = by_rows(pass, SHMT_SUM_CHANGE);
+    s->step = shmt_ascent_step(pass, by_rows(pass, SHMT_SUM_GAIN), s->change, by_columns(pass, SHMT_SUM_CROSS),
                                by_columns(pass, SHMT_SUM_LENGTHS), s->pull);
     s->phase = SHMT_PHASE_ADVANCE;
 }
@@ -251,13 +258,15 @@ static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state 
 }
 
 static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = by_rows(pass, SHMT_SUM_LOSS);
+    const double loss = by_rows(pass, SHMT_SUM_LOSS), before = s->gap;
     s->loss = loss / (double)pass->problem->n;
     s->published = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
+    s->gap = fmin(before, s->published - s->dual);
+    s->idle = s->gap < LESS * before ? 0 : s->idle + 1;
     s->phase = SHMT_PHASE_OVER;
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
-    else if (is_near(pass, s) && ++s->unproved == MOST_UNPROVED)
+    else if ((is_near(pass, s) && ++s->unproved == MOST_UNPROVED) || s->idle == MOST_IDLE)
         s->end = SHMT_SOLVE_EXHAUSTED;
 }
 
@@ -270,6 +279,8 @@ static void stop(struct shmt_solve_state *s) {
 void shmt_newton_begin(struct shmt_solve_state *out) {
     *out = (struct shmt_solve_state){.phase = SHMT_PHASE_COUNT,
                                      .primal = INFINITY,
+                                     .best = INFINITY,
+                                     .gap = INFINITY,
                                      .merit = INFINITY,
                                      .dual = -INFINITY,
                                      .width = FIRST_WIDTH,
@@ -303,7 +314,7 @@ void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out
             begin_step(&s);
             break;
         case SHMT_PHASE_ASCEND:
-            s.phase = SHMT_PHASE_IMAGE;
+            if (++s.inner == SHMT_ASCENT_SWEEPS) s.phase = SHMT_PHASE_IMAGE;
             break;
         case SHMT_PHASE_IMAGE:
             find_step(pass, &s);
@@ -365,7 +376,8 @@ void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out
             s.phase = SHMT_PHASE_SCORE;
             break;
         case SHMT_PHASE_PUBLISH:
-            publish_next(pass, &s);
+            s.best = s.primal < s.best ? s.primal : s.best;
+            s.phase = SHMT_PHASE_VERIFY;
             break;
         case SHMT_PHASE_VERIFY:
             prove(pass, &s);

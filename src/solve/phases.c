@@ -59,8 +59,9 @@ static double penalty_published(const struct shmt_pass *pass, uint64_t j) {
     return penalty_of(pass->problem, j, (double)pass->problem->weight[j]);
 }
 
+/* The best point so far: the primal of dual ascent goes up and down. */
 static double publish(const struct shmt_pass *pass, uint64_t j) {
-    pass->problem->weight[j] = (float)pass->memory->w[pass->state->at][j];
+    if (pass->state->primal < pass->state->best) pass->problem->weight[j] = (float)pass->memory->w[pass->state->at][j];
     return 0;
 }
 
@@ -193,7 +194,7 @@ int shmt_newton_work(const struct shmt_pass *pass) {
             shmt_ascent_rest(pass);
             return 0;
         case SHMT_PHASE_ASCEND:
-            return shmt_ascent_climb(pass);
+            return shmt_ascent_sweep(pass);
         case SHMT_PHASE_IMAGE:
             shmt_ascent_image(pass);
             return 0;

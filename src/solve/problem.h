@@ -25,7 +25,6 @@ struct shmt_problem {
     enum shmt_solve_loss loss;
     float high;       /* logistic, hinge: the larger label */
     double l2, l1;    /* not both 0; hinge: l1 is 0 */
-    uint32_t epochs;  /* Newton steps, at most */
     double tolerance; /* how near the optimum the objective is to be proved, as a part of it */
     float *weight;    /* (n_columns + bias) where parameters come from, and go to */
 };

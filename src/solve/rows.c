@@ -71,16 +71,22 @@ void shmt_pass_verify(const struct shmt_pass *pass) { shmt_each_block(pass, NULL
 static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_state *s = pass->state;
-    double sum = 0, smooth = 0, shorter = 0;
+    const double b =
+        p->bias ? pass->memory->w[s->at][p->n_columns] : 0; /* the sum of u is 0, so labels may be taken from here */
+    const double centre = p->loss == SHMT_SOLVE_SQUARED ? b : 0;
+    double sum = 0, smooth = 0, shorter = 0, terms = 0;
     (void)w;
     for (uint64_t i = from; i < to; i++) {
         const double c = shmt_problem_weight(p, i), u = pass->memory->slope[i].pull;
         const double dual = u * (u > 0 ? s->up : s->down) - s->shift * c;
-        sum += shmt_loss_conjugate(p->loss, dual, shmt_example_label(p, i), c);
-        if (p->l1 > 0) shorter += shmt_loss_conjugate(p->loss, s->shorter * dual, shmt_example_label(p, i), c);
+        const double off = shmt_example_label(p, i) - centre, term = shmt_loss_conjugate(p->loss, dual, off, c);
+        sum += term;
+        terms += fabs(term) + fabs(dual);
+        if (p->l1 > 0) shorter += shmt_loss_conjugate(p->loss, s->shorter * dual, off, c);
         if (p->loss == SHMT_SOLVE_HINGE && c > 0) smooth += 0.5 * s->width * dual * dual / c;
     }
     shmt_leave_sum(pass, SHMT_SUM_DUAL, number, sum);
+    shmt_leave_sum(pass, SHMT_SUM_TERMS, number, terms);
     shmt_leave_sum(pass, SHMT_SUM_WIDTH, number, smooth);
     shmt_leave_sum(pass, SHMT_SUM_SHORT, number, shorter);
 }

@@ -19,6 +19,7 @@ enum shmt_solve_sums {
     SHMT_SUM_WEIGHT,  /* c_i, by rows */
     SHMT_SUM_CURVE,   /* c_i loss''_i, by rows */
     SHMT_SUM_DUAL,    /* conjugates of the losses at the dual point, by rows */
+    SHMT_SUM_TERMS,   /* sizes of what is added up in DUAL, by rows */
     SHMT_SUM_WIDTH,   /* hinge: how much more those of the smooth loss are, by rows */
     SHMT_SUM_SCALED,  /* of the vector `scaled`, by rows */
     SHMT_SUM_PENALTY, /* l2/2 w_j^2 + l1 |w_j| of the point, by columns, without the bias */
@@ -30,6 +31,8 @@ enum shmt_solve_sums {
     SHMT_SUM_LENGTHS, /* |direction|^2, likewise */
     SHMT_SUM_FALL,    /* hinge: derivative of the losses along the line, by rows */
     SHMT_SUM_BEND,    /* ... and the second one */
+    SHMT_SUM_GAIN,    /* dual ascent: of the sum of |u_i|, by rows */
+    SHMT_SUM_CHANGE,  /* ... of the sum of u_i */
     SHMT_SUM_RZ,      /* residual . preconditioned residual, by columns */
     SHMT_SUM_PQ,      /* search . product, by columns */
     SHMT_SUM_NOTHING, /* of phases that have no sum */
@@ -87,6 +90,7 @@ struct shmt_solve_state {
     uint32_t stopped;     /* 1: somebody asked for it */
     uint32_t begun;       /* 1: a point has been judged */
     uint32_t stepped;     /* 1: this epoch's step is made */
+    uint32_t idle;        /* epochs in a row in which the gap has not fallen */
     uint32_t unproved;    /* how often the parameters were not near enough, though their point was */
     uint32_t tries;       /* places on the line that were looked at */
     double step;          /* along the direction */
@@ -101,6 +105,9 @@ struct shmt_solve_state {
     double shorter;       /* with L1: what the dual point is multiplied by in SHMT_SUM_SHORT */
     double shift;         /* ... and what is taken off then, as a part of c_i */
     double primal, dual;  /* P of the point, and a lower bound of the minimum */
+    double size;          /* the sum of |u_i| */
+    double best;          /* P of the point that has become the parameters */
+    double gap;           /* of the parameters, the least so far */
     double image;         /* the sum of IMAGE */
     double merit;         /* as P, of the losses that steps are taken on */
     double width;         /* hinge: of the parabola in the place of its corner */
@@ -108,7 +115,7 @@ struct shmt_solve_state {
     double rz, rz_end;    /* conjugate gradients: as SHMT_SUM_RZ, now and where they end */
     double alpha, beta;
     double scaled;    /* as SHMT_SUM_SCALED */
-    double published; /* P of the parameters; NaN: of others than the last ones */
+    double published; /* P of the parameters; NaN: not judged yet */
 };
 
 #endif

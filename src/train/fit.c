@@ -2,8 +2,9 @@
  *
  * The seat's `round` is the number of the phase that it is at; a next life finds it there. Before the meeting of phase L the chief
  * saves its state in place L mod 2, where the sums of the phase are, too. Who has not come to that meeting when it dies holds all
- * others there: the next life finds the state that follows from phase L - 1. Who has come to it may have let the others go on to
- * phase L + 1, which takes the place of L - 1: the next life finds the state of phase L itself, and that phase is done. */
+ * others there: the next life finds the state that follows from phase L - 1, and does its part. Who has come to it may have let the others
+ * go on to phase L + 1, which takes the place of L - 1; or they, and the chief, are still at work in phase L. So the next life waits in
+ * that meeting first, and finds the state of phase L behind it: that stays until all have met once more. */
 #include "train/fit.h"
 
 #include "base/point.h"
@@ -35,10 +36,10 @@ void shmt_fitting_begin(struct shmt_fitting *f, const struct shmt_job *job, cons
 }
 
 /* As an earlier life had it. */
-static void find_state(struct shmt_fitting *f, const shmtrain_session *s, enum shmt_task task) {
+static void find_state(struct shmt_fitting *f, const shmtrain_session *s, bool has_met) {
     const uint64_t round = s->seat->round;
     f->lost = false;
-    if (task != SHMT_TASK_ALL) {
+    if (has_met) {
         f->state = f->memory.saved[round % 2];
     } else if (round > 0) {
         const struct shmt_solve_state before = f->memory.saved[(round - 1) % 2];
@@ -72,12 +73,13 @@ static int work(struct shmt_fitting *f, shmtrain_session *s) {
 /* The phase, and the state behind it. */
 static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
     const enum shmt_task task = shmt_session_stage(s, SHMT_STAGE_FIT);
-    if (f->lost) find_state(f, s, task);
+    if (f->lost && task == SHMT_TASK_ALL) find_state(f, s, false);
     int rc = task == SHMT_TASK_ALL ? work(f, s) : 0;
     SHMT_POINT("fit:phase");
     if (rc == 0 && task != SHMT_TASK_NONE) rc = shmt_session_meet(s);
     if (rc < 0) return rc;
     SHMT_POINT("fit:met");
+    if (f->lost) find_state(f, s, true);
     const struct shmt_solve_state before = f->state;
     const struct shmt_pass pass = pass_of(f, s, &before, s->seat->round);
     shmt_newton_next(&pass, &f->state);
@@ -89,7 +91,8 @@ static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
 static void count_examples(const struct shmt_fitting *f, const shmtrain_session *s, uint32_t epochs) {
     uint64_t first, behind;
     shmt_solve_share(f->job->fit->problem.n, s->seat->rank, f->job->spec->n_seats, &first, &behind);
-    store_relaxed(&s->seat->counters->examples, epochs * (behind - first)); /* relaxed: for display */
+    store_relaxed(&s->seat->counters->examples, epochs * (behind - first)); /* relaxed, both: for display */
+    if (s->seat->rank == 0) store_relaxed(&s->seat->counters->updates, epochs);
 }
 
 /* 1: another epoch; 0: the run is over. */

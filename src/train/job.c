@@ -38,10 +38,11 @@ static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
 /* Its program shows the epochs from this one on. */
 static int begin_as_guest(struct body *body) {
     const int rc = shmt_session_admit(&body->session);
-    uint32_t none = 0; /* or the epoch of a seat that was let in before */
+    const uint32_t mine = body->session.epoch + 1;
+    uint32_t first = 0; /* of the others, so far */
     if (rc < 0 || body->session.over) return rc;
     /* relaxed: one number, for display */
-    while (none == 0 && !swap_relaxed(body->job->admitted, &none, body->session.epoch + 1)) continue;
+    while ((first == 0 || mine < first) && !swap_relaxed(body->job->admitted, &first, mine)) continue;
     return rc;
 }
 

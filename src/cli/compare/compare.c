@@ -58,11 +58,19 @@ static int take_target(struct comparison *c, const char *target) {
     return talk_refuse("--target %s: expected a loss above 0, as in 0.35, or auto", target);
 }
 
-/* A step is an item in some modes and a batch in others. The command line's is refused before (commands.c). */
-static int refuse_steps(const struct arguments *a) {
-    const char *steps = arguments_value(a, "steps");
-    if (!steps || strcmp(steps, "all") == 0) return 0;
-    return talk_refuse("SHMTRAIN_STEPS=%s: compare does not use it: %s", steps, command_instead(a->command, "steps"));
+/* What no comparison can have, from the environment: a step is an item in some modes and a batch in others. The command line's is refused
+ * before (commands.c). */
+static int refuse_options(const struct arguments *a) {
+    static const struct {
+        const char *option, *off, *variable;
+    } REFUSED[] = {{"steps", "all", "SHMTRAIN_STEPS"}, {"tolerance", "none", "SHMTRAIN_TOLERANCE"}};
+    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
+        const char *value = arguments_value(a, REFUSED[i].option);
+        if (value && strcmp(value, REFUSED[i].off) != 0)
+            return talk_refuse("%s=%s: compare does not use it: %s", REFUSED[i].variable, value,
+                               command_instead(a->command, REFUSED[i].option));
+    }
+    return 0;
 }
 
 /* Options that say by themselves what a mode says, too. */
@@ -84,7 +92,7 @@ static int prepare(struct comparison *c, struct shmtrain_store *store, const str
     if (!c->data) return 2;
     const struct output_wish wish = page_of(a);
     files_title(a, 0, DEFAULT_DATA, c->title, sizeof c->title);
-    int status = refuse_steps(a);
+    int status = refuse_options(a);
     if (status == 0) status = files_refuse_pipes(a, 0, "compare");
     if (status == 0) status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);
     if (status == 0) status = take_target(c, a->target);
