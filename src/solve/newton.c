@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 
 #include "solve/ascent.h"
 
@@ -97,7 +98,6 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->merit = merit;
     s->loss = loss / (double)pass->problem->n;
     balance(pass, s);
-    s->phase = SHMT_PHASE_SLOPE;
 }
 
 /* How much of the distance from a model's minimum a step may leave: near the minimum a step is worth more of them. */
@@ -155,17 +155,14 @@ static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     if (dual > s->dual) s->dual = dual;
     s->begun = 1;
     s->narrower = p->loss == SHMT_SOLVE_HINGE && !s->ascends ? narrow(pass, s, dual) : 1;
-    if (s->stepped || is_near(pass, s))
-        s->phase = SHMT_PHASE_PUBLISH;
-    else
-        begin_step(s);
+    s->phase = SHMT_PHASE_PUBLISH;
+    if (!s->stepped && !is_near(pass, s)) begin_step(s);
 }
 
 static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->change = by_rows(pass, SHMT_SUM_CHANGE);
     s->step = shmt_ascent_step(pass, by_rows(pass, SHMT_SUM_GAIN), s->change, by_columns(pass, SHMT_SUM_CROSS),
                                by_columns(pass, SHMT_SUM_LENGTHS), s->pull);
-    s->phase = SHMT_PHASE_ADVANCE;
 }
 
 static void weighed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -175,7 +172,6 @@ static void weighed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->loss = loss / (double)pass->problem->n;
     s->primal = s->merit = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
     balance(pass, s);
-    s->phase = SHMT_PHASE_SLOPE;
 }
 
 /* The direction is known. */
@@ -189,7 +185,6 @@ static void begin_line(const struct shmt_pass *pass, struct shmt_solve_state *s)
     s->length = by_columns(pass, SHMT_SUM_LENGTHS);
     s->low = s->high = 0;
     s->tries = 0;
-    s->phase = SHMT_PHASE_TRY;
 }
 
 /* On a parabola with corners Newton's step is often far from the best one: the derivative's zero is looked for, by its own Newton
@@ -199,7 +194,6 @@ static void try_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double n = (double)p->n;
     const double slope = by_rows(pass, SHMT_SUM_FALL) / n + p->l2 * (s->cross + s->step * s->length);
     const double bend = by_rows(pass, SHMT_SUM_BEND) / n + p->l2 * s->length;
-    s->phase = SHMT_PHASE_MOVE;
     if (fabs(slope) <= LINE_LEFT * fabs(s->along) || !(bend > 0)) return;
     if (slope < 0)
         s->low = s->step;
@@ -218,14 +212,12 @@ static void try_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 static void begin_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->rz = by_columns(pass, SHMT_SUM_RZ);
     s->rz_end = s->part * s->part * s->rz;
-    s->phase = SHMT_PHASE_ROWS;
     if (!(s->rz > 0)) leave_direction(pass, s);
 }
 
 static void step_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double curvature = by_columns(pass, SHMT_SUM_PQ);
     s->alpha = curvature > 0 ? s->rz / curvature : 0;
-    s->phase = SHMT_PHASE_STEP;
     if (!(s->alpha > 0) || !isfinite(s->alpha)) leave_direction(pass, s);
 }
 
@@ -234,7 +226,6 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     s->beta = rz / s->rz;
     s->rz = rz;
     s->inner++;
-    s->phase = SHMT_PHASE_SEARCH;
     if (rz <= s->rz_end || s->inner == MOST_INNER) {
         leave_direction(pass, s);
     } else if (s->inner == s->most_inner && !s->face) { /* the Hessian would have cost no more: it takes over for good */
@@ -254,7 +245,6 @@ static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state 
     s->direct = pays && (hinge || s->cycles);
     s->ascends = hinge && !s->direct;
     s->most_inner = pays ? 1 + (uint32_t)steps : MOST_INNER;
-    s->phase = SHMT_PHASE_PLACE;
 }
 
 static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -263,7 +253,6 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->published = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
     s->gap = fmin(before, s->published - s->dual);
     s->idle = s->gap < LESS * before ? 0 : s->idle + 1;
-    s->phase = SHMT_PHASE_OVER;
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
     else if ((is_near(pass, s) && ++s->unproved == MOST_UNPROVED) || s->idle == MOST_IDLE)
@@ -291,99 +280,90 @@ void shmt_newton_begin(struct shmt_solve_state *out) {
                                      .down = 1};
 }
 
+static void sloped(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->image = by_columns(pass, SHMT_SUM_IMAGE);
+    if (pass->problem->l1 > 0)
+        shorten(pass, s);
+    else
+        bound(pass, s);
+}
+
+static void rested(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    begin_step(s);
+}
+
+static void turned(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    s->phase = s->ascends ? SHMT_PHASE_REST : SHMT_PHASE_SCORE;
+}
+
+static void has_hessian(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    s->phase = s->cycles ? SHMT_PHASE_CYCLE : SHMT_PHASE_FACTOR;
+}
+
+static void swept(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    s->phase = ++s->inner == SHMT_ASCENT_SWEEPS ? SHMT_PHASE_IMAGE : SHMT_PHASE_ASCEND;
+}
+
+static void scaled(const struct shmt_pass *pass, struct shmt_solve_state *s) { s->scaled = by_rows(pass, SHMT_SUM_SCALED); }
+
+static void moved(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->along = by_columns(pass, SHMT_SUM_ALONG);
+    s->tried = s->stepped = 1;
+}
+
+static void advanced(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    s->tried = s->stepped = 1;
+}
+
+static void published(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    s->best = fmin(s->best, s->primal);
+}
+
+/* What follows a phase: the one that stands here, or the one that the function chooses. */
+static const struct {
+    enum shmt_solve_phase then;
+    void (*find)(const struct shmt_pass *pass, struct shmt_solve_state *s);
+} NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, choose_method},
+            [SHMT_PHASE_PLACE] = {SHMT_PHASE_TURN, NULL},
+            [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},
+            [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, judge},
+            [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},
+            [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
+            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, leave_direction},
+            [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
+            [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, leave_direction},
+            [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
+            [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},
+            [SHMT_PHASE_COLUMNS] = {SHMT_PHASE_STEP, step_conjugate},
+            [SHMT_PHASE_STEP] = {SHMT_PHASE_SEARCH, end_conjugate},
+            [SHMT_PHASE_SEARCH] = {SHMT_PHASE_ROWS, NULL},
+            [SHMT_PHASE_LINE] = {SHMT_PHASE_TRY, begin_line},
+            [SHMT_PHASE_TRY] = {SHMT_PHASE_MOVE, try_next},
+            [SHMT_PHASE_MOVE] = {SHMT_PHASE_SCORE, moved},
+            [SHMT_PHASE_REST] = {SHMT_PHASE_ASCEND, rested},
+            [SHMT_PHASE_ASCEND] = {SHMT_PHASE_IMAGE, swept},
+            [SHMT_PHASE_IMAGE] = {SHMT_PHASE_ADVANCE, find_step},
+            [SHMT_PHASE_ADVANCE] = {SHMT_PHASE_WEIGH, advanced},
+            [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},
+            [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
+            [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},
+            [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
+
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;
-    const enum shmt_solve_phase phase = (enum shmt_solve_phase)s.phase;
-    const bool ends = phase == SHMT_PHASE_PUBLISH || phase == SHMT_PHASE_VERIFY || phase == SHMT_PHASE_OVER;
-    if (!ends && shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0) {
+    const bool ends = s.phase >= SHMT_PHASE_PUBLISH, asked = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0;
+    if (asked && !ends) {
         stop(&s);
-        *out = s;
-        return;
-    }
-    switch (phase) {
-        case SHMT_PHASE_COUNT:
-            choose_method(pass, &s);
-            break;
-        case SHMT_PHASE_PLACE:
-            s.phase = SHMT_PHASE_TURN;
-            break;
-        case SHMT_PHASE_TURN:
-            s.phase = s.ascends ? SHMT_PHASE_REST : SHMT_PHASE_SCORE;
-            break;
-        case SHMT_PHASE_REST:
-            begin_step(&s);
-            break;
-        case SHMT_PHASE_ASCEND:
-            if (++s.inner == SHMT_ASCENT_SWEEPS) s.phase = SHMT_PHASE_IMAGE;
-            break;
-        case SHMT_PHASE_IMAGE:
-            find_step(pass, &s);
-            break;
-        case SHMT_PHASE_ADVANCE:
-            s.tried = s.stepped = 1;
-            s.phase = SHMT_PHASE_WEIGH;
-            break;
-        case SHMT_PHASE_WEIGH:
-            weighed(pass, &s);
-            break;
-        case SHMT_PHASE_SCORE:
-            judge(pass, &s);
-            break;
-        case SHMT_PHASE_SLOPE:
-            s.image = by_columns(pass, SHMT_SUM_IMAGE);
-            if (pass->problem->l1 > 0)
-                shorten(pass, &s);
-            else
-                bound(pass, &s);
-            break;
-        case SHMT_PHASE_BOUND:
-            bound(pass, &s);
-            break;
-        case SHMT_PHASE_CYCLE:
-            leave_direction(pass, &s);
-            break;
-        case SHMT_PHASE_HESSIAN:
-            s.phase = s.cycles ? SHMT_PHASE_CYCLE : SHMT_PHASE_FACTOR;
-            break;
-        case SHMT_PHASE_BEGIN:
-            begin_conjugate(pass, &s);
-            break;
-        case SHMT_PHASE_ROWS:
-            s.scaled = by_rows(pass, SHMT_SUM_SCALED);
-            s.phase = SHMT_PHASE_COLUMNS;
-            break;
-        case SHMT_PHASE_COLUMNS:
-            step_conjugate(pass, &s);
-            break;
-        case SHMT_PHASE_STEP:
-            end_conjugate(pass, &s);
-            break;
-        case SHMT_PHASE_SEARCH:
-            s.phase = SHMT_PHASE_ROWS;
-            break;
-        case SHMT_PHASE_FACTOR:
-            leave_direction(pass, &s);
-            break;
-        case SHMT_PHASE_LINE:
-            begin_line(pass, &s);
-            break;
-        case SHMT_PHASE_TRY:
-            try_next(pass, &s);
-            break;
-        case SHMT_PHASE_MOVE:
-            s.along = by_columns(pass, SHMT_SUM_ALONG);
-            s.tried = s.stepped = 1;
-            s.phase = SHMT_PHASE_SCORE;
-            break;
-        case SHMT_PHASE_PUBLISH:
-            s.best = s.primal < s.best ? s.primal : s.best;
-            s.phase = SHMT_PHASE_VERIFY;
-            break;
-        case SHMT_PHASE_VERIFY:
-            prove(pass, &s);
-            break;
-        case SHMT_PHASE_OVER:
-            break;
+    } else {
+        const uint32_t phase = s.phase;
+        s.phase = NEXT[phase].then;
+        if (NEXT[phase].find) NEXT[phase].find(pass, &s);
     }
     *out = s;
 }

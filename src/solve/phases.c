@@ -124,96 +124,159 @@ static double next_search(const struct shmt_pass *pass, uint64_t j) {
     return 0;
 }
 
-static void solve(const struct shmt_pass *pass) {
+/* ---- phases ---- */
+
+static int count(const struct shmt_pass *pass) {
+    shmt_turn_count(pass->problem, pass->plan, pass->memory, pass->part, pass->n_parts);
+    shmt_pass_lengths(pass);
+    each(pass, SHMT_SUM_NOTHING, take_weight);
+    return 0;
+}
+
+static int place(const struct shmt_pass *pass) {
+    if (pass->part == 0) shmt_turn_place(pass->plan, pass->memory);
+    return 0;
+}
+
+static int turn(const struct shmt_pass *pass) {
+    return shmt_turn_fill(pass->problem, pass->plan, pass->memory, pass->part, pass->n_parts);
+}
+
+static int score(const struct shmt_pass *pass) {
+    shmt_pass_score(pass, tried(pass));
+    each(pass, SHMT_SUM_PENALTY, penalty);
+    return 0;
+}
+
+static int slope(const struct shmt_pass *pass) {
+    shmt_pass_slope(pass, pass->memory->w[pass->state->at]);
+    if (pass->problem->l1 == 0) shmt_pass_dual(pass);
+    return 0;
+}
+
+static int bound(const struct shmt_pass *pass) {
+    shmt_pass_dual(pass);
+    return 0;
+}
+
+static int hessian(const struct shmt_pass *pass) {
+    shmt_pass_hessian(pass);
+    return 0;
+}
+
+static int factor(const struct shmt_pass *pass) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
-    shmt_cholesky_solve(all, m->hessian, m->gradient, m->factor, m->direction[0]);
+    if (pass->part == 0) shmt_cholesky_solve(all, m->hessian, m->gradient, m->factor, m->direction[0]);
+    return 0;
+}
+
+static int begin(const struct shmt_pass *pass) {
+    each(pass, SHMT_SUM_RZ, begin_inner);
+    return 0;
+}
+
+static int rows(const struct shmt_pass *pass) {
+    shmt_pass_scaled(pass, pass->memory->search[now(pass)]);
+    return 0;
+}
+
+static int columns(const struct shmt_pass *pass) {
+    shmt_pass_product(pass, pass->memory->search[now(pass)]);
+    return 0;
+}
+
+static int step(const struct shmt_pass *pass) {
+    each(pass, SHMT_SUM_RZ, step_inner);
+    return 0;
+}
+
+static int search(const struct shmt_pass *pass) {
+    each(pass, SHMT_SUM_NOTHING, next_search);
+    return 0;
+}
+
+static int line(const struct shmt_pass *pass) {
+    shmt_pass_line(pass, direction(pass));
+    each(pass, SHMT_SUM_ALONG, along);
+    each(pass, SHMT_SUM_CROSS, cross);
+    each(pass, SHMT_SUM_LENGTHS, length);
+    return 0;
+}
+
+static int try_step(const struct shmt_pass *pass) {
+    shmt_pass_try(pass);
+    return 0;
+}
+
+static int move_all(const struct shmt_pass *pass) {
+    each(pass, SHMT_SUM_ALONG, along);
+    each(pass, SHMT_SUM_NOTHING, move);
+    return 0;
+}
+
+static int rest(const struct shmt_pass *pass) {
+    shmt_ascent_rest(pass);
+    return 0;
+}
+
+static int image(const struct shmt_pass *pass) {
+    shmt_ascent_image(pass);
+    return 0;
+}
+
+static int advance(const struct shmt_pass *pass) {
+    shmt_ascent_advance(pass);
+    return 0;
+}
+
+static int weigh(const struct shmt_pass *pass) {
+    shmt_ascent_weigh(pass);
+    each(pass, SHMT_SUM_PENALTY, penalty);
+    return 0;
+}
+
+static int publish_all(const struct shmt_pass *pass) {
+    each(pass, SHMT_SUM_NOTHING, publish);
+    return 0;
+}
+
+static int verify(const struct shmt_pass *pass) {
+    shmt_pass_verify(pass);
+    each(pass, SHMT_SUM_PENALTY, penalty_published);
+    return 0;
+}
+
+static int nothing(const struct shmt_pass *pass) {
+    (void)pass;
+    return 0;
 }
 
 int shmt_newton_work(const struct shmt_pass *pass) {
-    const struct shmt_solve_memory *m = pass->memory;
-    switch ((enum shmt_solve_phase)pass->state->phase) {
-        case SHMT_PHASE_COUNT:
-            shmt_turn_count(pass->problem, pass->plan, m, pass->part, pass->n_parts);
-            shmt_pass_lengths(pass);
-            each(pass, SHMT_SUM_NOTHING, take_weight);
-            return 0;
-        case SHMT_PHASE_PLACE:
-            if (pass->part == 0) shmt_turn_place(pass->plan, m);
-            return 0;
-        case SHMT_PHASE_TURN:
-            return shmt_turn_fill(pass->problem, pass->plan, m, pass->part, pass->n_parts);
-        case SHMT_PHASE_SCORE:
-            shmt_pass_score(pass, tried(pass));
-            each(pass, SHMT_SUM_PENALTY, penalty);
-            return 0;
-        case SHMT_PHASE_SLOPE:
-            shmt_pass_slope(pass, m->w[pass->state->at]);
-            if (pass->problem->l1 == 0) shmt_pass_dual(pass);
-            return 0;
-        case SHMT_PHASE_BOUND:
-            shmt_pass_dual(pass);
-            return 0;
-        case SHMT_PHASE_CYCLE:
-            return shmt_cycle(pass);
-        case SHMT_PHASE_HESSIAN:
-            shmt_pass_hessian(pass);
-            return 0;
-        case SHMT_PHASE_FACTOR:
-            if (pass->part == 0) solve(pass);
-            return 0;
-        case SHMT_PHASE_BEGIN:
-            each(pass, SHMT_SUM_RZ, begin_inner);
-            return 0;
-        case SHMT_PHASE_ROWS:
-            shmt_pass_scaled(pass, m->search[now(pass)]);
-            return 0;
-        case SHMT_PHASE_COLUMNS:
-            shmt_pass_product(pass, m->search[now(pass)]);
-            return 0;
-        case SHMT_PHASE_STEP:
-            each(pass, SHMT_SUM_RZ, step_inner);
-            return 0;
-        case SHMT_PHASE_SEARCH:
-            each(pass, SHMT_SUM_NOTHING, next_search);
-            return 0;
-        case SHMT_PHASE_LINE:
-            shmt_pass_line(pass, direction(pass));
-            each(pass, SHMT_SUM_ALONG, along);
-            each(pass, SHMT_SUM_CROSS, cross);
-            each(pass, SHMT_SUM_LENGTHS, length);
-            return 0;
-        case SHMT_PHASE_TRY:
-            shmt_pass_try(pass);
-            return 0;
-        case SHMT_PHASE_MOVE:
-            each(pass, SHMT_SUM_ALONG, along);
-            each(pass, SHMT_SUM_NOTHING, move);
-            return 0;
-        case SHMT_PHASE_REST:
-            shmt_ascent_rest(pass);
-            return 0;
-        case SHMT_PHASE_ASCEND:
-            return shmt_ascent_sweep(pass);
-        case SHMT_PHASE_IMAGE:
-            shmt_ascent_image(pass);
-            return 0;
-        case SHMT_PHASE_ADVANCE:
-            shmt_ascent_advance(pass);
-            return 0;
-        case SHMT_PHASE_WEIGH:
-            shmt_ascent_weigh(pass);
-            each(pass, SHMT_SUM_PENALTY, penalty);
-            return 0;
-        case SHMT_PHASE_PUBLISH:
-            each(pass, SHMT_SUM_NOTHING, publish);
-            return 0;
-        case SHMT_PHASE_VERIFY:
-            shmt_pass_verify(pass);
-            each(pass, SHMT_SUM_PENALTY, penalty_published);
-            return 0;
-        case SHMT_PHASE_OVER:
-            return 0;
-    }
-    return 0;
+    static int (*const WORK[])(const struct shmt_pass *pass) = {[SHMT_PHASE_COUNT] = count,
+                                                                [SHMT_PHASE_PLACE] = place,
+                                                                [SHMT_PHASE_TURN] = turn,
+                                                                [SHMT_PHASE_SCORE] = score,
+                                                                [SHMT_PHASE_SLOPE] = slope,
+                                                                [SHMT_PHASE_BOUND] = bound,
+                                                                [SHMT_PHASE_CYCLE] = shmt_cycle,
+                                                                [SHMT_PHASE_HESSIAN] = hessian,
+                                                                [SHMT_PHASE_FACTOR] = factor,
+                                                                [SHMT_PHASE_BEGIN] = begin,
+                                                                [SHMT_PHASE_ROWS] = rows,
+                                                                [SHMT_PHASE_COLUMNS] = columns,
+                                                                [SHMT_PHASE_STEP] = step,
+                                                                [SHMT_PHASE_SEARCH] = search,
+                                                                [SHMT_PHASE_LINE] = line,
+                                                                [SHMT_PHASE_TRY] = try_step,
+                                                                [SHMT_PHASE_MOVE] = move_all,
+                                                                [SHMT_PHASE_REST] = rest,
+                                                                [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
+                                                                [SHMT_PHASE_IMAGE] = image,
+                                                                [SHMT_PHASE_ADVANCE] = advance,
+                                                                [SHMT_PHASE_WEIGH] = weigh,
+                                                                [SHMT_PHASE_PUBLISH] = publish_all,
+                                                                [SHMT_PHASE_VERIFY] = verify,
+                                                                [SHMT_PHASE_OVER] = nothing};
+    return WORK[pass->state->phase](pass);
 }
