@@ -32,8 +32,8 @@ void shmt_ascent_rest(const struct shmt_pass *pass) {
 
 /* ---- the ascent ---- */
 
-/* Where a sweep begins: the point, or what the sweep before it has left; and where it leaves what it has. No sweep changes what it begins with,
- * so it may be done again. */
+/* Where a sweep begins: the point, or what the sweep before it has left; and where it leaves what it has. No sweep changes what it begins
+ * with, so it may be done again. */
 static const double *image_before(const struct shmt_pass *pass) {
     return pass->state->inner == 0 ? point(pass) : pass->memory->direction[pass->state->inner % 2];
 }

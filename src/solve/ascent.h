@@ -10,7 +10,8 @@
  * A bias is the multiplier of the constraint (method of multipliers: Hestenes 1969): it moves by RHO sum u / N after each step, and
  * within a step the sum is held near 0 by as much. The proof balances u to a sum of 0, as in newton.h.
  *
- * A step is the phases ASCEND, as often as there are sweeps, IMAGE, ADVANCE and WEIGH of newton.c's machine, and then SLOPE, for the proof. u stands in slope[].pull. */
+ * A step is the phases ASCEND, as often as there are sweeps, IMAGE, ADVANCE and WEIGH of newton.c's machine, and then SLOPE, for the
+ * proof. u stands in slope[].pull. */
 #ifndef SHMT_SOLVE_ASCENT_H
 #define SHMT_SOLVE_ASCENT_H
 
@@ -21,8 +22,8 @@
 /* u = 0 and w = 0. */
 void shmt_ascent_rest(const struct shmt_pass *pass);
 
-/* A sweep over all coordinates, number state->inner of the step, by part 0: u goes to `score` or, behind an odd one, to `scaled`. A step has
- * SHMT_ASCENT_SWEEPS of them, so that none takes long. 0; -1: no memory. */
+/* A sweep over all coordinates, number state->inner of the step, by part 0: u goes to `score` or, behind an odd one, to `scaled`. A step
+ * has SHMT_ASCENT_SWEEPS of them, so that none takes long. 0; -1: no memory. */
 int shmt_ascent_sweep(const struct shmt_pass *pass);
 
 /* The image of u, to `product`, and that of the direction: sums GAIN and CHANGE by rows, CROSS and LENGTHS by columns. */
