@@ -41,8 +41,10 @@ void shmtrain_report_heading(const struct shmtrain_report *r, char *out, size_t 
 /* Objective and gap of a fit. */
 static void add_gap(char *out, size_t bytes, const struct shmtrain_epoch *epoch) {
     const double gap = shmtrain_epoch_gap(epoch);
-    shmt_add(out, bytes, isnan(epoch->objective) ? " %12s" : "", "-");
-    if (!isnan(epoch->objective)) shmt_add(out, bytes, " %#12.7g", epoch->objective);
+    if (isnan(epoch->objective))
+        shmt_add(out, bytes, " %12s", "-");
+    else
+        shmt_add(out, bytes, " %#12.7g", epoch->objective);
     if (isnan(gap))
         shmt_add(out, bytes, " %8s", "-");
     else

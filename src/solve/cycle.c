@@ -34,9 +34,9 @@ static void choose_active(const struct shmt_pass *pass, struct bench *bench) {
         bench->moved[j] = w[j];
         if (w[j] != 0 || fabs(m->gradient[j]) >= pass->problem->l1) bench->active[bench->n++] = j;
     }
-    if (!pass->problem->bias || pass->state->direct) return;
+    if (!pass->problem->bias) return;
     bench->moved[pass->plan->of.n_columns] = w[pass->plan->of.n_columns];
-    bench->active[bench->n++] = pass->plan->of.n_columns;
+    if (!pass->state->direct) bench->active[bench->n++] = pass->plan->of.n_columns; /* else it is taken out */
 }
 
 /* The model's derivative along column j. */
