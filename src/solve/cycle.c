@@ -138,7 +138,7 @@ static void cycle(const struct shmt_pass *pass, struct bench *bench) {
 int shmt_cycle(const struct shmt_pass *pass) {
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
     if (pass->part != 0) return 0;
-    struct bench bench = {.moved = malloc((all + 1) * sizeof(double)),
+    struct bench bench = {.moved = calloc(all + 1, sizeof(double)),
                           .change = calloc(pass->state->direct ? all + 1 : pass->problem->n, sizeof(double)),
                           .active = malloc((all + 1) * sizeof(uint32_t)),
                           .gradient = malloc((all + 1) * sizeof(double)),
