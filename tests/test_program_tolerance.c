@@ -141,7 +141,7 @@ static void another_end_proves_nothing(void **state) {
 
 static void a_stop_leaves_the_last_point_and_says_that_nothing_is_proved(void **state) {
     (void)state;
-    struct program *run = START("-w", "2", "--C", "1000", "--tolerance", "1e-12", "-o", "stopped.model", LONG);
+    struct program *run = START("-w", "2", "-M", "svm", "--C", "1000", "--tolerance", "1e-12", "-o", "stopped.model", LONG);
     program_wait_for_epoch(run);
     assert_int_equal(kill(run->pid, SIGINT), 0);
     program_finish(run);
