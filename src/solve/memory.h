@@ -53,8 +53,8 @@ struct shmt_solve_memory {
     uint32_t *row;                  /* (n_nonzeros) ... whose rows ascend */
     float *value;                   /* (n_nonzeros); NULL: all 1 */
     struct shmt_solve_slope *slope; /* (n) */
-    double *score;                  /* (n) z_i at the point that was scored last */
-    double *scaled;                 /* (n) curve_i * (x_i . search); on a line x_i . direction */
+    double *score;                  /* (n) z_i at the point that was scored last; dual ascent: u */
+    double *scaled;                 /* (n) curve_i * (x_i . search); on a line x_i . direction; dual ascent: u */
     double *w[2];                   /* (m) the point, and the one that is tried */
     double *gradient;               /* (m) */
     double *diagonal;               /* (m) of the Hessian */

@@ -2,8 +2,8 @@
  *
  * A fit is a row of phases with a meeting behind each. In a phase every part computes its share; behind the meeting everyone
  * finds the next state from this one and from the sums that all have left (shmt_newton_next, a pure function). So nobody
- * decides for the others, and a worker that takes over after a death finds the state in two places: what the chief saved in
- * the phase before, and the sums of that phase. */
+ * decides for the others, and a worker that takes over after a death finds the state by what the chief has saved, and by the sums
+ * (train/fit.c). */
 #ifndef SHMT_SOLVE_STATE_H
 #define SHMT_SOLVE_STATE_H
 
@@ -102,8 +102,8 @@ struct shmt_solve_state {
     double loss;          /* of the point: mean loss */
     double pull, curve;   /* of the point that is judged: sums of u_i and of the curvatures */
     double up, down;      /* what u_i above and below 0 are multiplied by for the dual point, ... */
-    double shorter;       /* with L1: what the dual point is multiplied by in SHMT_SUM_SHORT */
     double shift;         /* ... and what is taken off then, as a part of c_i */
+    double shorter;       /* with L1: what the dual point is multiplied by in SHMT_SUM_SHORT */
     double primal, dual;  /* P of the point, and a lower bound of the minimum */
     double size;          /* the sum of |u_i| */
     double best;          /* P of the point that has become the parameters */

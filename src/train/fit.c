@@ -58,8 +58,7 @@ static int work(struct shmt_fitting *f, shmtrain_session *s) {
     const struct shmt_pass pass = pass_of(f, s, &f->state, s->seat->round);
     int rc = check_data(f, s);
     if (rc < 0) return rc;
-    if (shmt_newton_work(&pass) < 0)
-        return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory to turn rows of the data into columns");
+    if (shmt_newton_work(&pass) < 0) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory for a step of the fit");
     if ((rc = check_data(f, s)) < 0) return rc;
     if (s->seat->rank != 0) return 0;
     SHMT_POINT("fit:saving");

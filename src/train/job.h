@@ -82,7 +82,7 @@ struct shmt_bad_rows {
 /* _NUMBERS, naming the first bad row. */
 int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e);
 
-/* The end of an epoch, in every worker; `started_ns`: when it began, in the chief. */
+/* The end of an epoch, in every worker; `started_ns`: when it began, in the chief; `fit`: where an exact fit stands, NULL: it is none. */
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns,
                       const struct shmt_solve_state *fit);
 
