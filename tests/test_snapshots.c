@@ -479,6 +479,20 @@ static void parameters_that_were_loaded_are_of_no_step(void **state) {
     shmtrain_store_destroy(store);
 }
 
+/* Its steps are none that a snapshot could say. */
+static void an_exact_fit_takes_none(void **state) {
+    struct shmtrain_store *store = empty();
+    (void)state;
+    WELL(store, shmtrain_store_set(store, "C", "1"));
+    WELL(store, shmtrain_store_set(store, "tolerance", "1e-3"));
+    WELL(store, shmtrain_store_will_snapshot(store, 1));
+    refused(store, shmtrain_store_train(store, "builtin:sparse:examples=500,features=50,nonzeros=5"), SHMTRAIN_E_USAGE,
+            "takes no snapshots");
+    WELL(store, shmtrain_store_will_snapshot(store, 0));
+    WELL(store, shmtrain_store_train(store, "builtin:sparse:examples=500,features=50,nonzeros=5"));
+    shmtrain_store_destroy(store);
+}
+
 static void what_cannot_be_is_refused(void **state) {
     struct shmtrain_store *store = open_adding("sync", "threads", "1");
     int status;
@@ -540,6 +554,7 @@ int main(void) {
         cmocka_unit_test_setup(a_snapshot_is_whole_while_checkpoints_are_written, deadline),
         cmocka_unit_test_setup(checkpoints_and_snapshots_do_not_disturb_one_another, deadline),
         cmocka_unit_test_setup(parameters_that_were_loaded_are_of_no_step, deadline),
+        cmocka_unit_test_setup(an_exact_fit_takes_none, deadline),
         cmocka_unit_test_setup(what_cannot_be_is_refused, deadline),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);

@@ -39,6 +39,10 @@ static int check_options(struct shmtrain_store *store) {
             e, SHMTRAIN_E_USAGE,
             "with --tolerance a run writes no checkpoints: leave out --checkpoint; a model of it can be gone on from "
             "with --init-from");
+    if (store->snapshots.wanted)
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "with --tolerance a run takes no snapshots: leave it out, or call shmtrain_store_will_snapshot(store, 0)");
     if (c->name[0] != '\0')
         return shmt_fail(e, SHMTRAIN_E_USAGE, "with --tolerance nobody can join or watch a run: leave out --name");
     if (strcmp(c->on_death, "continue") == 0)

@@ -161,7 +161,7 @@ MODES
 "whatever --init-from says. All workers meet after each pass over the data; the\n"
 "weights have the same bits for every -w, whoever dies. Beside the data it takes\n"
 "some 10 bytes per nonzero, 32 per example, 150 per feature.\n"
-"Such a run has no checkpoints, and no --name.\n"},
+"Such a run has no checkpoints, no snapshots and no --name.\n"},
 
 {"files", "text, images, generated data, validation, weights",
 "DATA is one of\n"
