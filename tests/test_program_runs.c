@@ -240,14 +240,14 @@ static void write_toy_data(void) {
 static void validation_is_a_file_a_share_or_nothing(void **state) {
     (void)state;
     write_toy_data();
-    json_t *o = JSON("-w", "2", "toy", "--valid", "toy.t"), *valid = json_object_get(o, "valid");
+    json_t *o = JSON("-w", "2", "-e", "10", "toy", "--valid", "toy.t"), *valid = json_object_get(o, "valid");
     assert_string_equal(string(valid, "name"), "toy.t");
     assert_int_equal(whole(valid, "examples"), 100);
     assert_int_equal(whole(json_object_get(o, "dataset"), "examples"), 300);
     assert_true(number(epoch_of(o, 9), "valid_accuracy") > 0.99); /* it is separable */
     json_decref(o);
 
-    o = JSON("-w", "2", "toy", "--valid", "0.25");
+    o = JSON("-w", "2", "-e", "10", "toy", "--valid", "0.25");
     const int64_t n_valid = whole(json_object_get(o, "valid"), "examples");
     assert_in_range(n_valid, 45, 105); /* 75 on average, and four standard deviations of 7.5 */
     assert_int_equal(whole(json_object_get(o, "dataset"), "examples"), 300 - n_valid);

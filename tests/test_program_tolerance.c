@@ -26,7 +26,7 @@ static void the_proof_stands_in_the_text_and_in_json(void **state) {
     struct program *text = RUN("-w", "2", "--C", "1", "--tolerance", "1e-4", FEW);
     program_assert_status(text, 0);
     assert_non_null(strstr(text->text[OUT], "epoch    objective      gap  valid loss  accuracy     AUC     seconds\n"));
-    assert_non_null(strstr(text->text[OUT], "ended by --tolerance\n"));
+    assert_non_null(strstr(text->text[OUT], "ended where the optimum was proved\n"));
     assert_non_null(strstr(text->text[OUT], "optimum     proved: the objective 0."));
     for (const char *line = text->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
     struct program *run = RUN("-q", "--json", "-w", "2", "--C", "1", "--tolerance", "1e-4", FEW);
@@ -183,10 +183,13 @@ static void what_cannot_be_proved_is_refused(void **state) {
 
         {2,
          "--tolerance needs L2 or L1, without which there may be no optimum: add --C X, --l2 X or --l1 X",
-         {"--tolerance", "1e-3", FEW}},
+         {"--tolerance", "1e-3", "-Msvm", FEW}},
         {2,
-         "--tolerance is for the models logistic, svm and linear, not for softmax",
-         {"-Msoftmax", "--C=1", "--tolerance=1e-3", FEW}},
+         "--tolerance needs L2 or L1, without which there may be no optimum: add --C X, --l2 X or --l1 X",
+         {"--tolerance", "1e-3", "--l2=0", FEW}},
+        {2, "--tolerance is for softmax with L2 alone: leave out --l1", {"-Msoftmax", "--l1=1", "--tolerance=1e-3", FEW}},
+        {2, "--scale is for exact fits (shmtrain help optimum)", {"--scale=yes", "--mode=async", FEW}},
+        {2, "--scale is for logistic, softmax and linear with L2 alone", {"--scale=yes", "--l1=1", "--tolerance=1", FEW}},
         {2, "--tolerance is for svm with L2 alone: leave out --l1", {"-Msvm", "--l1=1e-3", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "which have no rate: leave out --rate or --tolerance", {"--rate=1", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "as in sync: leave out --mode or --tolerance", {"--mode=async", "--C=1", "--tolerance=1e-3", FEW}},

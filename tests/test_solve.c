@@ -11,9 +11,10 @@
 
 #include "base/random.h"
 #include "solve/cholesky.h"
+#include "solve/choose.h"
 #include "solve/newton.h"
 
-enum { N = 700, MOST_COLUMNS = 1500, PER_ROW = 7 };
+enum { N = 700, MOST_COLUMNS = 1500, PER_ROW = 7, MOST_CLASSES = 5 };
 
 /* Data, a problem with it, and the memory of a fit. */
 struct lab {
@@ -21,6 +22,7 @@ struct lab {
     uint64_t start[N + 1];
     uint32_t id[N * PER_ROW], example[N];
     float value[N * PER_ROW], label[N], weight[N], parameter[MOST_COLUMNS + 1];
+    float classes[MOST_CLASSES];
     struct shmt_problem problem;
     struct shmt_solve_plan plan;
     struct shmt_solve_memory memory;
@@ -34,10 +36,19 @@ struct wish {
     uint32_t columns, bias;
     bool values, weights, subset;
     double l2, l1;
+    uint32_t classes; /* of softmax */
+    uint32_t parts;   /* L2 is chosen: by so many parts of the examples */
+    enum shmt_solve_scale scale;
 };
 
 static uint64_t g_seed;
 static double uniform(void) { return shmt_unit(shmt_mix64(g_seed++)); }
+
+/* Labels 2, 4, ... by how large a score is, from which the least and the largest are rare. */
+static float class_of(const struct wish *wish, double score) {
+    const double place = floor(score + 0.5 * wish->classes);
+    return (float)(2 + 2 * fmax(0, fmin(wish->classes - 1, place)));
+}
 
 static void make_rows(struct lab *lab, const struct wish *wish) {
     uint64_t at = 0;
@@ -50,10 +61,13 @@ static void make_rows(struct lab *lab, const struct wish *wish) {
             /* never the same column twice in a row; not in order */
             lab->id[at] = (first + PER_ROW - k) % wish->columns;
             lab->value[at] = wish->values ? (float)(2 * uniform() - 0.7) : 1;
+            if (wish->scale != SHMT_SCALE_NO) lab->value[at] *= (float)(1 + lab->id[at] % 7 * 3);
             score += (double)lab->value[at] * sin(lab->id[at]);
         }
         const double noisy = score + 3 * (uniform() - 0.5);
-        lab->label[i] = wish->loss != SHMT_SOLVE_SQUARED ? (noisy > 0 ? 3 : -1) : (float)noisy;
+        lab->label[i] = wish->loss == SHMT_SOLVE_SQUARED   ? (float)noisy
+                        : wish->loss == SHMT_SOLVE_SOFTMAX ? class_of(wish, noisy)
+                                                           : (noisy > 0 ? 3 : -1);
         lab->weight[i] = i % 11 == 0 ? 0 : (float)(0.5 + uniform());
     }
     lab->start[N] = at;
@@ -73,25 +87,42 @@ static struct lab *make_lab(const struct wish *wish) {
                                        .label = lab->label,
                                        .weight = wish->weights ? lab->weight : NULL};
     for (uint32_t i = 0; i < N; i++) lab->example[i] = (i * 3 + 1) % N;
+    for (uint32_t k = 0; k < MOST_CLASSES; k++) lab->classes[k] = (float)(2 + 2 * k);
     const uint64_t n = wish->subset ? N / 2 : N;
+    const uint32_t classes = wish->loss == SHMT_SOLVE_SOFTMAX ? wish->classes : 1;
     lab->problem = (struct shmt_problem){.data = &lab->data,
                                          .example = wish->subset ? lab->example : NULL,
                                          .n = n,
                                          .n_columns = wish->columns,
                                          .bias = wish->bias,
+                                         .n_classes = classes,
+                                         .stride = wish->columns,
+                                         .classes = lab->classes,
+                                         .bias_weight = lab->parameter + classes * wish->columns,
+                                         .scale = wish->scale,
+                                         .n_parts = wish->parts,
+                                         .n_held = wish->parts,
+                                         .seed = 5,
                                          .loss = wish->loss,
                                          .high = 3,
                                          .l2 = wish->l2,
                                          .l1 = wish->l1,
                                          .tolerance = wish->loss == SHMT_SOLVE_HINGE ? 1e-4 : 1e-6,
                                          .weight = lab->parameter};
-    const struct shmt_solve_sizes sizes = {n, N * PER_ROW, wish->columns, wish->bias, wish->values};
+    const struct shmt_solve_sizes sizes = {.n = n,
+                                           .n_nonzeros = N * PER_ROW,
+                                           .n_columns = wish->columns,
+                                           .bias = wish->bias,
+                                           .n_classes = classes,
+                                           .n_held = wish->parts,
+                                           .has_scales = wish->scale != SHMT_SCALE_NO,
+                                           .has_values = wish->values};
     shmt_solve_plan(&sizes, &lab->plan);
     lab->block = aligned_alloc(SHMT_SOLVE_ALIGNMENT, lab->plan.bytes);
     assert_non_null(lab->block);
     memset(lab->block, 0xff, lab->plan.bytes); /* what nobody has written is no number */
     shmt_solve_memory_at(&lab->plan, lab->block, &lab->memory);
-    shmt_newton_begin(&lab->state);
+    shmt_newton_begin(&lab->problem, false, &lab->state);
     return lab;
 }
 
@@ -131,7 +162,7 @@ static void do_phase(struct lab *lab, uint32_t n_parts, bool again) {
 
 static void do_epoch(struct lab *lab, uint32_t n_parts, bool again) {
     for (int phase = 0; lab->state.phase != SHMT_PHASE_OVER; phase++) {
-        assert_true(phase < 5000);
+        assert_true(phase < 200000);
         do_phase(lab, n_parts, again);
     }
 }
@@ -151,41 +182,103 @@ static uint32_t fit(struct lab *lab, uint32_t n_parts, bool again) {
     }
 }
 
-/* The objective by its formula, and its gradient by differences. */
-static double objective(const struct lab *lab, uint32_t moved, double by) {
+/* Parameter `at`, of which one is moved by `by`. */
+struct moved {
+    uint32_t at;
+    double by;
+};
+
+static double parameter(const struct lab *lab, uint64_t at, struct moved moved) {
+    return (double)lab->parameter[at] + (at == moved.at ? moved.by : 0);
+}
+
+/* Of class k; others than softmax have one. */
+static double score_of(const struct lab *lab, uint64_t i, uint32_t k, struct moved moved) {
     const struct shmt_problem *p = &lab->problem;
+    double z = p->bias ? parameter(lab, (uint64_t)p->n_columns * p->n_classes + k, moved) : 0;
+    for (uint64_t at = lab->start[i]; at < lab->start[i + 1]; at++)
+        z += (lab->data.value ? (double)lab->value[at] : 1) * parameter(lab, (uint64_t)k * p->n_columns + lab->id[at], moved);
+    return z;
+}
+
+static double loss_of(const struct lab *lab, uint64_t i, struct moved moved) {
+    const struct shmt_problem *p = &lab->problem;
+    const double y = (double)lab->label[i], s = lab->label[i] == 3 ? 1 : -1;
+    double sum = 0, z = score_of(lab, i, 0, moved), own = 0;
+    if (p->loss == SHMT_SOLVE_LOGISTIC) return log(1 + exp(-s * z));
+    if (p->loss == SHMT_SOLVE_HINGE) return 1 - s * z > 0 ? 1 - s * z : 0;
+    if (p->loss == SHMT_SOLVE_SQUARED) return (z - y) * (z - y) / 2;
+    for (uint32_t k = 0; k < p->n_classes; k++) {
+        z = score_of(lab, i, k, moved);
+        sum += exp(z);
+        if (lab->classes[k] == lab->label[i]) own = z;
+    }
+    return log(sum) - own;
+}
+
+/* The objective by its formula, at the parameters, but for one of them. */
+static double objective(const struct lab *lab, uint32_t at, double by) {
+    const struct shmt_problem *p = &lab->problem;
+    const struct moved moved = {at, by};
     double sum = 0, squares = 0, sizes = 0;
     for (uint64_t k = 0; k < p->n; k++) {
         const uint64_t i = p->example ? p->example[k] : k;
-        double z = p->bias ? (double)lab->parameter[p->n_columns] + (moved == p->n_columns ? by : 0) : 0;
-        for (uint64_t at = lab->start[i]; at < lab->start[i + 1]; at++)
-            z += (lab->data.value ? (double)lab->value[at] : 1) *
-                 ((double)lab->parameter[lab->id[at]] + (lab->id[at] == moved ? by : 0));
-        const double s = lab->label[i] == 3 ? 1 : -1, off = z - (double)lab->label[i];
-        const double hinge = 1 - s * z > 0 ? 1 - s * z : 0;
-        const double loss = p->loss == SHMT_SOLVE_LOGISTIC ? log(1 + exp(-s * z))
-                            : p->loss == SHMT_SOLVE_HINGE  ? hinge
-                                                           : off * off / 2;
-        sum += (lab->data.weight ? (double)lab->weight[i] : 1) * loss;
+        sum += (lab->data.weight ? (double)lab->weight[i] : 1) * loss_of(lab, i, moved);
     }
-    for (uint32_t j = 0; j < p->n_columns; j++) {
-        const double w = (double)lab->parameter[j] + (j == moved ? by : 0);
-        squares += w * w;
+    for (uint32_t j = 0; j < p->n_columns * p->n_classes; j++) {
+        const double w = parameter(lab, j, moved);
+        squares += (lab->state.choice.scaled ? lab->memory.scale[j % p->n_columns] : 1) * w * w;
         sizes += fabs(w);
     }
-    return sum / (double)p->n + p->l2 / 2 * squares + p->l1 * sizes;
+    return sum / (double)p->n + lab->state.l2 / 2 * squares + p->l1 * sizes;
 }
 
 static const struct wish WISHES[] = {
-    {SHMT_SOLVE_LOGISTIC, 40, 1, true, false, false, 1e-3, 0},      {SHMT_SOLVE_LOGISTIC, 40, 0, false, true, true, 1e-5, 0},
-    {SHMT_SOLVE_LOGISTIC, 1500, 1, true, true, false, 1e-4, 0},     {SHMT_SOLVE_LOGISTIC, 1500, 0, true, false, true, 1e-2, 0},
-    {SHMT_SOLVE_SQUARED, 40, 1, true, false, false, 1e-3, 0},       {SHMT_SOLVE_SQUARED, 40, 0, true, true, false, 1e-1, 0},
-    {SHMT_SOLVE_HINGE, 40, 1, true, false, false, 1e-3, 0},         {SHMT_SOLVE_HINGE, 40, 0, false, true, true, 1e-2, 0},
-    {SHMT_SOLVE_HINGE, 1500, 1, true, true, false, 1e-2, 0},        {SHMT_SOLVE_HINGE, 1500, 0, true, false, true, 1e-2, 0},
-    {SHMT_SOLVE_SQUARED, 1500, 1, false, true, true, 1e-3, 0},      {SHMT_SOLVE_SQUARED, 1500, 1, true, false, false, 1e-2, 0},
-    {SHMT_SOLVE_LOGISTIC, 40, 1, true, false, false, 0, 1e-2},      {SHMT_SOLVE_LOGISTIC, 1500, 0, true, true, false, 0, 3e-3},
-    {SHMT_SOLVE_LOGISTIC, 1500, 1, false, false, true, 1e-3, 1e-3}, {SHMT_SOLVE_SQUARED, 40, 1, true, true, false, 1e-2, 0.2},
-    {SHMT_SOLVE_SQUARED, 1500, 1, true, false, false, 0, 1e-2},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .weights = true, .subset = true, .l2 = 1e-5},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .bias = 1, .values = true, .weights = true, .l2 = 1e-4},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .values = true, .subset = true, .l2 = 1e-2},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 40, .values = true, .weights = true, .l2 = 1e-1},
+    {.loss = SHMT_SOLVE_HINGE, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3},
+    {.loss = SHMT_SOLVE_HINGE, .columns = 40, .weights = true, .subset = true, .l2 = 1e-2},
+    {.loss = SHMT_SOLVE_HINGE, .columns = 1500, .bias = 1, .values = true, .weights = true, .l2 = 1e-2},
+    {.loss = SHMT_SOLVE_HINGE, .columns = 1500, .values = true, .subset = true, .l2 = 1e-2},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 1500, .bias = 1, .weights = true, .subset = true, .l2 = 1e-3},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 1500, .bias = 1, .values = true, .l2 = 1e-2},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .l1 = 1e-2},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .values = true, .weights = true, .l1 = 3e-3},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .bias = 1, .subset = true, .l2 = 1e-3, .l1 = 1e-3},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 40, .bias = 1, .values = true, .weights = true, .l2 = 1e-2, .l1 = 0.2},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 1500, .bias = 1, .values = true, .l1 = 1e-2},
+    {.loss = SHMT_SOLVE_SOFTMAX, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3, .classes = 5},
+    {.loss = SHMT_SOLVE_SOFTMAX, .columns = 200, .weights = true, .subset = true, .l2 = 1e-2, .classes = 3},
+    {.loss = SHMT_SOLVE_SOFTMAX,
+     .columns = 200,
+     .bias = 1,
+     .values = true,
+     .weights = true,
+     .subset = true,
+     .l2 = 1e-2,
+     .classes = 5,
+     .scale = SHMT_SCALE_YES},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3, .scale = SHMT_SCALE_YES},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .parts = 3, .scale = SHMT_SCALE_CHOSEN},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .values = true, .weights = true, .subset = true, .parts = 5},
+    {.loss = SHMT_SOLVE_SQUARED,
+     .columns = 40,
+     .bias = 1,
+     .values = true,
+     .weights = true,
+     .parts = 2,
+     .scale = SHMT_SCALE_CHOSEN},
+    {.loss = SHMT_SOLVE_SOFTMAX,
+     .columns = 40,
+     .bias = 1,
+     .values = true,
+     .classes = 4,
+     .parts = 3,
+     .scale = SHMT_SCALE_CHOSEN},
 };
 #define N_WISHES (sizeof WISHES / sizeof *WISHES)
 
@@ -208,7 +301,7 @@ static void what_is_found_is_the_minimum(void **state) {
         assert_true(lab->state.dual <= at * (1 + 1e-13)); /* to rounding */
         const double tolerance = lab->problem.tolerance;
         assert_true(at - lab->state.dual <= tolerance * lab->state.dual);
-        for (uint32_t j = 0; j < WISHES[w].columns + WISHES[w].bias; j += 13) {
+        for (uint32_t j = 0; j < (WISHES[w].columns + WISHES[w].bias) * lab->problem.n_classes; j += 13) {
             const double h = 1e-3;
             assert_true(objective(lab, j, h) > at * (1 - tolerance) && objective(lab, j, -h) > at * (1 - tolerance));
             const double slope = (objective(lab, j, h) - objective(lab, j, -h)) / (2 * h);
@@ -288,7 +381,7 @@ static void stop_at(const struct wish *wish, uint64_t at) {
     lab->round++;
     int more = 0;
     for (; lab->state.phase != SHMT_PHASE_OVER; more++) do_phase(lab, 2, false);
-    assert_true(more <= 2);
+    assert_true(more <= 3);
     for (uint32_t j = 0; j <= wish->columns; j++) assert_true(isfinite(lab->parameter[j]));
     if (lab->state.begun && lab->state.stopped)
         assert_true(fabs(objective(lab, UINT32_MAX, 0) - lab->state.published) < 1e-12 * lab->state.published);
@@ -298,7 +391,81 @@ static void stop_at(const struct wish *wish, uint64_t at) {
 static void a_stop_ends_it_in_any_phase(void **state) {
     (void)state;
     for (size_t w = 0; w < N_WISHES; w++)
-        for (uint64_t at = 0; at < 40; at++) stop_at(&WISHES[w], at);
+        for (uint64_t at = 0; at<(WISHES[w].parts > 0 ? 400 : 40); at += WISHES[w].parts> 0 ? 7 : 1) stop_at(&WISHES[w], at);
+}
+
+/* ---- the choice ---- */
+
+/* The mean loss on a part of a fit to all others with L2 typed: of the sums of losses and weights. */
+static void fit_without(const struct wish *wish, uint32_t part, double l2, bool scaled, double *loss, double *heavy) {
+    struct wish typed = *wish;
+    typed.parts = 0;
+    typed.weights = true;
+    typed.l2 = l2;
+    struct lab *lab = make_lab(&typed);
+    lab->problem.scale = scaled ? SHMT_SCALE_YES : SHMT_SCALE_NO;
+    shmt_newton_begin(&lab->problem, false, &lab->state);
+    for (uint64_t i = 0; i < N; i++) lab->weight[i] = shmt_below(shmt_mix64(5 + i), wish->parts) == part ? 0 : 1;
+    (void)fit(lab, 1, false);
+    for (uint64_t i = 0; i < N; i++) {
+        if (lab->weight[i] > 0) continue;
+        *loss += loss_of(lab, i, (struct moved){UINT32_MAX, 0});
+        *heavy += 1;
+    }
+    free_lab(lab);
+}
+
+static double loss_without(const struct wish *wish, uint32_t strength, bool scaled) {
+    double loss = 0, heavy = 0;
+    for (uint32_t part = 0; part < wish->parts; part++)
+        fit_without(wish, part, shmt_choice_l2(strength, N), scaled, &loss, &heavy);
+    return loss / heavy;
+}
+
+static void what_is_chosen_does_best_on_examples_that_it_has_not_seen(void **state) {
+    static const struct wish CHOICES[] = {
+        {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .parts = 3, .scale = SHMT_SCALE_CHOSEN},
+        {.loss = SHMT_SOLVE_SQUARED, .columns = 40, .bias = 1, .values = true, .parts = 5, .scale = SHMT_SCALE_CHOSEN},
+        {.loss = SHMT_SOLVE_SOFTMAX,
+         .columns = 40,
+         .bias = 1,
+         .values = true,
+         .classes = 4,
+         .parts = 3,
+         .scale = SHMT_SCALE_CHOSEN}};
+    (void)state;
+    for (size_t w = 0; w < sizeof CHOICES / sizeof *CHOICES; w++) {
+        struct lab *lab = make_lab(&CHOICES[w]);
+        double least = INFINITY;
+        (void)fit(lab, 2, false);
+        for (uint32_t k = 0; k < 2 * SHMT_CHOICE_STRENGTHS; k++) least = fmin(least, loss_without(&CHOICES[w], k / 2, k % 2));
+        const struct shmt_choice *c = &lab->state.choice;
+        const double chosen = loss_without(&CHOICES[w], c->best_strength, c->best_scaled);
+        assert_true(chosen < 1.01 * least);
+        assert_true(fabs(c->least - chosen) < 0.01 * chosen); /* fits of a choice end earlier */
+        assert_true(lab->state.l2 == shmt_choice_l2(c->best_strength, N) && c->scaled == c->best_scaled);
+        free_lab(lab);
+    }
+}
+
+static void a_column_has_the_scale_of_its_definition(void **state) {
+    (void)state;
+    struct lab *lab = make_lab(&(struct wish){
+        .loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3, .scale = SHMT_SCALE_YES});
+    (void)fit(lab, 1, false);
+    for (uint32_t j = 0; j < 40; j++) {
+        double sum = 0, squares = 0, here = 0;
+        for (uint64_t at = 0; at < lab->start[N]; at++) {
+            const double x = lab->id[at] == j ? (double)lab->value[at] : 0;
+            sum += x;
+            squares += x * x;
+            here += lab->id[at] == j;
+        }
+        if (here == 0) continue;
+        const double variance = squares / N - sum / N * (sum / N); /* of all rows, zeros with them */
+        assert_true(fabs(lab->memory.scale[j] - variance * N / here) < 1e-9 * squares);
+    }
+    free_lab(lab);
 }
 
 /* Whatever has gone wrong with a bound that is above the objective, it proves nothing. */
@@ -358,6 +525,8 @@ int main(void) {
         cmocka_unit_test(bits_do_not_follow_the_number_of_parts),
         cmocka_unit_test(a_part_that_is_done_again_gives_the_same),
         cmocka_unit_test(a_stop_ends_it_in_any_phase),
+        cmocka_unit_test(what_is_chosen_does_best_on_examples_that_it_has_not_seen),
+        cmocka_unit_test(a_column_has_the_scale_of_its_definition),
         cmocka_unit_test(a_bound_above_the_objective_is_no_proof),
         cmocka_unit_test(from_the_minimum_there_is_no_step),
         cmocka_unit_test(what_floats_cannot_hold_ends_without_a_proof),

@@ -133,6 +133,14 @@ struct shmtrain_report {
     uint64_t parameter_bytes;
     uint64_t parameters_xxh64; /* XXH64, seed 0, of the final parameters: tables in order, rows in order, little-endian f32 */
     double tolerance; /* how near the optimum the objective was to be proved, as a part of it; NaN: the run took other steps */
+    uint64_t
+        choice_examples; /* with a tolerance, where nobody named L2, it is chosen by what fits do on examples that they have not
+                                 seen: from so many examples; 0: nothing is chosen, and the rest means nothing */
+    uint32_t choice_parts,
+        choice_held; /* they are dealt to so many parts, of which so many are held out, one after the other */
+    uint32_t choice_fits, choice_most_fits; /* fits that were made for it so far; at most */
+    uint32_t scaled;                        /* 1: l2 is of features that are divided by their scales (option scale) */
+    double choice_loss;                     /* mean loss of the held-out examples with what was chosen; NaN: not known (yet) */
 };
 
 /* What one worker does, seen from outside. */
@@ -249,6 +257,10 @@ SHMTRAIN_API double shmtrain_epoch_gap(const struct shmtrain_epoch *epoch);
 SHMTRAIN_API void shmtrain_report_heading(const struct shmtrain_report *report, char *out, size_t bytes);
 SHMTRAIN_API void shmtrain_report_line(const struct shmtrain_report *report, const struct shmtrain_epoch *epoch, char *out,
                                        size_t bytes);
+
+/* Of a run that chooses L2 (choice_examples), when its first epoch is done: "chosen      l2 0.0003071 (--C 0.1), loss 0.32612 held
+ * out, of 24 fits"; empty where nothing was chosen. As the lines above. */
+SHMTRAIN_API void shmtrain_report_choice(const struct shmtrain_report *report, char *out, size_t bytes);
 
 /* "step 1200   epoch 3/10   1.23 M examples   loss 0.31250   1.20 M examples/s" */
 SHMTRAIN_API void shmtrain_steps_line(const struct shmtrain_steps *steps, char *out, size_t bytes);

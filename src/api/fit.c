@@ -3,9 +3,28 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
+#include "base/random.h"
 #include "models/models.h"
+#include "solve/choose.h"
+
+#define FIT_EPOCHS        1000 /* steps; usual are 5 to 20, but for svm some hundred */
+#define DEFAULT_TOLERANCE 1e-3
+
+/* What is chosen is chosen from so many examples that one step of all its fits is this much work, but not from fewer than LEAST_SAMPLE,
+ * from more than MOST_SAMPLE only where that is a small share of all. Then one part of them is held out; else several are, one after the
+ * other, the more the fewer examples there are. */
+#define SAMPLE_WORK  2e7 /* multiplications of an entry with a weight */
+#define LEAST_SAMPLE 10000
+#define MOST_SAMPLE  50000
+#define SAMPLE_SHARE 20
+#define SAMPLE_PARTS 10
+#define PARTS        3
+#define FEW          2000
+#define FEW_PARTS    5
 
 static bool is_asked_for(const struct shmtrain_store *store) { return !isnan(store->config.tolerance); }
 
@@ -16,17 +35,59 @@ static const char *const OF_STEPS[] = {"optimizer", "rate",     "schedule", "pow
 static const char *const OF_MODES[] = {"write",    "staleness",   "quorum", "late",
                                        "replicas", "merge-every", "merge",  "count-lost"};
 
+/* What a fit can have, or its end, but nobody means a fit who asks for it. */
+static const char *const OF_SGD[] = {"epochs",    "steps",      "patience", "target-loss", "log-every",
+                                     "init-from", "checkpoint", "name",     "trace"};
+
+#define COUNT_OF(words) (sizeof(words) / sizeof *(words))
+
 static const char *any_given(const struct shmt_config *c, const char *const *option, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (shmt_config_is_given(c, option[i])) return option[i];
     return NULL;
 }
 
-static int check_options(struct shmtrain_store *store) {
+static bool is_fitted(const struct shmtrain_model *model) {
+    return model == &SHMT_MODEL_LOGISTIC || model == &SHMT_MODEL_LINEAR || model == &SHMT_MODEL_SVM ||
+           model == &SHMT_MODEL_SOFTMAX;
+}
+
+/* Whether the fit may choose L2. Of svm, dual ascent cannot go on from another L2. */
+static bool may_choose(const struct shmtrain_model *model) { return model != &SHMT_MODEL_SVM; }
+
+/* L1 is for one score of an example that is smooth. */
+static bool may_have_l1(const struct shmtrain_model *model) {
+    return model == &SHMT_MODEL_LOGISTIC || model == &SHMT_MODEL_LINEAR;
+}
+
+/* Nothing is chosen behind the back of who types L1 or L2; --l2 0 is typed, too. */
+static bool chooses(const struct shmt_config *c, const struct shmtrain_model *model) {
+    return may_choose(model) && isnan(c->c) && !shmt_config_is_given(c, "l2") && !(c->l1 > 0);
+}
+
+/* Without L1 or L2 there may be no optimum. */
+static bool is_bounded(const struct shmt_config *c, const struct shmtrain_model *model) {
+    return shmt_l2_of_config(c, model, 1) > 0 || c->l1 > 0 || chooses(c, model);
+}
+
+/* Nobody has said how the model is to be learned, nor asked for what steps of SGD alone have. Generated data is there to show the
+ * store at work. */
+static bool is_default(const struct shmtrain_store *store, const struct shmtrain_model *model, const char *source) {
+    const struct shmt_config *c = &store->config;
+    if (!is_fitted(model) || strncmp(source, "builtin:", 8) == 0) return false;
+    const bool unscalable = model == &SHMT_MODEL_SVM || c->l1 > 0;
+    if (!is_bounded(c, model) || (unscalable && strcmp(c->scale, "yes") == 0) || (c->l1 > 0 && !may_have_l1(model)))
+        return false;
+    return strcmp(c->mode, "auto") == 0 && !any_given(c, OF_STEPS, COUNT_OF(OF_STEPS)) &&
+           !any_given(c, OF_MODES, COUNT_OF(OF_MODES)) && !any_given(c, OF_SGD, COUNT_OF(OF_SGD)) && !store->snapshots.wanted &&
+           strcmp(c->on_death, "continue") != 0;
+}
+
+static int check_options(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
     struct shmt_error *e = &store->error;
-    const char *step = any_given(c, OF_STEPS, sizeof OF_STEPS / sizeof *OF_STEPS);
-    const char *mode = any_given(c, OF_MODES, sizeof OF_MODES / sizeof *OF_MODES);
+    const char *step = any_given(c, OF_STEPS, COUNT_OF(OF_STEPS));
+    const char *mode = any_given(c, OF_MODES, COUNT_OF(OF_MODES));
     if (step)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "--tolerance takes steps of its own, which have no %s: leave out --%s or --tolerance", step, step);
@@ -34,6 +95,8 @@ static int check_options(struct shmtrain_store *store) {
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "with --tolerance all workers take each step together, as in sync: leave out --%s or --tolerance",
                          mode ? mode : "mode");
+    if (strcmp(c->scale, "yes") == 0 && (model == &SHMT_MODEL_SVM || c->l1 > 0))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--scale is for logistic, softmax and linear with L2 alone: leave it out");
     if (c->checkpoint[0] != '\0')
         return shmt_fail(
             e, SHMTRAIN_E_USAGE,
@@ -50,27 +113,36 @@ static int check_options(struct shmtrain_store *store) {
     return 0;
 }
 
-int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model) {
+/* Of a fit that was asked for. */
+static int check_asked(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
     struct shmt_error *e = &store->error;
-    const double l2 = shmt_l2_of_config(c, model, 1);
+    if (!is_fitted(model))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for the models logistic, softmax, svm and linear, not for %.60s",
+                         model->name);
+    if (c->l1 > 0 && !may_have_l1(model))
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for %.60s with L2 alone: leave out --l1", model->name);
+    if (!is_bounded(c, model))
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "--tolerance needs L2 or L1, without which there may be no optimum: add --C X, --l2 X or --l1 X");
+    return check_options(store, model);
+}
+
+int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model, const char *source) {
+    const struct shmt_config *c = &store->config;
+    struct shmt_error *e = &store->error;
     store->fits = false;
     if (!isnan(c->c) && strcmp(c->optimizer, "ftrl") == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--C is of the mean loss, and ftrl sums losses: use --l2 with --optimizer ftrl");
     if (!isnan(c->c) && c->l2 > 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--C and --l2 both say how large L2 is: leave out one of them");
-    if (!is_asked_for(store)) return 0;
-    if (model != &SHMT_MODEL_LOGISTIC && model != &SHMT_MODEL_LINEAR && model != &SHMT_MODEL_SVM)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for the models logistic, svm and linear, not for %.60s",
-                         model->name);
-    if (c->l1 > 0 && model == &SHMT_MODEL_SVM)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for svm with L2 alone: leave out --l1");
-    if (!(l2 > 0) && !(c->l1 > 0))
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "--tolerance needs L2 or L1, without which there may be no optimum: add --C X, --l2 X or --l1 X");
-    const int rc = check_options(store);
-    if (rc == 0) store->fits = true;
-    return rc;
+    const int rc = is_asked_for(store) ? check_asked(store, model) : 0;
+    if (rc < 0) return rc;
+    store->fits = is_asked_for(store) || is_default(store, model, source);
+    if (store->fits || strcmp(c->scale, "yes") != 0) return 0;
+    return shmt_fail(e, SHMTRAIN_E_USAGE,
+                     "--scale is for exact fits (shmtrain help optimum), and this run takes steps of SGD: leave "
+                     "it out, or add --tolerance 1e-3 to see what is in the way");
 }
 
 int shmt_fit_refuse(struct shmtrain_store *store) {
@@ -85,37 +157,120 @@ double shmt_l2_of_config(const struct shmt_config *c, const struct shmtrain_mode
 }
 
 static enum shmt_solve_loss loss_of(const struct shmtrain_model *model) {
-    return model == &SHMT_MODEL_LOGISTIC ? SHMT_SOLVE_LOGISTIC
-           : model == &SHMT_MODEL_SVM    ? SHMT_SOLVE_HINGE
-                                         : SHMT_SOLVE_SQUARED;
+    return model == &SHMT_MODEL_LOGISTIC  ? SHMT_SOLVE_LOGISTIC
+           : model == &SHMT_MODEL_SVM     ? SHMT_SOLVE_HINGE
+           : model == &SHMT_MODEL_SOFTMAX ? SHMT_SOLVE_SOFTMAX
+                                          : SHMT_SOLVE_SQUARED;
+}
+
+static enum shmt_solve_scale scale_of(const struct shmt_config *c, const struct shmtrain_model *model) {
+    if (strcmp(c->scale, "yes") == 0) return SHMT_SCALE_YES;
+    return strcmp(c->scale, "auto") == 0 && chooses(c, model) ? SHMT_SCALE_CHOSEN : SHMT_SCALE_NO;
+}
+
+/* So many examples are the sample; 0: a choice is made from all. */
+static uint64_t sample_of(const struct shmt_problem *p, uint64_t n_nonzeros) {
+    const double work = (double)n_nonzeros * p->n_classes / (double)shmt_max_u64(1, p->n); /* of an example */
+    const double enough = fmin(MOST_SAMPLE, fmax(LEAST_SAMPLE, SAMPLE_WORK / fmax(work, 1)));
+    const uint64_t n = shmt_max_u64((uint64_t)enough, p->n / SAMPLE_SHARE);
+    return p->n > n ? n : 0;
+}
+
+static void plan_choice(struct shmtrain_store *store, struct shmt_problem *p, uint64_t n_sample) {
+    p->n_parts = n_sample > 0 ? SAMPLE_PARTS : p->n < FEW ? FEW_PARTS : PARTS;
+    p->n_held = n_sample > 0 ? 1 : p->n_parts;
+    p->seed = store->config.seed;
+}
+
+static void set_room(struct shmtrain_store *store) {
+    struct shmt_fit *fit = &store->fit;
+    fit->offset = shmt_ceil_div(store->job.board.bytes, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
+    fit->sample_offset = fit->offset + fit->plan.bytes;
+    store->spec.board_bytes = fit->sample_offset + (fit->samples ? fit->sample_plan.row_bytes : 0);
+}
+
+static void plan_sample(struct shmt_fit *fit, uint64_t n, uint64_t n_nonzeros) {
+    struct shmt_solve_sizes sizes = fit->plan.of;
+    sizes.n = n;
+    sizes.n_nonzeros = n_nonzeros;
+    shmt_solve_plan(&sizes, &fit->sample_plan);
+    fit->samples = true;
 }
 
 int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_load *train) {
     struct shmt_fit *fit = &store->fit;
     struct shmt_spec *spec = &store->spec;
     const uint32_t bias = store->job.settings.bias, columns = train->data.n_features;
+    const uint32_t n_classes = model == &SHMT_MODEL_SOFTMAX ? store->job.settings.n_classes : 1;
     if (!store->fits) return 0;
     if (spec->n_examples > UINT32_MAX)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--tolerance is for at most %u examples", UINT32_MAX);
+    shmt_fit_free(fit);
+    fit->problem =
+        (struct shmt_problem){.n = spec->n_examples,
+                              .n_columns = columns,
+                              .bias = bias,
+                              .n_classes = n_classes,
+                              .stride = columns,
+                              .loss = loss_of(model),
+                              .l2 = shmt_l2_of_config(&store->config, model, spec->n_examples),
+                              .l1 = store->config.l1,
+                              .tolerance = isnan(store->config.tolerance) ? DEFAULT_TOLERANCE : store->config.tolerance};
+    fit->problem.scale = scale_of(&store->config, model);
+    const uint64_t n_sample = chooses(&store->config, model) ? sample_of(&fit->problem, train->totals.n_nonzeros) : 0;
+    if (chooses(&store->config, model)) plan_choice(store, &fit->problem, n_sample);
     const struct shmt_solve_sizes sizes = {.n = spec->n_examples,
                                            .n_nonzeros = train->totals.n_nonzeros,
                                            .n_columns = columns,
                                            .bias = bias,
+                                           .n_classes = n_classes,
+                                           .n_held = fit->problem.n_held,
+                                           .has_scales = fit->problem.scale != SHMT_SCALE_NO,
                                            .has_values = !train->totals.all_ones};
-    *fit = (struct shmt_fit){0};
     shmt_solve_plan(&sizes, &fit->plan);
-    fit->problem = (struct shmt_problem){.n = spec->n_examples,
-                                         .n_columns = columns,
-                                         .bias = bias,
-                                         .loss = loss_of(model),
-                                         .l2 = shmt_l2_of_config(&store->config, model, spec->n_examples),
-                                         .l1 = store->config.l1,
-                                         .tolerance = store->config.tolerance};
-    fit->offset = shmt_ceil_div(store->job.board.bytes, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
-    spec->board_bytes = fit->offset + fit->plan.bytes;
+    if (n_sample > 0) plan_sample(fit, n_sample, sizes.n_nonzeros / (sizes.n / n_sample)); /* about as many */
+    set_room(store);
     spec->batch = (uint32_t)shmt_min_u64(spec->n_examples, UINT32_C(1) << 30); /* one update is an epoch, for who counts them */
     spec->n_chunks = 1;
     return 0;
+}
+
+/* One example from each of n equal stretches: data is often in an order. */
+static void draw(const struct shmt_fit *fit, const uint32_t *train_example, uint64_t seed, uint32_t *out) {
+    const uint64_t n = fit->sample_plan.of.n, all = fit->problem.n;
+    for (uint64_t k = 0; k < n; k++) {
+        const uint64_t from = k * all / n, to = (k + 1) * all / n;
+        const uint64_t i = from + shmt_below(shmt_mix64(seed + k), to - from);
+        out[k] = train_example ? train_example[i] : (uint32_t)i;
+    }
+}
+
+int shmt_fit_sample(struct shmtrain_store *store, const struct shmtrain_data *data, const uint32_t *train_example) {
+    struct shmt_fit *fit = &store->fit;
+    uint64_t n_nonzeros = 0;
+    if (!store->fits || !fit->samples) return 0;
+    fit->drawn = malloc(fit->sample_plan.of.n * sizeof *fit->drawn);
+    if (!fit->drawn) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for a sample of the examples");
+    draw(fit, train_example, store->config.seed, fit->drawn);
+    for (uint64_t k = 0; k < fit->sample_plan.of.n; k++)
+        n_nonzeros += data->start[fit->drawn[k] + 1] - data->start[fit->drawn[k]];
+    plan_sample(fit, fit->sample_plan.of.n, n_nonzeros);
+    set_room(store);
+    return 0;
+}
+
+bool shmt_fit_give_up(struct shmtrain_store *store) {
+    if (!store->fits || is_asked_for(store)) return false;
+    store->fits = false;
+    store->error = (struct shmt_error){0};
+    shmt_fit_free(&store->fit);
+    shmt_log(&store->log, "an exact fit needs more memory than there is: the model takes steps of SGD instead");
+    return true;
+}
+
+void shmt_fit_free(struct shmt_fit *fit) {
+    free(fit->drawn);
+    *fit = (struct shmt_fit){0};
 }
 
 void shmt_fit_begin(struct shmtrain_store *store) {
@@ -126,5 +281,41 @@ void shmt_fit_begin(struct shmtrain_store *store) {
     p->high =
         store->job.settings.classes ? store->job.settings.classes[store->job.settings.n_classes - 1] : p->data->label_high;
     p->weight = store->ops->weight(store->job.store, 0);
+    p->classes = store->job.settings.classes;
+    p->bias_weight = p->bias && p->loss == SHMT_SOLVE_SOFTMAX ? store->ops->weight(store->job.store, 1) : NULL;
+    store->fit.sample = store->fit.problem;
+    if (store->fit.samples) {
+        store->fit.sample.n = store->fit.sample_plan.of.n;
+        store->fit.sample.example = store->fit.drawn;
+    }
     store->job.fit = &store->fit;
+}
+
+uint64_t shmt_fit_epochs(const struct shmtrain_store *store) {
+    return store->fits && !shmt_config_is_given(&store->config, "epochs") ? FIT_EPOCHS : store->config.epochs;
+}
+
+void shmt_fit_describe(const struct shmtrain_store *store, struct shmtrain_report *out) {
+    const struct shmt_fit *fit = &store->fit;
+    out->optimizer = "exact";
+    out->schedule = "none";
+    out->l2 = fit->problem.l2;
+    out->tolerance = fit->problem.tolerance;
+    out->scaled = fit->problem.scale == SHMT_SCALE_YES;
+    out->choice_examples = fit->problem.n_held == 0 ? 0 : fit->samples ? fit->sample_plan.of.n : fit->problem.n;
+    out->choice_parts = fit->problem.n_parts;
+    out->choice_held = fit->problem.n_held;
+    out->choice_most_fits = shmt_choice_most_fits(&fit->problem);
+}
+
+void shmt_fit_tell(const struct shmtrain_store *store, struct shmtrain_report *out) {
+    struct shmt_solve_memory memory;
+    if (!store->job.fit || store->fit.problem.n_held == 0) return;
+    unsigned char *board = store->ops->board(store->job.store);
+    shmt_solve_memory_at(&store->fit.plan, board + store->fit.offset, &memory);
+    out->choice_fits = load_relaxed(&memory.note->fits); /* for display */
+    if (out->n_epochs == 0) return;
+    out->l2 = memory.note->l2;
+    out->scaled = memory.note->scaled;
+    out->choice_loss = memory.note->loss < INFINITY ? memory.note->loss : NAN;
 }

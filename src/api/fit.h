@@ -5,8 +5,12 @@
 #include "api/load.h"
 #include "api/store_priv.h"
 
-/* Notes whether the run fits exactly, and refuses options that such a run cannot have. Before there is a spec. Errors: _USAGE. */
-int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model);
+/* Notes whether the run fits exactly (store->fits): it was asked for, or nobody has said how the model is to be learned. Refuses
+ * options that a run cannot have that was asked to fit. Before there is a spec. `source`: the data's name. Errors: _USAGE. */
+int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model, const char *source);
+
+/* Epochs of the run, at most: those of a fit are few, and end by themselves. */
+uint64_t shmt_fit_epochs(const struct shmtrain_store *store);
 
 /* The same of a run of own worker functions, which never does. */
 int shmt_fit_refuse(struct shmtrain_store *store);
@@ -14,8 +18,21 @@ int shmt_fit_refuse(struct shmtrain_store *store);
 /* Makes room for it in the spec, behind the board. The data is counted. Errors: _USAGE. */
 int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_load *train);
 
+/* Where the run fits, but nobody has asked for that, and there is no memory for it: it does not (true), which a note says. */
+bool shmt_fit_give_up(struct shmtrain_store *store);
+
+/* Draws the sample, if the fit chooses from one, and makes exact room for it. The data is there. train_example: as in struct
+ * shmt_readers. Errors: _MEMORY. */
+int shmt_fit_sample(struct shmtrain_store *store, const struct shmtrain_data *data, const uint32_t *train_example);
+
+void shmt_fit_free(struct shmt_fit *fit); /* {0} is fine */
+
 /* The store and the data are there: the job fits, if the run does. */
 void shmt_fit_begin(struct shmtrain_store *store);
+
+/* For the report: what the run is to do; and what it has found so far. */
+void shmt_fit_describe(const struct shmtrain_store *store, struct shmtrain_report *out);
+void shmt_fit_tell(const struct shmtrain_store *store, struct shmtrain_report *out);
 
 /* L2 by the options, for so many examples. C is LIBLINEAR's: |w|^2 / 2 + C times the sum of losses, of which the squared one (-s 11)
  * has no half. model NULL: own worker functions. */

@@ -140,6 +140,8 @@ static const struct shmt_option_row ROWS[] = {
      REAL, AT(l2), 0, 1e6, NULL},
     {{"C", 0, "X", "none", ENV("C"), LEARN, "L2 as in LIBLINEAR: --l2 1/(C N), N examples"},
      REAL, AT(c), 1e-12, 1e12, "none"},
+    {{"scale", 0, "HOW", "auto", ENV("SCALE"), LEARN, "fits: L2 of features divided by their scales: yes, no; auto: as L2 is chosen"},
+     CHOICE, AT(scale), 0, 0, "auto|yes|no"},
     {{"tolerance", 0, "X", "none", ENV("TOLERANCE"), LEARN, "fit until the objective is proved to be within X of the optimum"},
      REAL, AT(tolerance), 1e-12, 1, "none"},
     {{"bias", 0, "0|1", "1", ENV("BIAS"), WHAT, "learn a bias"},
@@ -258,12 +260,6 @@ static int set_text(struct shmt_config *config, const struct shmt_option_row *ro
     free(*at);
     *at = copy;
     return 0;
-}
-
-#define FIT_EPOCHS 1000 /* steps; usual are 5 to 20, but for svm some hundred */
-
-uint64_t shmt_config_epochs(const struct shmt_config *config) {
-    return isnan(config->tolerance) || shmt_config_is_given(config, "epochs") ? config->epochs : FIT_EPOCHS;
 }
 
 /* ---- texts that are checked when they are set ---- */

@@ -48,7 +48,8 @@ struct shmt_config {
     char *slow, *metrics, *trace;                                  /* "": nobody, nowhere */
     char *input_format, *label, *delimiter, *header, *categorical; /* of tables as text */
     bool given[SHMT_MOST_OPTIONS];                                 /* [i]: row i was set, to what is not "automatic" or off */
-    char *model, *optimizer, *schedule, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages, *placement;
+    char *model, *optimizer, *schedule, *scale, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages,
+        *placement;
 };
 
 /* How an option's value is parsed, and where it goes. */
@@ -76,9 +77,6 @@ int shmt_config_set(struct shmt_config *config, const char *name, const char *gi
 
 /* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
-
-/* How many epochs a run has at most: those of an exact fit (option tolerance) are few, and end by themselves. */
-uint64_t shmt_config_epochs(const struct shmt_config *config);
 
 /* "4" or "inf" (SHMT_STALENESS_INF); false: neither. */
 bool shmt_config_staleness(const char *value, uint64_t *out);

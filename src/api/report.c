@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/fit.h"
 #include "api/places.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 
 const struct shmtrain_report SHMT_NO_REPORT = {.size = sizeof(struct shmtrain_report),
                                                .tolerance = NAN,
+                                               .choice_loss = NAN,
                                                .mode = "",
                                                .write = "",
                                                .backend = "",
@@ -66,8 +68,8 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->with_accuracy = store->job.model ? store->job.model->task != SHMTRAIN_REGRESSION : store->job.classifies;
     r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
     r->columns = spec->row_places ? "by frequency" : "given";
-    r->optimizer = store->fits ? "exact" : shmt_rule_name(spec->rule.kind);
-    r->schedule = store->fits ? "none" : shmt_rate_name(&spec->rate);
+    r->optimizer = shmt_rule_name(spec->rule.kind);
+    r->schedule = shmt_rate_name(&spec->rate);
     r->staleness = policy->staleness;
     r->workers = spec->n_workers;
     r->quorum = shmt_policy_needed(policy->quorum, spec->n_workers);
@@ -77,8 +79,9 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->seed = spec->order.seed;
     r->rate = (double)spec->rate.base;
     r->l1 = (double)spec->rule.l1;
-    r->l2 = store->fits ? store->fit.problem.l2 : (double)spec->rule.l2;
-    r->tolerance = store->fits ? store->fit.problem.tolerance : NAN;
+    r->l2 = (double)spec->rule.l2;
+    r->tolerance = r->choice_loss = NAN;
+    if (store->fits) shmt_fit_describe(store, r);
     r->guests = spec->n_guests / shmt_seats_of_worker(spec);
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
     r->numa = shmt_machine_numa_name(&spec->placement);
@@ -111,11 +114,13 @@ bool shmt_report_take_epoch(struct shmtrain_store *store) {
     *epoch = shmt_board_epochs(board, &store->job.board)[r->n_epochs++];
     r->examples += epoch->examples;
     r->train_seconds += epoch->seconds;
+    shmt_fit_tell(store, r);
     return true;
 }
 
 void shmt_report_progress(struct shmtrain_store *store) {
     const struct shmtrain_report *r = &store->report;
+    shmt_fit_tell(store, &store->report);
     while (shmt_report_take_epoch(store)) {
         const struct shmtrain_epoch *epoch = &r->epoch[r->n_epochs - 1];
         shmt_metrics_epoch(store, epoch);

@@ -164,16 +164,19 @@ int shmt_run_begin(struct shmtrain_store *store) {
     const int rc = shmt_store_take_parameters(store);
     if (rc < 0) return rc;
     store->ops = shmt_backend_find(store->config.backend);
-    free(store->epochs);
-    store->epochs = calloc(shmt_config_epochs(&store->config), sizeof *store->epochs);
-    if (!store->epochs)
-        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for the figures of %llu epochs",
-                         (unsigned long long)shmt_config_epochs(&store->config));
     shmt_costs_forget(store);
     store->report = SHMT_NO_REPORT;
     store->blas[0] = '\0';
-    store->report.epoch = store->epochs;
     return 0;
+}
+
+int shmt_run_make_epochs(struct shmtrain_store *store) {
+    const uint64_t n = shmt_fit_epochs(store);
+    free(store->epochs);
+    store->report.epoch = store->epochs = calloc(n, sizeof *store->epochs);
+    if (store->epochs) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for the figures of %llu epochs",
+                     (unsigned long long)n);
 }
 
 int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *arg) {
@@ -184,6 +187,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     if (rc == 0) rc = shmt_metrics_open(store, NULL);
     if (rc == 0) rc = shmt_checkpoints_begin(store);
     if (rc == 0) rc = shmt_fit_refuse(store);
+    if (rc == 0) rc = shmt_run_make_epochs(store);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, NULL, store->n_examples, &store->spec);

@@ -38,7 +38,7 @@ static const char *mode_of_config(struct shmtrain_store *store, const struct shm
     store->mode_reason = "";
     if (strcmp(c->mode, "auto") != 0) return c->mode;
     if (store->fits) {
-        store->mode_reason = "a fit with --tolerance is a row of steps that all workers take together";
+        store->mode_reason = "a fit is a row of steps that all workers take together";
         return "sync";
     }
     const char *mode = mode_of_axes(c);
@@ -346,7 +346,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_guests = crew->n_guests,
                               .n_workers = crew->n_workers,
                               .n_examples = n_examples,
-                              .epochs = (uint32_t)shmt_config_epochs(c),
+                              .epochs = (uint32_t)shmt_fit_epochs(store),
                               .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
                               .batch = batch_of_config(c, &policy, crew->n_seats),
                               .n_chunks = chunks_of_config(c),

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/arrays.h"
+#include "api/fit.h"
 #include "api/plan.h"
 #include "api/store_priv.h"
 #include "api/validation.h"
@@ -40,6 +41,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     shmt_arrays_forget(store);
     shmt_validation_forget(store);
     shmt_trained_clear(&store->trained);
+    shmt_fit_free(&store->fit);
     close(store->stop_fd);
     pthread_mutex_destroy(&store->lock);
     shmt_snapshots_fini(&store->snapshots);

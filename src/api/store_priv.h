@@ -190,6 +190,9 @@ int shmt_store_add_table(struct shmtrain_store *store, const char *name, uint64_
 /* What every run begins with: an empty report, the backend chosen; parameters of an earlier run are kept. */
 int shmt_run_begin(struct shmtrain_store *store);
 
+/* Room for the figures of its epochs, when it is known how many it may have (fit.h). Errors: _MEMORY. */
+int shmt_run_make_epochs(struct shmtrain_store *store);
+
 /* parameters.c. Takes parameters and state out of the last run's backend, and destroys it. */
 int shmt_store_take_parameters(struct shmtrain_store *store);
 /* Whether the spec's optimizer can go on with the state that was taken. Then steps_before is to be set. */

@@ -94,7 +94,7 @@ static uint64_t dense_item(const struct shmt_spec *spec) { return shmt_max_u64(1
 static void settle_items(struct shmt_training *s) {
     const struct shmt_config *c = &s->store->config;
     struct shmt_spec *spec = &s->store->spec;
-    if (!s->model->dense) return;
+    if (!s->model->dense || s->store->fits) return;
     if (c->item == 0 && !shmt_policy_has_rounds(&spec->policy))
         spec->item = (uint32_t)shmt_min_u64(spec->item, dense_item(spec));
     shmt_rate_settle(c, false, &spec->rate);
@@ -182,6 +182,8 @@ static int know_rows(struct shmt_training *s) {
     return rc < 0 ? rc : shmt_rows_curve(&s->rows, &of, &s->store->error);
 }
 
+static int draw_sample(struct shmt_training *s) { return shmt_fit_sample(s->store, &s->train.data, s->split.train_example); }
+
 /* Numbers of the data's columns, row by row, where the model has a table for that. */
 static void ask_for_columns(struct shmt_training *s) {
     struct shmt_spec *spec = &s->store->spec;
@@ -195,7 +197,7 @@ static void ask_for_columns(struct shmt_training *s) {
 /* Whether rows will stand by frequency, before there is a spec: how many copies of them there are depends on it. */
 static bool orders_rows(const struct shmt_training *s) {
     const struct shmtrain_store *store = s->store;
-    struct shmt_spec spec = {.epochs = (uint32_t)shmt_config_epochs(&store->config)};
+    struct shmt_spec spec = {.epochs = (uint32_t)shmt_fit_epochs(store)};
     if (strcmp(store->config.columns, "auto") != 0 || store->n_tables == 0) return false;
     spec.table[0] = store->table[0].table;
     spec.l2_rows[0] = store->table[0].l2_rows;
@@ -302,11 +304,20 @@ static int check_need(struct shmt_training *s) {
 }
 
 /* What is kept of the data until it has its place is no reason to refuse a run: it can be read again. */
-static int check_memory(struct shmt_training *s) {
+static int check_memory_unstaged(struct shmt_training *s) {
     const int rc = check_need(s);
     if (rc != SHMTRAIN_E_MEMORY) return rc;
     const bool train = shmt_load_unstage(&s->train), valid = shmt_load_unstage(&s->valid);
     return train || valid ? check_need(s) : rc;
+}
+
+/* Nor is a fit that nobody has asked for: steps of SGD take less. */
+static int check_memory(struct shmt_training *s) {
+    int rc = check_memory_unstaged(s);
+    if (rc != SHMTRAIN_E_MEMORY || !shmt_fit_give_up(s->store)) return rc;
+    rc = make_spec(s);
+    if (rc == 0) rc = choose_memory(s);
+    return rc == 0 ? check_need(s) : rc;
 }
 
 static int fill_data(struct shmt_training *s) {
@@ -354,7 +365,8 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {restore_parameters, false},
                   {renumber_columns, false},
                   {note_loading, false},
-                  {know_rows, false}};
+                  {know_rows, false},
+                  {draw_sample, false}};
     s->store->job =
         (struct shmt_job){.settings = {.size = sizeof(struct shmtrain_settings), .bias = (uint32_t)s->store->config.bias}};
     for (size_t i = 0; i < sizeof STAGES / sizeof *STAGES; i++) {
@@ -417,9 +429,10 @@ static int begin(struct shmt_training *s) {
     if (!s->source || s->source[0] == '\0')
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file, or builtin:sparse: the data has no name");
     rc = find_model(s);
-    if (rc == 0) rc = shmt_fit_check(store, s->model);
+    if (rc == 0) rc = shmt_fit_check(store, s->model, s->source);
+    if (rc == 0) rc = shmt_run_make_epochs(store);
     if (rc < 0) return rc;
-    return shmt_crew_make(store, store->ops, shmt_seating_of(s->model), &s->crew);
+    return shmt_crew_make(store, store->ops, s->store->fits ? SHMT_SEAT_OF_THREAD : shmt_seating_of(s->model), &s->crew);
 }
 
 static void end(struct shmt_training *s) {

@@ -38,7 +38,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     const char *valid = store->config.valid;
     const uint32_t n_readers = readers_of(&s->crew);
-    const bool dense = s->model->dense != 0;
+    const bool dense = s->model->dense != 0 && !store->fits; /* fits are by nonzeros */
     double share;
     int rc = shmt_cache_load_open(&s->train, store, &s->crew, s->source, 0, NULL, n_readers, dense);
     if (rc == 0) rc = shmt_table_check_cache(store, &s->train, NULL, true);

@@ -81,11 +81,28 @@ static void draw_run(const struct draw_state *s, unsigned cells, bool blocks, st
     }
 }
 
+/* Nobody knows how many steps a fit will take; of a choice it is known how many fits it is at most. */
+static void draw_fit(const struct draw_state *s, const struct draw_screen *screen, unsigned end, struct pen *pen) {
+    if (s->fits_most == 0) {
+        pen_text(pen, PEN_DIM, "step ");
+        pen_format(pen, PEN_BOLD, "%u", s->epoch);
+        return;
+    }
+    pen_text(pen, PEN_DIM, screen->columns >= WIDE ? "choosing L2 " : "L2 ");
+    pen_format(pen, PEN_BOLD, "%*u/%u", draw_digits(s->fits_most), s->fit, s->fits_most);
+    pen_text(pen, PEN_PLAIN, screen->columns >= WIDE ? " fits at most  " : " ");
+    draw_bar((double)s->fit / s->fits_most, end > pen->column ? end - pen->column : 0, screen->blocks, pen);
+}
+
 /* In this line up to a column. */
 static void draw_course(const struct draw_state *s, const struct draw_screen *screen, unsigned end, struct pen *pen) {
     const bool wide = screen->columns >= WIDE;
     const unsigned time_columns = wide ? 16 : 11;
     char left[32];
+    if (s->fits) {
+        draw_fit(s, screen, end, pen);
+        return;
+    }
     time_left(s->seconds_left, wide, left);
     pen_text(pen, PEN_DIM, "epoch ");
     pen_format(pen, PEN_BOLD, "%*u/%u", draw_digits(s->epochs), s->epoch, s->epochs);
@@ -153,8 +170,8 @@ static void draw_trend(const struct draw_state *s, const struct draw_screen *scr
 
 static void draw_speed(const struct draw_state *s, const struct draw_screen *screen, struct pen *pen) {
     char rate[16], loss[32];
-    pen_text(pen, PEN_BOLD, pen_short(s->examples_per_second, rate));
-    pen_text(pen, PEN_DIM, screen->columns >= WIDE ? " examples/s   loss " : "/s  loss ");
+    if (!s->fits) pen_text(pen, PEN_BOLD, pen_short(s->examples_per_second, rate));
+    pen_text(pen, PEN_DIM, s->fits ? "loss " : screen->columns >= WIDE ? " examples/s   loss " : "/s  loss ");
     loss_words(s->loss, loss);
     pen_format(pen, PEN_BOLD, "%-7s", loss);
     draw_trend(s, screen, pen);
@@ -180,6 +197,15 @@ unsigned draw_frame(const struct draw_state *state, const struct draw_screen *sc
 
 void draw_words(const struct draw_state *s, char *out, size_t bytes) {
     char rate[16], loss[32], left[32];
+    if (s->fits && s->fits_most > 0) {
+        snprintf(out, bytes, "choosing L2: %u of at most %u fits", s->fit, s->fits_most);
+        return;
+    }
+    if (s->fits) {
+        loss_words(s->loss, loss);
+        snprintf(out, bytes, "step %u, loss %s", s->epoch, loss);
+        return;
+    }
     const char *short_rate = pen_short(s->examples_per_second, rate);
     while (*short_rate == ' ') short_rate++;
     loss_words(s->loss, loss);

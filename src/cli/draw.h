@@ -27,8 +27,10 @@ struct draw_worker {
 
 /* Numbers that are not known are NaN. */
 struct draw_state {
-    uint32_t epoch, epochs; /* epoch 0: none has begun */
-    double share;           /* of this epoch's examples, 0 to 1 */
+    uint32_t epoch, epochs;  /* epoch 0: none has begun */
+    bool fits;               /* exactly: `epochs` are the most that there may be, and no epoch has examples one by one */
+    uint32_t fit, fits_most; /* ... fits that are done for the choice of L2, and at most; 0: nothing is being chosen */
+    double share;            /* of this epoch's examples, 0 to 1 */
     double examples_per_second, loss, seconds_left;
     const double *losses_before; /* (n_before): of the epochs that are done, the oldest first */
     size_t n_before;

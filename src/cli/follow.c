@@ -112,6 +112,9 @@ int follow_update(struct follow *f, const struct shmtrain_report *report, const 
     s->epoch = now->epoch;
     s->epochs = now->epochs;
     s->evaluates = validates(report);
+    s->fits = report->tolerance > 0; /* NaN: not */
+    s->fits_most = s->fits && report->n_epochs == 0 && report->choice_examples > 0 ? report->choice_most_fits : 0;
+    s->fit = report->choice_fits;
     s->share = now->all_examples > 0 ? (double)now->examples / (double)now->all_examples : 0;
     s->loss = now->loss;
     s->seconds_left = now->seconds_left;
@@ -130,5 +133,6 @@ int follow_epoch(struct follow *f, const struct shmtrain_report *report, const s
     if (!epoch->partial) s->share = is_last ? 1 : 0;
     if (is_last) s->seconds_left = 0;
     s->loss = epoch->train_loss;
+    s->fits_most = 0; /* the choice is made */
     return 0;
 }

@@ -42,6 +42,8 @@ void show_begin(void *arg, const struct shmtrain_report *r) {
 void show_epoch(void *arg, const struct shmtrain_report *r, const struct shmtrain_epoch *epoch) {
     const struct show *show = arg;
     char text[256];
+    shmtrain_report_choice(r, text, sizeof text);
+    if (epoch->epoch == 1 && text[0] != '\0') display_line(show->display, text);
     shmtrain_report_line(r, epoch, text, sizeof text);
     display_epoch(show->display, r, epoch, text);
 }

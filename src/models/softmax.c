@@ -85,7 +85,7 @@ static int begin(struct tile *t, shmtrain_session *s, const struct shmtrain_batc
     if (rc < 0) return rc;
     if (t->features > INT_MAX)
         return shmtrain_fail(s, SHMTRAIN_E_DATA, "softmax has at most %d features, but the data has %u", INT_MAX, t->features);
-    const uint64_t gathered = batch->example ? (uint64_t)TILE * t->features : 0;
+    const uint64_t gathered = batch->example || !data->dense ? (uint64_t)TILE * t->features : 0;
     t->loss = malloc((gathered + (uint64_t)TILE * (t->classes + 2)) * sizeof(float));
     if (!t->loss)
         return shmtrain_fail(s, SHMTRAIN_E_MEMORY, "not enough memory for %d examples of %u features", TILE, t->features);
@@ -113,6 +113,17 @@ static uint32_t class_blocks(const struct tile *t) { return (t->classes + CLASSE
 
 static uint32_t worth(const struct tile *t, uint64_t n, uint32_t each, double ns) {
     return shmt_parallel_worth(t->with->threads, (double)n * each * ns);
+}
+
+/* A row of the sparse layout is spread. */
+static void spread_row(void *arg, uint64_t k) {
+    const struct tile *t = arg;
+    const struct shmtrain_data *data = t->batch->data;
+    const uint64_t example = example_at(t, (uint32_t)k);
+    float *row = t->gathered + k * t->features;
+    memset(row, 0, t->features * sizeof *row);
+    for (uint64_t at = data->start[example]; at < data->start[example + 1]; at++)
+        row[data->id[at]] = data->value ? data->value[at] : 1;
 }
 
 static void gather_row(void *arg, uint64_t k) {
@@ -194,7 +205,7 @@ static int score_tile(shmtrain_session *s, struct tile *t, uint32_t first, uint3
         const int rc = find_class(s, t->with, t->batch->data->label[example_at(t, k)], &t->target[k]);
         if (rc < 0) return rc;
     }
-    if (t->gathered) shmt_parallel(worth(t, n, t->features, COPY_NS), n, gather_row, t);
+    if (t->gathered) shmt_parallel(worth(t, n, t->features, COPY_NS), n, t->batch->data->dense ? gather_row : spread_row, t);
     t->x = t->gathered ? t->gathered : t->features ? t->batch->data->dense + example_at(t, 0) * t->features : NULL;
     shmt_parallel(worth(t, (uint64_t)n * t->classes, t->features, PRODUCT_NS), (uint64_t)row_blocks(t) * class_blocks(t),
                   score_block, t);

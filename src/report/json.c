@@ -66,6 +66,18 @@ static void add_policy(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "slow", word_or_null(r->slow));
 }
 
+/* How L2 was chosen. */
+static json_t *choice_of(const struct shmtrain_report *r) {
+    if (r->choice_examples == 0) return json_null();
+    json_t *o = json_object();
+    json_object_set_new(o, "examples", shmt_json_whole(r->choice_examples));
+    json_object_set_new(o, "parts", shmt_json_whole(r->choice_parts));
+    json_object_set_new(o, "held", shmt_json_whole(r->choice_held));
+    json_object_set_new(o, "fits", shmt_json_whole(r->choice_fits));
+    json_object_set_new(o, "loss", shmt_json_number(r->choice_loss));
+    return o;
+}
+
 void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
     add_policy(o, r);
     json_object_set_new(o, "backend", json_string(r->backend));
@@ -80,6 +92,8 @@ void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "l1", shmt_json_number(r->l1));
     json_object_set_new(o, "l2", shmt_json_number(r->l2));
     json_object_set_new(o, "tolerance", shmt_json_number(r->tolerance > 0 ? r->tolerance : NAN));
+    json_object_set_new(o, "scaled", json_boolean(r->scaled));
+    json_object_set_new(o, "choice", choice_of(r));
     json_object_set_new(o, "batch", shmt_json_whole(r->batch));
     json_object_set_new(o, "item", shmt_json_whole(r->item));
     json_object_set_new(o, "seed", shmt_json_whole(r->seed));

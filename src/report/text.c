@@ -109,14 +109,51 @@ static void add_name(char *out, size_t bytes, const char *name) {
     shmt_add(out, bytes, "%s%s", n > most ? "..." : "", shown);
 }
 
-static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {
-    if (is_fit(r))
-        shmt_add(out, bytes, "model       %.16s, steps until it is proved within %.3g of the optimum,\n            ", r->model,
-                 r->tolerance);
+/* How L2 is chosen. */
+static void add_choosing(char *out, size_t bytes, const struct shmtrain_report *r) {
+    char examples[16];
+    if (r->choice_held == 1)
+        shmt_add(out, bytes, "l2 chosen on one %uth, held out, of %s examples\n", r->choice_parts,
+                 shmt_short_number((double)r->choice_examples, examples));
     else
-        shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
+        shmt_add(out, bytes, "l2 chosen on %u parts of the examples, held out one after the other\n", r->choice_parts);
+}
+
+void shmtrain_report_choice(const struct shmtrain_report *r, char *out, size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
+    const int is_linear = strcmp(r->model, "linear") == 0;
+    if (bytes == 0) return;
+    out[0] = '\0';
+    if (r->choice_examples == 0 || isnan(r->choice_loss)) return;
+    shmt_add(out, bytes, "chosen      l2 %.4g (--C %.3g)%s, loss ", r->l2,
+             1 / ((is_linear ? 2 : 1) * r->l2 * (double)r->dataset.examples), r->scaled ? " with --scale yes" : "");
+    shmt_add_number(out, bytes, 10, 5, r->choice_loss);
+    shmt_add(out, bytes, " held out, of %u fits", r->choice_fits);
+}
+
+/* What a fit minimises. */
+static void add_fit(char *out, size_t bytes, const struct shmtrain_report *r) {
+    shmt_add(out, bytes, "model       %.16s, steps until it is proved within %.3g of the optimum,\n            ", r->model,
+             r->tolerance);
+    if (r->choice_examples > 0)
+        add_choosing(out, bytes, r);
+    else if (r->l1 > 0)
+        shmt_add(out, bytes, "l1 %.4g, l2 %.4g\n", r->l1, r->l2);
+    else
+        shmt_add(out, bytes, "l2 %.4g%s\n", r->l2, r->scaled ? " of features divided by their scales" : "");
+}
+
+static void add_steps(char *out, size_t bytes, const struct shmtrain_report *r) {
+    shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
+}
+
+static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (is_fit(r))
+        add_fit(out, bytes, r);
+    else
+        add_steps(out, bytes, r);
     if (r->blas && r->blas[0] != '\0') shmt_add(out, bytes, "            on %.60s\n", r->blas);
 }
 
@@ -223,6 +260,8 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     shmt_add(out, bytes, "\n            %s update%s", shmt_short_number((double)r->updates, text[1]), shmt_plural(r->updates));
     if (r->stopped_by && strcmp(r->stopped_by, "precision") == 0)
         shmt_add(out, bytes, ", ended where floats come no nearer to the optimum");
+    else if (r->stopped_by && strcmp(r->stopped_by, "tolerance") == 0)
+        shmt_add(out, bytes, ", ended where the optimum was proved");
     else if (r->stopped_by && r->stopped_by[0] != '\0' && strcmp(r->stopped_by, "request") != 0)
         shmt_add(out, bytes, ", ended by --%s", r->stopped_by);
     shmt_add(out, bytes, "\n");

@@ -142,8 +142,8 @@ void shmt_ascent_image(const struct shmt_pass *pass) {
         double cross = 0, length = 0;
         for (uint64_t j = b * pass->plan->col_block; j < to; j++) {
             image_of_column(pass, j);
-            cross += m->product[j] * m->direction[0][j];
-            length += m->direction[0][j] * m->direction[0][j];
+            cross += pass->problem->l2 * m->product[j] * m->direction[0][j];
+            length += pass->problem->l2 * m->direction[0][j] * m->direction[0][j];
         }
         shmt_leave_sum(pass, SHMT_SUM_CROSS, b, cross);
         shmt_leave_sum(pass, SHMT_SUM_LENGTHS, b, length);
@@ -153,8 +153,8 @@ void shmt_ascent_image(const struct shmt_pass *pass) {
 double shmt_ascent_step(const struct shmt_pass *pass, double gains, double change, double cross, double length, double sum) {
     const struct shmt_problem *p = pass->problem;
     const double n = (double)p->n, b = p->bias ? point(pass)[p->n_columns] + rho(p) * sum / n : 0;
-    const double slope = gains / n - p->l2 * cross - b * change / n;
-    const double bend = p->l2 * length + rho(p) * change * change / (n * n);
+    const double slope = gains / n - cross - b * change / n;
+    const double bend = length + rho(p) * change * change / (n * n);
     return bend > 0 ? fmin(1, fmax(0, slope / bend)) : 1;
 }
 

@@ -75,11 +75,11 @@ static double sum_weights(const struct shmt_pass *pass, uint32_t j) {
     const struct shmt_solve_memory *m = pass->memory;
     double sum = 0;
     for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++)
-        sum += (m->value ? (double)m->value[at] : 1) * shmt_problem_weight(pass->problem, m->row[at]);
+        sum += (m->value ? (double)m->value[at] : 1) * shmt_pass_weight(pass, m->row[at]);
     return sum;
 }
 
-/* gradient = l2 w - X'u / N; image = X'u* / (l2 N), u* the dual point. */
+/* gradient = l2_j w_j - x_j . u / N; image = x_j . u* / (l2_j N), u* the dual point. */
 static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const double *w) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_state *s = pass->state;
@@ -94,11 +94,11 @@ static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const do
     double dual = of.pull;
     if (s->up != 1 || s->down != 1) dual = 0.5 * (s->up * (of.pull + of.side) + s->down * (of.pull - of.side));
     if (s->shift != 0) dual -= s->shift * sum_weights(pass, j);
-    const double over = fabs(dual) / n - p->l1, image = over > 0 && p->l2 > 0 ? over / p->l2 : 0;
+    const double l2 = shmt_pass_l2(pass, j), over = fmax(0, fabs(dual) / n - p->l1);
     m->product[j] = dual / n;
-    m->gradient[j] = p->l2 * w[j] - of.pull / n;
-    m->diagonal[j] = of.curve / n + p->l2;
-    return image * image;
+    m->gradient[j] = l2 * w[j] - of.pull / n;
+    m->diagonal[j] = of.curve / n + l2;
+    return l2 > 0 ? over * over / l2 : 0;
 }
 
 /* The largest of each block. */
@@ -135,7 +135,7 @@ static double product_of_column(const struct shmt_pass *pass, uint32_t j, const 
         product = lanes(sum);
     }
     const double more = pass->state->face ? FACE_DAMPING * m->diagonal[j] : 0;
-    m->product[j] = product / (double)p->n + (more + (is_bias(pass, j) ? damping(p) : p->l2)) * search[j];
+    m->product[j] = product / (double)p->n + (more + (is_bias(pass, j) ? damping(p) : shmt_pass_l2(pass, j))) * search[j];
     return m->product[j] * search[j];
 }
 
@@ -168,7 +168,7 @@ static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const 
                 add_row(p, m->row[at], (m->value ? (double)m->value[at] : 1) * m->slope[m->row[at]].curve, row);
     }
     for (uint64_t k = 0; k < all; k++) row[k] /= (double)p->n;
-    row[j] += is_bias(pass, j) ? damping(p) : p->l2;
+    row[j] += is_bias(pass, j) ? damping(p) : shmt_pass_l2(pass, j);
     return 0;
 }
 

@@ -22,13 +22,18 @@ static uint64_t add(uint64_t *bytes, uint64_t n, uint64_t size) {
 
 enum { OF_COLUMNS = 13 }; /* arrays of doubles in struct shmt_solve_memory */
 
+static uint32_t arrays_of(const struct shmt_solve_sizes *of) {
+    return OF_COLUMNS + of->has_scales + (of->n_held > 0 ? 1 + of->n_held : 0);
+}
+
 /* Room for one array: they begin on lines of their own. */
 static uint64_t stride(uint64_t n) {
     return shmt_ceil_div(n, SHMT_SOLVE_ALIGNMENT / sizeof(double)) * (SHMT_SOLVE_ALIGNMENT / sizeof(double));
 }
 
 void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_plan *out) {
-    const uint64_t n = sizes->n, m = (uint64_t)sizes->n_columns + sizes->bias;
+    const uint64_t n = sizes->n, m = (uint64_t)sizes->n_columns + sizes->bias, wide = sizes->n_classes;
+    const bool is_wide = wide > 1;
     struct shmt_solve_plan p = {.of = *sizes};
     p.row_block = shmt_max_u64(LEAST_ROWS, shmt_ceil_div(n, SHMT_SOLVE_BLOCKS));
     p.n_row_blocks = (uint32_t)shmt_ceil_div(n, p.row_block);
@@ -36,32 +41,28 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.col_block = (uint32_t)shmt_max_u64(1, shmt_ceil_div(m, most));
     p.n_col_blocks = (uint32_t)shmt_ceil_div(m, p.col_block);
     p.n_slabs = slabs_of(sizes, p.n_row_blocks);
-    p.direct = m <= SHMT_SOLVE_DIRECT;
-    p.saved_off = add(&p.bytes, 2, sizeof(struct shmt_solve_state));
-    p.sums_off = add(&p.bytes, 2 * SHMT_SOLVE_SUMS * SHMT_SOLVE_BLOCKS, sizeof(double));
+    p.direct = m <= SHMT_SOLVE_DIRECT && !is_wide;
     p.start_off = add(&p.bytes, sizes->n_columns + UINT64_C(1), sizeof(uint64_t));
     p.count_off = add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint32_t));
     p.cursor_off = add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint64_t));
     p.row_off = add(&p.bytes, sizes->n_nonzeros, sizeof(uint32_t));
     p.value_off = add(&p.bytes, sizes->has_values ? sizes->n_nonzeros : 0, sizeof(float));
-    p.slope_off = add(&p.bytes, n, sizeof(struct shmt_solve_slope));
-    p.score_off = add(&p.bytes, n, sizeof(double));
-    p.scaled_off = add(&p.bytes, n, sizeof(double));
-    p.columns_off = add(&p.bytes, OF_COLUMNS * stride(m), sizeof(double));
+    p.slope_off = add(&p.bytes, is_wide ? 0 : n, sizeof(struct shmt_solve_slope));
+    p.score_off = add(&p.bytes, n * wide, sizeof(double));
+    p.scaled_off = add(&p.bytes, n * wide, sizeof(double));
+    p.class_off = add(&p.bytes, is_wide ? n : 0, sizeof(uint32_t));
+    p.heft_off = add(&p.bytes, is_wide ? n : 0, sizeof(double));
+    p.by_classes_off = add(&p.bytes, is_wide ? 2 * SHMT_SOLVE_CLASS_SUMS * p.n_row_blocks * wide : 0, sizeof(double));
+    p.row_bytes = p.bytes;
+    p.saved_off = add(&p.bytes, 2, sizeof(struct shmt_solve_state));
+    p.note_off = add(&p.bytes, 1, sizeof(struct shmt_solve_note));
+    p.sums_off = add(&p.bytes, 2 * SHMT_SOLVE_SUMS * SHMT_SOLVE_BLOCKS, sizeof(double));
+    p.columns_off = add(&p.bytes, arrays_of(sizes) * stride(m * wide), sizeof(double));
     p.hessian_off = add(&p.bytes, p.direct ? 2 * m * m : 0, sizeof(double));
     *out = p;
 }
 
-void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct shmt_solve_memory *out) {
-    unsigned char *at = base;
-    const uint64_t m = (uint64_t)plan->of.n_columns + plan->of.bias;
-    double *column = (double *)(void *)(at + plan->columns_off);
-    double **of_columns[OF_COLUMNS] = {&out->w[0],         &out->w[1],         &out->gradient,          &out->diagonal,
-                                       &out->direction[0], &out->direction[1], &out->residual[0],       &out->residual[1],
-                                       &out->search[0],    &out->search[1],    &out->preconditioned[0], &out->preconditioned[1],
-                                       &out->product};
-    out->saved = (struct shmt_solve_state *)(void *)(at + plan->saved_off);
-    out->sums = (double *)(void *)(at + plan->sums_off);
+static void set_rows(const struct shmt_solve_plan *plan, unsigned char *at, struct shmt_solve_memory *out) {
     out->start = (uint64_t *)(void *)(at + plan->start_off);
     out->count = (uint32_t *)(void *)(at + plan->count_off);
     out->cursor = (uint64_t *)(void *)(at + plan->cursor_off);
@@ -70,9 +71,43 @@ void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct
     out->slope = (struct shmt_solve_slope *)(void *)(at + plan->slope_off);
     out->score = (double *)(void *)(at + plan->score_off);
     out->scaled = (double *)(void *)(at + plan->scaled_off);
+    if (plan->of.n_classes == 1) return;
+    out->class_of = (uint32_t *)(void *)(at + plan->class_off);
+    out->heft = (double *)(void *)(at + plan->heft_off);
+    out->by_classes = (double *)(void *)(at + plan->by_classes_off);
+}
+
+static void set_columns(const struct shmt_solve_plan *plan, unsigned char *at, struct shmt_solve_memory *out) {
+    const uint64_t m = ((uint64_t)plan->of.n_columns + plan->of.bias) * plan->of.n_classes;
+    double *column = (double *)(void *)(at + plan->columns_off);
+    double **of_columns[OF_COLUMNS] = {&out->w[0],         &out->w[1],         &out->gradient,          &out->diagonal,
+                                       &out->direction[0], &out->direction[1], &out->residual[0],       &out->residual[1],
+                                       &out->search[0],    &out->search[1],    &out->preconditioned[0], &out->preconditioned[1],
+                                       &out->product};
     for (uint32_t i = 0; i < OF_COLUMNS; i++) *of_columns[i] = column + i * stride(m);
+    column += OF_COLUMNS * stride(m);
+    if (plan->of.has_scales) out->scale = column;
+    if (plan->of.has_scales) column += stride(m);
+    if (plan->of.n_held > 0) out->best = column;
+    for (uint32_t part = 0; part < plan->of.n_held; part++) out->kept[part] = column + (1 + part) * stride(m);
+}
+
+void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct shmt_solve_memory *out) {
+    unsigned char *at = base;
+    const uint64_t m = (uint64_t)plan->of.n_columns + plan->of.bias;
+    *out = (struct shmt_solve_memory){.saved = (struct shmt_solve_state *)(void *)(at + plan->saved_off),
+                                      .note = (struct shmt_solve_note *)(void *)(at + plan->note_off),
+                                      .sums = (double *)(void *)(at + plan->sums_off)};
+    set_rows(plan, at, out);
+    set_columns(plan, at, out);
     out->hessian = plan->direct ? (double *)(void *)(at + plan->hessian_off) : NULL;
     out->factor = plan->direct ? out->hessian + m * m : NULL;
+}
+
+void shmt_solve_memory_of_sample(const struct shmt_solve_plan *plan, void *base, const struct shmt_solve_memory *of,
+                                 struct shmt_solve_memory *out) {
+    *out = *of;
+    set_rows(plan, base, out);
 }
 
 /* The first block whose entries are not before `entry`. Each column counts as some entries more, for what is done to it anyway. */

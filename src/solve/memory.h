@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "solve/problem.h"
 #include "solve/state.h"
 
 #define SHMT_SOLVE_BLOCKS    512  /* whose sums are added up, at most */
@@ -19,7 +20,10 @@
 struct shmt_solve_sizes {
     uint64_t n, n_nonzeros;
     uint32_t n_columns, bias;
-    bool has_values; /* not all of them are 1 */
+    uint32_t n_classes; /* softmax: numbers of each column and example; others: 1 */
+    uint32_t n_held;    /* choice: parts that are held out; 0: nothing is chosen */
+    bool has_scales;    /* of columns (choose.h) */
+    bool has_values;    /* not all of them are 1 */
 };
 
 /* Rows, and columns with the bias behind, are cut into blocks. Blocks depend on the sizes alone, and sums are taken block by
@@ -30,9 +34,9 @@ struct shmt_solve_plan {
     uint32_t col_block, n_slabs; /* columns of one; slabs are of whole row blocks */
     uint32_t n_row_blocks, n_col_blocks;
     bool direct; /* there is room for the Hessian */
-    uint64_t saved_off, sums_off, start_off, count_off, cursor_off, row_off, value_off, slope_off, score_off, scaled_off,
-        columns_off, hessian_off;
-    uint64_t bytes;
+    uint64_t saved_off, note_off, sums_off, start_off, count_off, cursor_off, row_off, value_off, slope_off, score_off,
+        scaled_off, class_off, heft_off, by_classes_off, columns_off, hessian_off;
+    uint64_t row_bytes, bytes; /* of the arrays by rows and by entries, which come first; of all */
 };
 
 /* Pure. */
@@ -43,31 +47,50 @@ struct shmt_solve_slope {
     double pull, curve; /* u_i = -c_i loss'(z_i), c_i loss''(z_i) */
 };
 
-/* The block as one process sees it. n: examples, m: columns with the bias. */
+/* What others may know of a choice: written by the chief. */
+struct shmt_solve_note {
+    _Atomic uint32_t fits; /* relaxed: for display */
+    uint32_t scaled;       /* the rest: before the end of the first epoch is published, and constant from then on */
+    double l2, loss;       /* what was chosen, with the mean loss on examples that were held out */
+};
+
+/* The block as one process sees it. n: examples, m: columns with the bias. Softmax has n_classes numbers in the place of each in
+ * what is (m), in `score` (probabilities) and in `scaled`, no slopes and no Hessian. */
 struct shmt_solve_memory {
     struct shmt_solve_state *saved; /* (2) by the chief: the states of this phase and of the one before */
-    double *sums;                   /* (2, SHMT_SOLVE_SUMS, SHMT_SOLVE_BLOCKS) likewise, by all */
-    uint64_t *start;                /* (n_columns + 1) column j owns the entries start[j] .. start[j + 1] - 1, ... */
-    uint32_t *count;                /* (n_slabs, n_columns) */
-    uint64_t *cursor;               /* (n_slabs, n_columns) */
-    uint32_t *row;                  /* (n_nonzeros) ... whose rows ascend */
-    float *value;                   /* (n_nonzeros); NULL: all 1 */
-    struct shmt_solve_slope *slope; /* (n) */
-    double *score;                  /* (n) z_i at the point that was scored last; dual ascent: u */
-    double *scaled;                 /* (n) curve_i * (x_i . search); on a line x_i . direction; dual ascent: u */
-    double *w[2];                   /* (m) the point, and the one that is tried */
-    double *gradient;               /* (m) */
-    double *diagonal;               /* (m) of the Hessian */
-    double *direction[2];           /* (m) */
-    double *residual[2];            /* (m) conjugate gradients, as the three that follow */
-    double *search[2];              /* (m) */
-    double *preconditioned[2];      /* (m) */
-    double *product;                /* (m) */
-    double *hessian;                /* (m, m) NULL: there is no room */
-    double *factor;                 /* (m, m) of the Hessian */
+    struct shmt_solve_note *note;
+    double *sums;                    /* (2, SHMT_SOLVE_SUMS, SHMT_SOLVE_BLOCKS) likewise, by all */
+    uint64_t *start;                 /* (n_columns + 1) column j owns the entries start[j] .. start[j + 1] - 1, ... */
+    uint32_t *count;                 /* (n_slabs, n_columns) */
+    uint64_t *cursor;                /* (n_slabs, n_columns) */
+    uint32_t *row;                   /* (n_nonzeros) ... whose rows ascend */
+    float *value;                    /* (n_nonzeros); NULL: all 1 */
+    struct shmt_solve_slope *slope;  /* (n) */
+    double *score;                   /* (n) z_i at the point that was scored last; dual ascent: u */
+    double *scaled;                  /* (n) curve_i * (x_i . search); on a line x_i . direction; dual ascent: u */
+    uint32_t *class_of;              /* (n) softmax, as the two that follow: each example's */
+    double *heft;                    /* (n) c_i; 0 while it is held out */
+    double *by_classes;              /* (2, SHMT_SOLVE_CLASS_SUMS, n_row_blocks, n_classes) as sums */
+    double *w[2];                    /* (m) the point, and the one that is tried */
+    double *gradient;                /* (m) */
+    double *diagonal;                /* (m) of the Hessian */
+    double *direction[2];            /* (m) */
+    double *residual[2];             /* (m) conjugate gradients, as the three that follow */
+    double *search[2];               /* (m) */
+    double *preconditioned[2];       /* (m) */
+    double *product;                 /* (m) */
+    double *scale;                   /* (m) squares of the columns' scales; NULL: nobody asks for them */
+    double *best;                    /* (m) choice: the best candidate so far */
+    double *kept[SHMT_CHOICE_PARTS]; /* (m) each ... where each part's path has come to */
+    double *hessian;                 /* (m, m) NULL: there is no room */
+    double *factor;                  /* (m, m) of the Hessian */
 };
 
 void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct shmt_solve_memory *out);
+
+/* A plan for fewer examples of the same columns, whose arrays by rows lie at `base`; all others are shared with `of`. */
+void shmt_solve_memory_of_sample(const struct shmt_solve_plan *plan, void *base, const struct shmt_solve_memory *of,
+                                 struct shmt_solve_memory *out);
 
 /* Of `n` things part `part` of `n_parts` has from *from to *to - 1. */
 static inline void shmt_solve_share(uint64_t n, uint32_t part, uint32_t n_parts, uint64_t *from, uint64_t *to) {

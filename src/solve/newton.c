@@ -6,9 +6,14 @@
 #include <stddef.h>
 
 #include "solve/ascent.h"
+#include "solve/choose.h"
+#include "solve/wide.h"
 
 #define ARMIJO        1e-4 /* of the decrease that the gradient promises, so much has to come */
 #define MOST_HALVED   40
+#define CHOICE_GAP    5e-3 /* choice: how near a fit comes, and after how many steps it is good enough */
+#define CHOICE_PART   0.1  /* ... what its steps of conjugate gradients leave of the residual, at least */
+#define CHOICE_STEPS  20
 #define MOST_UNPROVED 3
 #define MOST_IDLE     60    /* epochs in a row in which the gap does not fall ... */
 #define LESS          0.999 /* ... to so much of what it was */
@@ -55,18 +60,22 @@ double shmt_newton_gap(const struct shmt_solve_state *s) {
 /* Whether the parameters will, very likely, be proved to be near enough: they are floats, so that the point itself has to be a
  * little nearer. */
 static bool is_near(const struct shmt_pass *pass, const struct shmt_solve_state *s) {
-    const double gap = s->primal - s->dual;
-    return gap <= 0 || gap <= 0.5 * pass->problem->tolerance * s->dual;
+    const double gap = s->primal - s->dual, part = s->choice.open ? CHOICE_GAP : 0.5 * pass->problem->tolerance;
+    return gap <= 0 || gap <= part * s->dual;
 }
 
 /* The sums of u are to be 0 at the dual point where there is a bias. */
 static void balance(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->up = s->down = 1;
+    s->shift = 0;
+    if (pass->problem->loss == SHMT_SOLVE_SOFTMAX) {
+        s->shift = shmt_wide_mixture(pass);
+        return;
+    }
     const double up = by_rows(pass, SHMT_SUM_UP), down = by_rows(pass, SHMT_SUM_DOWN);
     s->pull = up - down;
     s->size = up + down;
     s->curve = by_rows(pass, SHMT_SUM_CURVE);
-    s->up = s->down = 1;
-    s->shift = 0;
     if (!pass->problem->bias) return;
     if (pass->problem->loss == SHMT_SOLVE_SQUARED)
         s->shift = s->pull / by_rows(pass, SHMT_SUM_WEIGHT);
@@ -74,6 +83,12 @@ static void balance(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         s->up = down / up;
     else if (down > 0)
         s->down = up / down;
+}
+
+/* Choice: this fit is near enough. */
+static void end_candidate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    shmt_choose_next(pass, s);
+    s->phase = SHMT_PHASE_KEEP;
 }
 
 /* The point was scored: it is the next one, or the step was too long. */
@@ -87,6 +102,10 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         s->phase = SHMT_PHASE_MOVE;
         return;
     }
+    if (s->tried && !falls && s->choice.open) {
+        end_candidate(pass, s);
+        return;
+    }
     if (s->tried && !falls) {
         s->end = SHMT_SOLVE_EXHAUSTED;
         s->phase = SHMT_PHASE_PUBLISH;
@@ -97,13 +116,15 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->primal = objective(pass, loss, penalties);
     s->merit = merit;
     s->loss = loss / (double)pass->problem->n;
+    s->held = by_rows(pass, SHMT_SUM_HELD);
+    s->heavy = by_rows(pass, SHMT_SUM_HEAVY);
     balance(pass, s);
 }
 
 /* How much of the distance from a model's minimum a step may leave: near the minimum a step is worth more of them. */
 static double part_left(const struct shmt_solve_state *s) {
     const double gap = s->dual > 0 ? (s->primal - s->dual) / s->dual : 1;
-    return fmin(MOST_PART, fmax(LEAST_PART, sqrt(fmax(gap, 0))));
+    return fmin(MOST_PART, fmax(s->choice.open ? CHOICE_PART : LEAST_PART, sqrt(fmax(gap, 0))));
 }
 
 static void begin_step(struct shmt_solve_state *s) {
@@ -137,26 +158,49 @@ static void shorten(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->phase = SHMT_PHASE_BOUND;
 }
 
+/* The largest of them. */
+static double bias_of(const struct shmt_pass *pass, const struct shmt_solve_state *s) {
+    const double *of = pass->memory->w[s->at] + (uint64_t)pass->plan->of.n_columns * pass->plan->of.n_classes;
+    double most = 0;
+    for (uint32_t k = 0; k < pass->plan->of.n_classes && pass->problem->bias; k++) most = fmax(most, fabs(of[k]));
+    return most;
+}
+
 /* What rounding may have added to the bound: to each sum as much as it usually adds to so many terms; and to the sum of u, which is to be
  * 0, so much times the bias. */
 static double rounding(const struct shmt_pass *pass, const struct shmt_solve_state *s, double image) {
-    const double n = (double)pass->problem->n, b = pass->problem->bias ? pass->memory->w[s->at][pass->plan->of.n_columns] : 0;
-    const double terms = by_rows(pass, SHMT_SUM_TERMS) / n + 0.5 * pass->problem->l2 * image + fabs(b) * s->size / n;
+    const double n = (double)pass->problem->n, b = bias_of(pass, s);
+    const double terms = by_rows(pass, SHMT_SUM_TERMS) / n + 0.5 * image + fabs(b) * s->size / n;
     return DBL_EPSILON * (8 + sqrt(n)) * terms;
+}
+
+/* Choice: another step, or the fit is near enough for what it is asked. Where a class has no example in a part there is no proof, but
+ * the step that was made promised little. */
+static void step_or_keep(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const bool promised_little = s->choice.steps > 0 && -s->along <= CHOICE_GAP * s->primal;
+    if (is_near(pass, s) || promised_little || s->choice.steps == CHOICE_STEPS) {
+        end_candidate(pass, s);
+    } else {
+        s->choice.steps++;
+        begin_step(s);
+    }
 }
 
 /* The best lower bound so far holds for good. */
 static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const struct shmt_problem *p = pass->problem;
     const double image = s->image, conjugates = by_rows(pass, SHMT_SUM_DUAL);
-    const double plain = p->l2 > 0 ? -conjugates / (double)p->n - 0.5 * p->l2 * image : -INFINITY;
+    const double plain = s->l2 > 0 ? -conjugates / (double)p->n - 0.5 * image : -INFINITY;
     const double found = p->l1 > 0 ? fmax(plain, -by_rows(pass, SHMT_SUM_SHORT) / (double)p->n) : plain;
     const double dual = found - rounding(pass, s, image);
     if (dual > s->dual) s->dual = dual;
     s->begun = 1;
     s->narrower = p->loss == SHMT_SOLVE_HINGE && !s->ascends ? narrow(pass, s, dual) : 1;
     s->phase = SHMT_PHASE_PUBLISH;
-    if (!s->stepped && !is_near(pass, s)) begin_step(s);
+    if (s->choice.open)
+        step_or_keep(pass, s);
+    else if (!s->stepped && !is_near(pass, s))
+        begin_step(s);
 }
 
 static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -192,8 +236,8 @@ static void begin_line(const struct shmt_pass *pass, struct shmt_solve_state *s)
 static void try_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const struct shmt_problem *p = pass->problem;
     const double n = (double)p->n;
-    const double slope = by_rows(pass, SHMT_SUM_FALL) / n + p->l2 * (s->cross + s->step * s->length);
-    const double bend = by_rows(pass, SHMT_SUM_BEND) / n + p->l2 * s->length;
+    const double slope = by_rows(pass, SHMT_SUM_FALL) / n + s->cross + s->step * s->length;
+    const double bend = by_rows(pass, SHMT_SUM_BEND) / n + s->length;
     if (fabs(slope) <= LINE_LEFT * fabs(s->along) || !(bend > 0)) return;
     if (slope < 0)
         s->low = s->step;
@@ -259,25 +303,71 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         s->end = SHMT_SOLVE_EXHAUSTED;
 }
 
-/* Whoever asks for an end gets it at the last point that was judged. */
+/* Whoever asks for an end gets it at the last point that was judged; within a choice, at its best candidate. */
 static void stop(struct shmt_solve_state *s) {
+    const bool has_candidate = s->choice.open && s->choice.least < INFINITY;
     s->stopped = 1;
-    s->phase = s->begun ? SHMT_PHASE_PUBLISH : SHMT_PHASE_OVER;
+    s->choice.open = s->choice.improved = 0;
+    s->phase = has_candidate ? SHMT_PHASE_KEEP : s->begun ? SHMT_PHASE_PUBLISH : SHMT_PHASE_OVER;
 }
 
-void shmt_newton_begin(struct shmt_solve_state *out) {
-    *out = (struct shmt_solve_state){.phase = SHMT_PHASE_COUNT,
-                                     .primal = INFINITY,
-                                     .best = INFINITY,
-                                     .gap = INFINITY,
-                                     .merit = INFINITY,
-                                     .dual = -INFINITY,
-                                     .width = FIRST_WIDTH,
-                                     .narrower = 1,
-                                     .published = NAN,
-                                     .loss = NAN,
-                                     .up = 1,
-                                     .down = 1};
+/* Another objective: nothing is known of its minimum. */
+static void forget(struct shmt_solve_state *s) {
+    s->primal = s->merit = INFINITY;
+    s->dual = -INFINITY;
+    s->begun = s->stepped = s->tried = 0;
+}
+
+/* The choice is made: all examples are fitted. */
+static void settle(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->choice.scaled = s->choice.best_scaled;
+    s->l2 = shmt_choice_l2(s->choice.best_strength, pass->problem->n);
+}
+
+/* The next fit of a choice begins, or the one behind it. */
+static void kept(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const bool again = s->choice.sampled && !s->choice.open;
+    forget(s);
+    s->at = 1 - s->at;
+    if (s->choice.open)
+        s->l2 = shmt_choice_l2(s->choice.strength, pass->problem->n);
+    else
+        settle(pass, s);
+    if (s->stopped) {
+        s->primal = 0; /* nothing is better */
+        s->choice.sampled = 0;
+        s->phase = SHMT_PHASE_PUBLISH;
+    } else if (again) {
+        s->choice.sampled = 0;
+        s->at = 0;
+        s->phase = SHMT_PHASE_COUNT;
+    }
+}
+
+/* What is fitted first, when the columns are there, and their scales. */
+static void begin_choice(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    if (s->choice.open)
+        shmt_choose_begin(pass, s);
+    else if (s->choice.fits > 0)
+        settle(pass, s);
+}
+
+void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_solve_state *out) {
+    *out = (struct shmt_solve_state){
+        .phase = SHMT_PHASE_COUNT,
+        .l2 = p->l2,
+        .choice = {.open = p->n_held > 0, .scaled = p->scale == SHMT_SCALE_YES, .sampled = sampled, .least = INFINITY},
+        .primal = INFINITY,
+        .best = INFINITY,
+        .gap = INFINITY,
+        .merit = INFINITY,
+        .dual = -INFINITY,
+        .width = FIRST_WIDTH,
+        .narrower = 1,
+        .published = NAN,
+        .loss = NAN,
+        .up = 1,
+        .down = 1};
 }
 
 static void sloped(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -294,8 +384,8 @@ static void rested(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 }
 
 static void turned(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    (void)pass;
-    s->phase = s->ascends ? SHMT_PHASE_REST : SHMT_PHASE_SCORE;
+    if (pass->problem->scale == SHMT_SCALE_NO) begin_choice(pass, s);
+    s->phase = s->ascends ? SHMT_PHASE_REST : pass->problem->scale != SHMT_SCALE_NO ? SHMT_PHASE_SCALES : SHMT_PHASE_SCORE;
 }
 
 static void has_hessian(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -332,6 +422,8 @@ static const struct {
 } NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, choose_method},
             [SHMT_PHASE_PLACE] = {SHMT_PHASE_TURN, NULL},
             [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},
+            [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
+            [SHMT_PHASE_KEEP] = {SHMT_PHASE_SCORE, kept},
             [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, judge},
             [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},
             [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
@@ -358,7 +450,7 @@ static const struct {
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;
     const bool ends = s.phase >= SHMT_PHASE_PUBLISH, asked = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0;
-    if (asked && !ends) {
+    if (asked && !ends && !s.stopped) {
         stop(&s);
     } else {
         const uint32_t phase = s.phase;

@@ -18,8 +18,9 @@
 
 #include "solve/passes.h"
 
-/* The first state. */
-void shmt_newton_begin(struct shmt_solve_state *out);
+/* The first state. `sampled`: a choice of L2 is made from a sample first, whose problem and plan passes have until the state says that
+ * it is over (choice.sampled). */
+void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_solve_state *out);
 
 /* My part of the phase. May be done again by another process: it gives the same. 0; -1: no memory. */
 int shmt_newton_work(const struct shmt_pass *pass);

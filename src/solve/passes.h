@@ -3,6 +3,7 @@
 #ifndef SHMT_SOLVE_PASSES_H
 #define SHMT_SOLVE_PASSES_H
 
+#include "base/random.h"
 #include "solve/memory.h"
 #include "solve/problem.h"
 
@@ -16,12 +17,28 @@ struct shmt_pass {
     uint32_t part, n_parts;
 };
 
+/* L2 of column j. */
+static inline double shmt_pass_l2(const struct shmt_pass *pass, uint64_t j) {
+    return pass->state->l2 * (pass->state->choice.scaled ? pass->memory->scale[j] : 1);
+}
+
+/* Whether example i is held out from the fit: of a choice. */
+static inline bool shmt_pass_holds(const struct shmt_pass *pass, uint64_t i) {
+    const struct shmt_choice *c = &pass->state->choice;
+    return c->open && shmt_below(shmt_mix64(pass->problem->seed + i), pass->problem->n_parts) == c->part;
+}
+
+/* c_i; 0 while it is held out. */
+static inline double shmt_pass_weight(const struct shmt_pass *pass, uint64_t i) {
+    return shmt_pass_holds(pass, i) ? 0 : shmt_problem_weight(pass->problem, i);
+}
+
 /* ---- by rows ---- */
 
 /* The squares of the rows' lengths, for what the Hessian would cost. */
 void shmt_pass_lengths(const struct shmt_pass *pass);
 
-/* Losses at the point `w`, u_i and curvatures: sums LOSS, UP, DOWN, WEIGHT. */
+/* Losses at the point `w`, u_i and curvatures: sums LOSS, UP, DOWN, WEIGHT, HELD, HEAVY. */
 void shmt_pass_score(const struct shmt_pass *pass, const double *w);
 
 /* Losses alone, of the parameters as they are published: sum LOSS. */

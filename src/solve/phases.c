@@ -4,9 +4,11 @@
 #include "base/checked.h"
 #include "solve/ascent.h"
 #include "solve/cholesky.h"
+#include "solve/choose.h"
 #include "solve/cycle.h"
 #include "solve/newton.h"
 #include "solve/turn.h"
+#include "solve/wide.h"
 
 /* ---- work on vectors: my blocks of columns ---- */
 
@@ -14,16 +16,34 @@ static void my_columns(const struct shmt_pass *pass, uint64_t *first, uint64_t *
     shmt_solve_share(pass->plan->n_col_blocks, pass->part, pass->n_parts, first, behind);
 }
 
-/* Calls `element` for each of my columns, and leaves the sums of what it returns. */
+/* Numbers that are penalised come first; biases are behind them. */
+static uint64_t n_penalised(const struct shmt_pass *pass) {
+    return (uint64_t)pass->problem->n_columns * pass->problem->n_classes;
+}
+
+static uint64_t column_of(const struct shmt_pass *pass, uint64_t j) {
+    return pass->problem->n_classes == 1 ? j : j / pass->problem->n_classes;
+}
+
+/* The parameter that number j goes to. */
+static float *parameter(const struct shmt_pass *pass, uint64_t j) {
+    const struct shmt_problem *p = pass->problem;
+    const uint64_t column = column_of(pass, j), class = j - column * p->n_classes;
+    if (p->n_classes == 1) return p->weight + j;
+    return j < n_penalised(pass) ? p->weight + class * p->stride + column : p->bias_weight + class;
+}
+
+/* Calls `element` for each number of my columns, and leaves the sums of what it returns. */
 static void each(const struct shmt_pass *pass, enum shmt_solve_sums which,
                  double (*element)(const struct shmt_pass *pass, uint64_t j)) {
-    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
+    const uint64_t wide = pass->plan->of.n_classes, all = ((uint64_t)pass->plan->of.n_columns + pass->plan->of.bias) * wide;
+    const uint64_t block = pass->plan->col_block * wide;
     uint64_t first, behind;
     my_columns(pass, &first, &behind);
     for (uint64_t b = first; b < behind; b++) {
-        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, all);
+        const uint64_t to = shmt_min_u64((b + 1) * block, all);
         double sum = 0;
-        for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += element(pass, j);
+        for (uint64_t j = b * block; j < to; j++) sum += element(pass, j);
         shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
     }
 }
@@ -44,24 +64,26 @@ static const double *direction(const struct shmt_pass *pass) {
     return pass->memory->direction[is_conjugate(pass->state) ? now(pass) : 0];
 }
 
+/* Where the fit begins: at the best candidate of a choice that was made of a sample, else at the parameters. */
 static double take_weight(const struct shmt_pass *pass, uint64_t j) {
-    pass->memory->w[0][j] = (double)pass->problem->weight[j];
+    const bool chosen = pass->state->choice.fits > 0;
+    pass->memory->w[0][j] = chosen ? pass->memory->best[j] : (double)*parameter(pass, j);
     return 0;
 }
 
-static double penalty_of(const struct shmt_problem *p, uint64_t j, double w) {
-    return j < p->n_columns ? 0.5 * p->l2 * w * w + p->l1 * fabs(w) : 0;
+static double penalty_of(const struct shmt_pass *pass, uint64_t j, double w) {
+    return j < n_penalised(pass) ? 0.5 * shmt_pass_l2(pass, column_of(pass, j)) * w * w + pass->problem->l1 * fabs(w) : 0;
 }
 
-static double penalty(const struct shmt_pass *pass, uint64_t j) { return penalty_of(pass->problem, j, tried(pass)[j]); }
+static double penalty(const struct shmt_pass *pass, uint64_t j) { return penalty_of(pass, j, tried(pass)[j]); }
 
 static double penalty_published(const struct shmt_pass *pass, uint64_t j) {
-    return penalty_of(pass->problem, j, (double)pass->problem->weight[j]);
+    return penalty_of(pass, j, (double)*parameter(pass, j));
 }
 
 /* The best point so far: the primal of dual ascent goes up and down. */
 static double publish(const struct shmt_pass *pass, uint64_t j) {
-    if (pass->state->primal < pass->state->best) pass->problem->weight[j] = (float)pass->memory->w[pass->state->at][j];
+    if (pass->state->primal < pass->state->best) *parameter(pass, j) = (float)pass->memory->w[pass->state->at][j];
     return 0;
 }
 
@@ -70,7 +92,7 @@ static double move(const struct shmt_pass *pass, uint64_t j) {
     const struct shmt_solve_memory *m = pass->memory;
     const struct shmt_solve_state *s = pass->state;
     const double before = m->w[s->at][j], next = before + s->step * direction(pass)[j];
-    const bool leaves = s->face && j < pass->problem->n_columns && before * next < 0;
+    const bool leaves = s->face && j < n_penalised(pass) && before * next < 0;
     m->w[1 - s->at][j] = leaves ? 0 : next;
     return 0;
 }
@@ -78,24 +100,26 @@ static double move(const struct shmt_pass *pass, uint64_t j) {
 /* The objective's derivative along weight j; on a face, where weights that are 0 stay so, that of the others with their L1. */
 static double slope_on_face(const struct shmt_pass *pass, uint64_t j) {
     const double w = pass->memory->w[pass->state->at][j], l1 = pass->problem->l1, g = pass->memory->gradient[j];
-    if (!pass->state->face || j >= pass->problem->n_columns) return g;
+    if (!pass->state->face || j >= n_penalised(pass)) return g;
     return w > 0 ? g + l1 : w < 0 ? g - l1 : 0;
 }
 
 /* How much the whole step promises, by the gradient, and by what L1 has of it. */
 static double along(const struct shmt_pass *pass, uint64_t j) {
     const double w = pass->memory->w[pass->state->at][j], d = direction(pass)[j];
-    const double l1 = j < pass->problem->n_columns ? pass->problem->l1 : 0, g = pass->memory->gradient[j];
+    const double l1 = j < n_penalised(pass) ? pass->problem->l1 : 0, g = pass->memory->gradient[j];
     if (pass->state->face) return slope_on_face(pass, j) * d;
     return g * d + (l1 > 0 ? l1 * (fabs(w + d) - fabs(w)) : 0);
 }
 
 static double cross(const struct shmt_pass *pass, uint64_t j) {
-    return j < pass->problem->n_columns ? pass->memory->w[pass->state->at][j] * direction(pass)[j] : 0;
+    return j < n_penalised(pass)
+               ? shmt_pass_l2(pass, column_of(pass, j)) * pass->memory->w[pass->state->at][j] * direction(pass)[j]
+               : 0;
 }
 
 static double length(const struct shmt_pass *pass, uint64_t j) {
-    return j < pass->problem->n_columns ? direction(pass)[j] * direction(pass)[j] : 0;
+    return j < n_penalised(pass) ? shmt_pass_l2(pass, column_of(pass, j)) * direction(pass)[j] * direction(pass)[j] : 0;
 }
 
 /* x = 0, r = -g, p = r / diagonal. */
@@ -111,7 +135,7 @@ static double step_inner(const struct shmt_pass *pass, uint64_t j) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t a = now(pass), b = then(pass);
     m->direction[b][j] = m->direction[a][j] + pass->state->alpha * m->search[a][j];
-    const bool fixed = pass->state->face && j < pass->problem->n_columns && m->w[pass->state->at][j] == 0;
+    const bool fixed = pass->state->face && j < n_penalised(pass) && m->w[pass->state->at][j] == 0;
     m->residual[b][j] = fixed ? 0 : m->residual[a][j] - pass->state->alpha * m->product[j];
     m->preconditioned[b][j] = m->diagonal[j] > 0 ? m->residual[b][j] / m->diagonal[j] : 0;
     return m->residual[b][j] * m->preconditioned[b][j];
@@ -126,8 +150,11 @@ static double next_search(const struct shmt_pass *pass, uint64_t j) {
 
 /* ---- phases ---- */
 
+static bool is_wide(const struct shmt_pass *pass) { return pass->problem->loss == SHMT_SOLVE_SOFTMAX; }
+
 static int count(const struct shmt_pass *pass) {
     shmt_turn_count(pass->problem, pass->plan, pass->memory, pass->part, pass->n_parts);
+    if (is_wide(pass)) shmt_wide_classes(pass);
     shmt_pass_lengths(pass);
     each(pass, SHMT_SUM_NOTHING, take_weight);
     return 0;
@@ -142,13 +169,31 @@ static int turn(const struct shmt_pass *pass) {
     return shmt_turn_fill(pass->problem, pass->plan, pass->memory, pass->part, pass->n_parts);
 }
 
+static int scales(const struct shmt_pass *pass) {
+    shmt_choose_scales(pass);
+    return 0;
+}
+
+static int keep(const struct shmt_pass *pass) {
+    each(pass, SHMT_SUM_NOTHING, shmt_choose_keep);
+    return 0;
+}
+
 static int score(const struct shmt_pass *pass) {
-    shmt_pass_score(pass, tried(pass));
+    if (is_wide(pass))
+        shmt_wide_score(pass, tried(pass));
+    else
+        shmt_pass_score(pass, tried(pass));
     each(pass, SHMT_SUM_PENALTY, penalty);
     return 0;
 }
 
 static int slope(const struct shmt_pass *pass) {
+    if (is_wide(pass)) {
+        shmt_wide_slope(pass, pass->memory->w[pass->state->at]);
+        shmt_wide_dual(pass);
+        return 0;
+    }
     shmt_pass_slope(pass, pass->memory->w[pass->state->at]);
     if (pass->problem->l1 == 0) shmt_pass_dual(pass);
     return 0;
@@ -177,12 +222,20 @@ static int begin(const struct shmt_pass *pass) {
 }
 
 static int rows(const struct shmt_pass *pass) {
-    shmt_pass_scaled(pass, pass->memory->search[now(pass)]);
+    const double *search = pass->memory->search[now(pass)];
+    if (is_wide(pass))
+        shmt_wide_scaled(pass, search);
+    else
+        shmt_pass_scaled(pass, search);
     return 0;
 }
 
 static int columns(const struct shmt_pass *pass) {
-    shmt_pass_product(pass, pass->memory->search[now(pass)]);
+    const double *search = pass->memory->search[now(pass)];
+    if (is_wide(pass))
+        shmt_wide_product(pass, search);
+    else
+        shmt_pass_product(pass, search);
     return 0;
 }
 
@@ -242,7 +295,10 @@ static int publish_all(const struct shmt_pass *pass) {
 }
 
 static int verify(const struct shmt_pass *pass) {
-    shmt_pass_verify(pass);
+    if (is_wide(pass))
+        shmt_wide_verify(pass);
+    else
+        shmt_pass_verify(pass);
     each(pass, SHMT_SUM_PENALTY, penalty_published);
     return 0;
 }
@@ -253,30 +309,15 @@ static int nothing(const struct shmt_pass *pass) {
 }
 
 int shmt_newton_work(const struct shmt_pass *pass) {
-    static int (*const WORK[])(const struct shmt_pass *pass) = {[SHMT_PHASE_COUNT] = count,
-                                                                [SHMT_PHASE_PLACE] = place,
-                                                                [SHMT_PHASE_TURN] = turn,
-                                                                [SHMT_PHASE_SCORE] = score,
-                                                                [SHMT_PHASE_SLOPE] = slope,
-                                                                [SHMT_PHASE_BOUND] = bound,
-                                                                [SHMT_PHASE_CYCLE] = shmt_cycle,
-                                                                [SHMT_PHASE_HESSIAN] = hessian,
-                                                                [SHMT_PHASE_FACTOR] = factor,
-                                                                [SHMT_PHASE_BEGIN] = begin,
-                                                                [SHMT_PHASE_ROWS] = rows,
-                                                                [SHMT_PHASE_COLUMNS] = columns,
-                                                                [SHMT_PHASE_STEP] = step,
-                                                                [SHMT_PHASE_SEARCH] = search,
-                                                                [SHMT_PHASE_LINE] = line,
-                                                                [SHMT_PHASE_TRY] = try_step,
-                                                                [SHMT_PHASE_MOVE] = move_all,
-                                                                [SHMT_PHASE_REST] = rest,
-                                                                [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
-                                                                [SHMT_PHASE_IMAGE] = image,
-                                                                [SHMT_PHASE_ADVANCE] = advance,
-                                                                [SHMT_PHASE_WEIGH] = weigh,
-                                                                [SHMT_PHASE_PUBLISH] = publish_all,
-                                                                [SHMT_PHASE_VERIFY] = verify,
-                                                                [SHMT_PHASE_OVER] = nothing};
+    static int (*const WORK[])(const struct shmt_pass *pass) = {
+        [SHMT_PHASE_COUNT] = count,         [SHMT_PHASE_PLACE] = place,     [SHMT_PHASE_TURN] = turn,
+        [SHMT_PHASE_SCALES] = scales,       [SHMT_PHASE_KEEP] = keep,       [SHMT_PHASE_SCORE] = score,
+        [SHMT_PHASE_SLOPE] = slope,         [SHMT_PHASE_BOUND] = bound,     [SHMT_PHASE_CYCLE] = shmt_cycle,
+        [SHMT_PHASE_HESSIAN] = hessian,     [SHMT_PHASE_FACTOR] = factor,   [SHMT_PHASE_BEGIN] = begin,
+        [SHMT_PHASE_ROWS] = rows,           [SHMT_PHASE_COLUMNS] = columns, [SHMT_PHASE_STEP] = step,
+        [SHMT_PHASE_SEARCH] = search,       [SHMT_PHASE_LINE] = line,       [SHMT_PHASE_TRY] = try_step,
+        [SHMT_PHASE_MOVE] = move_all,       [SHMT_PHASE_REST] = rest,       [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
+        [SHMT_PHASE_IMAGE] = image,         [SHMT_PHASE_ADVANCE] = advance, [SHMT_PHASE_WEIGH] = weigh,
+        [SHMT_PHASE_PUBLISH] = publish_all, [SHMT_PHASE_VERIFY] = verify,   [SHMT_PHASE_OVER] = nothing};
     return WORK[pass->state->phase](pass);
 }

@@ -22,11 +22,17 @@ void shmt_pass_lengths(const struct shmt_pass *pass) { shmt_each_block(pass, NUL
 static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_memory *m = pass->memory;
-    double loss = 0, smooth = 0, up = 0, down = 0, weight = 0, curve = 0;
+    double loss = 0, smooth = 0, up = 0, down = 0, weight = 0, curve = 0, held = 0, heavy = 0;
     for (uint64_t i = from; i < to; i++) {
         const double c = shmt_problem_weight(p, i);
         const struct shmt_loss_at at =
             shmt_loss_at(p->loss, m->score[i] = shmt_example_dot(p, i, w), shmt_example_label(p, i), c, pass->state->width);
+        if (shmt_pass_holds(pass, i)) {
+            m->slope[i] = (struct shmt_solve_slope){0, 0};
+            held += at.loss;
+            heavy += c;
+            continue;
+        }
         m->slope[i] = (struct shmt_solve_slope){at.pull, at.curve};
         curve += at.curve;
         loss += at.loss;
@@ -41,6 +47,8 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
     shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
     shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
     shmt_leave_sum(pass, SHMT_SUM_CURVE, number, curve);
+    shmt_leave_sum(pass, SHMT_SUM_HELD, number, held);
+    shmt_leave_sum(pass, SHMT_SUM_HEAVY, number, heavy);
 }
 
 void shmt_pass_score(const struct shmt_pass *pass, const double *w) { shmt_each_block(pass, w, score); }
@@ -77,7 +85,7 @@ static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
     double sum = 0, smooth = 0, shorter = 0, terms = 0;
     (void)w;
     for (uint64_t i = from; i < to; i++) {
-        const double c = shmt_problem_weight(p, i), u = pass->memory->slope[i].pull;
+        const double c = shmt_pass_weight(pass, i), u = pass->memory->slope[i].pull;
         const double dual = u * (u > 0 ? s->up : s->down) - s->shift * c;
         const double off = shmt_example_label(p, i) - centre, term = shmt_loss_conjugate(p->loss, dual, off, c);
         sum += term;
@@ -110,7 +118,7 @@ static void try_step(const struct shmt_pass *pass, uint64_t number, uint64_t fro
     for (uint64_t i = from; i < to; i++) {
         const double along = m->scaled[i];
         const struct shmt_loss_at at = shmt_loss_at(p->loss, m->score[i] + pass->state->step * along, shmt_example_label(p, i),
-                                                    shmt_problem_weight(p, i), pass->state->width);
+                                                    shmt_pass_weight(pass, i), pass->state->width);
         fall -= at.pull * along;
         bend += at.curve * along * along;
     }

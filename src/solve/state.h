@@ -22,13 +22,16 @@ enum shmt_solve_sums {
     SHMT_SUM_TERMS,   /* sizes of what is added up in DUAL, by rows */
     SHMT_SUM_WIDTH,   /* hinge: how much more those of the smooth loss are, by rows */
     SHMT_SUM_SCALED,  /* of the vector `scaled`, by rows */
-    SHMT_SUM_PENALTY, /* l2/2 w_j^2 + l1 |w_j| of the point, by columns, without the bias */
-    SHMT_SUM_IMAGE,   /* v_j^2: of the primal image of the dual point, by columns */
+    SHMT_SUM_HELD,    /* choice: c_i loss_i of the examples that are held out, by rows, ... */
+    SHMT_SUM_HEAVY,   /* ... and their c_i */
+    SHMT_SUM_PENALTY, /* l2_j/2 w_j^2 + l1 |w_j| of the point, by columns, without the bias */
+    SHMT_SUM_IMAGE,   /* l2_j v_j^2: of the primal image of the dual point, by columns */
     SHMT_SUM_ALONG,   /* gradient . direction, by columns */
     SHMT_SUM_MOST,    /* the largest |x_j . u*| / N of each block of columns, u* the dual point */
     SHMT_SUM_SHORT,   /* as DUAL, of the dual point made so short that none of these is above l1 */
-    SHMT_SUM_CROSS,   /* w . direction, by columns, without the bias */
-    SHMT_SUM_LENGTHS, /* |direction|^2, likewise */
+    SHMT_SUM_LEAST,   /* choice: the smallest square of a scale in each block of columns; MOST: the largest one */
+    SHMT_SUM_CROSS,   /* l2_j w_j direction_j, by columns, without the bias */
+    SHMT_SUM_LENGTHS, /* l2_j direction_j^2, likewise */
     SHMT_SUM_FALL,    /* hinge: derivative of the losses along the line, by rows */
     SHMT_SUM_BEND,    /* ... and the second one */
     SHMT_SUM_GAIN,    /* dual ascent: of the sum of |u_i|, by rows */
@@ -40,10 +43,21 @@ enum shmt_solve_sums {
     SHMT_SOLVE_SUMS
 };
 
+/* Softmax: sums over blocks of rows for each class, without the examples that are held out. */
+enum shmt_solve_class_sums {
+    SHMT_CLASS_COUNT,  /* c_i of the class's examples */
+    SHMT_CLASS_SHARE,  /* c_i p_ik */
+    SHMT_CLASS_CURVE,  /* c_i p_ik (1 - p_ik) */
+    SHMT_CLASS_SCALED, /* of the vectors `scaled` */
+    SHMT_SOLVE_CLASS_SUMS
+};
+
 enum shmt_solve_phase {
     SHMT_PHASE_COUNT,   /* entries of each column, slab by slab; the first point */
     SHMT_PHASE_PLACE,   /* where columns begin */
     SHMT_PHASE_TURN,    /* rows into columns */
+    SHMT_PHASE_SCALES,  /* choice (choose.h): of the columns */
+    SHMT_PHASE_KEEP,    /* ... a fit of it is kept, and the next one begins */
     SHMT_PHASE_SCORE,   /* the objective at the point that is tried */
     SHMT_PHASE_SLOPE,   /* the gradient there, and the dual point */
     SHMT_PHASE_BOUND,   /* with L1: what the dual point proves */
@@ -75,34 +89,55 @@ enum shmt_solve_end {
     SHMT_SOLVE_EXHAUSTED /* numbers have not enough digits for a step that comes nearer */
 };
 
+/* The choice of L2, and of whether columns are divided by their scales (choose.h). */
+struct shmt_choice {
+    uint32_t open;            /* 1: it is being made */
+    uint32_t sampled;         /* 1: from a sample of the examples */
+    uint32_t scaled;          /* 1: L2 is of the scaled columns */
+    uint32_t strength;        /* number of the value of L2 */
+    uint32_t part, last_part; /* of the examples: held out from this fit, and from the one before */
+    uint32_t fresh;           /* 1: this fit begins a path, from nothing */
+    uint32_t steps;           /* Newton steps of this fit */
+    uint32_t fits;            /* that are done */
+    uint32_t has_scales;      /* 1: a scaled path is worth trying */
+    uint32_t worse;           /* values in a row that were worse than the best of the path */
+    uint32_t improved;        /* 1: the candidate before was the best so far */
+    uint32_t best_scaled, best_strength;
+    double held, heavy; /* of this candidate, by the parts so far: sums of losses and of weights */
+    double path, least; /* the lowest mean of them, of this path and of all */
+};
+
 struct shmt_solve_state {
-    uint32_t phase, end;  /* enum shmt_solve_phase, enum shmt_solve_end */
-    uint32_t epoch;       /* Newton steps that are done */
-    uint32_t at;          /* w[at] is the point, w[1 - at] the one that is tried */
-    uint32_t tried;       /* 1: the point in w[1 - at] is judged next; 0: w[at] itself, the first one */
-    uint32_t halved;      /* how often the step was */
-    uint32_t inner;       /* steps of conjugate gradients; its vectors are those of number inner % 2 */
-    uint32_t direct;      /* 1: by the Hessian, 0: by conjugate gradients */
-    uint32_t most_inner;  /* steps of conjugate gradients that cost as much as the Hessian */
-    uint32_t cycles;      /* 1: with L1, by coordinate descent */
-    uint32_t face;        /* 1: with L1, this step leaves weights that are 0 alone */
-    uint32_t ascends;     /* 1: by dual ascent, without Newton */
-    uint32_t stopped;     /* 1: somebody asked for it */
-    uint32_t begun;       /* 1: a point has been judged */
-    uint32_t stepped;     /* 1: this epoch's step is made */
-    uint32_t idle;        /* epochs in a row in which the gap has not fallen */
-    uint32_t unproved;    /* how often the parameters were not near enough, though their point was */
-    uint32_t tries;       /* places on the line that were looked at */
-    double step;          /* along the direction */
-    double low, high;     /* hinge: the best one is between these; high 0: nobody knows */
-    double change;        /* dual ascent: of the sum of u, by the whole direction */
-    double cross, length; /* w . direction, |direction|^2 */
+    uint32_t phase, end; /* enum shmt_solve_phase, enum shmt_solve_end */
+    uint32_t epoch;      /* Newton steps that are done */
+    uint32_t at;         /* w[at] is the point, w[1 - at] the one that is tried */
+    uint32_t tried;      /* 1: the point in w[1 - at] is judged next; 0: w[at] itself, the first one */
+    uint32_t halved;     /* how often the step was */
+    uint32_t inner;      /* steps of conjugate gradients; its vectors are those of number inner % 2 */
+    uint32_t direct;     /* 1: by the Hessian, 0: by conjugate gradients */
+    uint32_t most_inner; /* steps of conjugate gradients that cost as much as the Hessian */
+    uint32_t cycles;     /* 1: with L1, by coordinate descent */
+    uint32_t face;       /* 1: with L1, this step leaves weights that are 0 alone */
+    uint32_t ascends;    /* 1: by dual ascent, without Newton */
+    uint32_t stopped;    /* 1: somebody asked for it */
+    uint32_t begun;      /* 1: a point has been judged */
+    uint32_t stepped;    /* 1: this epoch's step is made */
+    uint32_t idle;       /* epochs in a row in which the gap has not fallen */
+    uint32_t unproved;   /* how often the parameters were not near enough, though their point was */
+    uint32_t tries;      /* places on the line that were looked at */
+    double step;         /* along the direction */
+    double low, high;    /* hinge: the best one is between these; high 0: nobody knows */
+    double change;       /* dual ascent: of the sum of u, by the whole direction */
+    double l2;           /* of the objective; of column j it is shmt_pass_l2 */
+    struct shmt_choice choice;
+    double held, heavy;   /* choice: as HELD and HEAVY, of the point */
+    double cross, length; /* as CROSS, LENGTHS */
     double part;          /* of the distance from a model's minimum that the step may leave */
     double along;         /* gradient . direction */
     double loss;          /* of the point: mean loss */
     double pull, curve;   /* of the point that is judged: sums of u_i and of the curvatures */
     double up, down;      /* what u_i above and below 0 are multiplied by for the dual point, ... */
-    double shift;         /* ... and what is taken off then, as a part of c_i */
+    double shift;         /* ... and what is taken off then, as a part of c_i; softmax: t (wide.h) */
     double shorter;       /* with L1: what the dual point is multiplied by in SHMT_SUM_SHORT */
     double primal, dual;  /* P of the point, and a lower bound of the minimum */
     double size;          /* the sum of |u_i| */

@@ -13,9 +13,11 @@
 
 static struct shmt_pass pass_of(const struct shmt_fitting *f, const shmtrain_session *s, const struct shmt_solve_state *state,
                                 uint64_t round) {
-    return (struct shmt_pass){.problem = &f->job->fit->problem,
-                              .plan = &f->job->fit->plan,
-                              .memory = &f->memory,
+    const struct shmt_fit *fit = f->job->fit;
+    const bool sampled = state->choice.sampled != 0;
+    return (struct shmt_pass){.problem = sampled ? &fit->sample : &fit->problem,
+                              .plan = sampled ? &fit->sample_plan : &fit->plan,
+                              .memory = sampled ? &f->of_sample : &f->memory,
                               .state = state,
                               .round = round,
                               .part = s->seat->rank,
@@ -32,7 +34,9 @@ void shmt_fitting_begin(struct shmt_fitting *f, const struct shmt_job *job, cons
     unsigned char *board = job->ops->board(job->store);
     *f = (struct shmt_fitting){.job = job, .lost = s->seat->life > 0};
     shmt_solve_memory_at(&job->fit->plan, board + job->fit->offset, &f->memory);
-    shmt_newton_begin(&f->state);
+    if (job->fit->samples)
+        shmt_solve_memory_of_sample(&job->fit->sample_plan, board + job->fit->sample_offset, &f->memory, &f->of_sample);
+    shmt_newton_begin(&job->fit->problem, job->fit->samples, &f->state);
 }
 
 /* As an earlier life had it. */
@@ -63,6 +67,7 @@ static int work(struct shmt_fitting *f, shmtrain_session *s) {
     if (s->seat->rank != 0) return 0;
     SHMT_POINT("fit:saving");
     f->memory.saved[pass.round % 2] = f->state;
+    store_relaxed(&f->memory.note->fits, f->state.choice.fits); /* for display */
     /* relaxed: a flag; the meeting that follows publishes what I have seen of it */
     shmt_solve_sum(&f->memory, pass.round, SHMT_SUM_STOP)[0] = load_relaxed(f->job->ops->stop_word(f->job->store)) != 0;
     SHMT_POINT("fit:saved");
@@ -94,6 +99,14 @@ static void count_examples(const struct shmt_fitting *f, const shmtrain_session 
     if (s->seat->rank == 0) store_relaxed(&s->seat->counters->updates, epochs);
 }
 
+/* For the application, which reads it when the epoch is published. */
+static void note_choice(const struct shmt_fitting *f) {
+    struct shmt_solve_note *note = f->memory.note;
+    note->scaled = f->state.choice.scaled;
+    note->l2 = f->state.l2;
+    note->loss = f->state.choice.least;
+}
+
 /* 1: another epoch; 0: the run is over. */
 static int do_epoch(struct shmt_fitting *f, shmtrain_session *s) {
     shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
@@ -105,6 +118,7 @@ static int do_epoch(struct shmt_fitting *f, shmtrain_session *s) {
         if (f->state.phase != SHMT_PHASE_OVER) s->seat->round++;
     }
     count_examples(f, s, f->state.epoch + 1);
+    if (s->seat->rank == 0 && f->state.epoch == 0) note_choice(f);
     rc = shmt_session_end_leg(s);
     if (rc == 1) {
         s->seat->round++;

@@ -13,12 +13,17 @@ struct shmt_fit {
     struct shmt_problem problem;
     struct shmt_solve_plan plan;
     uint64_t offset; /* of its memory, from the board's beginning */
+    bool samples;    /* L2 is chosen from a sample of the examples, which has a problem and memory of its own */
+    struct shmt_problem sample;
+    struct shmt_solve_plan sample_plan;
+    uint64_t sample_offset;
+    uint32_t *drawn; /* (sample.n) its examples, ascending; of the process that made the run */
 };
 
 /* Where this seat stands; private to it. */
 struct shmt_fitting {
     const struct shmt_job *job;
-    struct shmt_solve_memory memory;
+    struct shmt_solve_memory memory, of_sample;
     struct shmt_solve_state state; /* of the phase that comes, or of an epoch that is over */
     bool lost;                     /* an earlier life had it: it is to be found */
 };
