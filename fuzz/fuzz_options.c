@@ -66,8 +66,8 @@ static void check_texts(const char *value) {
 }
 
 static void check_config(const struct shmt_config *c) {
-    FUZZ_CHECK(c->workers <= 4096 && c->threads >= 1 && c->threads <= 256 && c->epochs >= 1 && c->epochs <= 1000000);
-    FUZZ_CHECK(c->batch >= 1 && c->batch <= 1u << 30 && c->group >= 1 && c->group <= 64 && c->guests <= 4095);
+    FUZZ_CHECK(c->workers <= 4096 && c->threads >= 1 && c->threads <= 256 && c->epochs <= 1000000);
+    FUZZ_CHECK(c->batch <= 1u << 30 && c->group >= 1 && c->group <= 64 && c->guests <= 4095);
     FUZZ_CHECK((isnan(c->rate) || (c->rate >= 1e-12 && c->rate <= 1e12)) && c->l1 >= 0 && c->l2 >= 0);
 }
 

@@ -176,8 +176,7 @@ static void defaults_are_what_they_are_said_to_be(void **state) {
     (void)state;
     assert_true(g_config.workers == 0 && isnan(g_config.rate)); /* to be resolved when a run begins */
     assert_int_equal(g_config.threads, 1);
-    assert_int_equal(g_config.epochs, 10);
-    assert_int_equal(g_config.batch, 64);
+    assert_true(g_config.epochs == 0 && g_config.batch == 0);
     assert_int_equal(g_config.seed, 1);
     assert_string_equal(g_config.mode, "auto");
     assert_string_equal(g_config.optimizer, "sgd");
@@ -311,7 +310,7 @@ static void refusals_read_well(void **state) {
     } SAID[] = {
         {"workers", "0", "--workers 0: expected a whole number from 1 to 4096, or cores"},
         {"threads", "many", "--threads many: expected a whole number from 1 to 256"},
-        {"epochs", "1e3", "--epochs 1e3: expected a whole number from 1 to 1000000"},
+        {"epochs", "1e3", "--epochs 1e3: expected a whole number from 1 to 1000000, or auto"},
         {"batch", "0", "--batch 0: expected a whole number from 1 to 1073741824"},
         {"item", "x", "--item x: expected a whole number from 1 to 16777216, or auto"},
         {"steps", "none", "--steps none: expected a whole number from 1 on, or all"},
@@ -447,7 +446,8 @@ static void a_bad_variable_is_named(void **state) {
     setenv("SHMTRAIN_EPOCHS", "ten", 1);
     assert_int_equal(shmtrain_store_create(&store), 0); /* which does not look at the environment */
     assert_int_equal(shmtrain_store_set_from_environment(store), SHMTRAIN_E_USAGE);
-    assert_string_equal(shmtrain_store_message(store), "SHMTRAIN_EPOCHS ten: expected a whole number from 1 to 1000000");
+    assert_string_equal(shmtrain_store_message(store),
+                        "SHMTRAIN_EPOCHS ten: expected a whole number from 1 to 1000000, or auto");
     assert_int_equal(shmtrain_store_set(store, "epochs", "10"), 0);
     assert_string_equal(shmtrain_store_message(store), ""); /* of the last call */
     unsetenv("SHMTRAIN_EPOCHS");

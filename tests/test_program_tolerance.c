@@ -188,7 +188,7 @@ static void what_cannot_be_proved_is_refused(void **state) {
          "--tolerance needs L2 or L1, without which there may be no optimum: add --C X, --l2 X or --l1 X",
          {"--tolerance", "1e-3", "--l2=0", FEW}},
         {2, "--tolerance is for softmax with L2 alone: leave out --l1", {"-Msoftmax", "--l1=1", "--tolerance=1e-3", FEW}},
-        {2, "--scale is for exact fits (shmtrain help optimum)", {"--scale=yes", "--mode=async", FEW}},
+        {2, "leave out --scale, or --name", {"--scale=yes", "--mode=async", "--name=x", FEW}},
         {2, "--scale is for logistic, softmax and linear with L2 alone", {"--scale=yes", "--l1=1", "--tolerance=1", FEW}},
         {2, "--tolerance is for svm with L2 alone: leave out --l1", {"-Msvm", "--l1=1e-3", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "which have no rate: leave out --rate or --tolerance", {"--rate=1", "--C=1", "--tolerance=1e-3", FEW}},

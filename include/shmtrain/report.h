@@ -258,8 +258,8 @@ SHMTRAIN_API void shmtrain_report_heading(const struct shmtrain_report *report, 
 SHMTRAIN_API void shmtrain_report_line(const struct shmtrain_report *report, const struct shmtrain_epoch *epoch, char *out,
                                        size_t bytes);
 
-/* Of a run that chooses L2 (choice_examples), when its first epoch is done: "chosen      l2 0.0003071 (--C 0.1), loss 0.32612 held
- * out, of 24 fits"; empty where nothing was chosen. As the lines above. */
+/* Of a run that chooses L2 (choice_examples), when its first epoch is done: "chosen      --C 0.1 (l2 0.0003071), loss 0.32612 held
+ * out"; empty where nothing was chosen. As the lines above. */
 SHMTRAIN_API void shmtrain_report_choice(const struct shmtrain_report *report, char *out, size_t bytes);
 
 /* "step 1200   epoch 3/10   1.23 M examples   loss 0.31250   1.20 M examples/s" */

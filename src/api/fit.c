@@ -72,9 +72,9 @@ static bool is_bounded(const struct shmt_config *c, const struct shmtrain_model 
 
 /* Nobody has said how the model is to be learned, nor asked for what steps of SGD alone have. Generated data is there to show the
  * store at work. */
-static bool is_default(const struct shmtrain_store *store, const struct shmtrain_model *model, const char *source) {
+static bool is_default(const struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
-    if (!is_fitted(model) || strncmp(source, "builtin:", 8) == 0) return false;
+    if (!is_fitted(model) || store->is_generated) return false;
     const bool unscalable = model == &SHMT_MODEL_SVM || c->l1 > 0;
     if (!is_bounded(c, model) || (unscalable && strcmp(c->scale, "yes") == 0) || (c->l1 > 0 && !may_have_l1(model)))
         return false;
@@ -113,6 +113,29 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
     return 0;
 }
 
+/* What knows the parameters of a run while it goes on, or hands them to another one. */
+static const char *const OF_OTHERS[] = {"checkpoint", "resume", "name", "init-from"};
+
+/* Whether steps of SGD are on scaled features: where somebody asks for that, or where nobody has named a size that would mean
+ * something else then. */
+static int check_scale(struct shmtrain_store *store, const struct shmtrain_model *model) {
+    static const char *const SIZES[] = {"rate", "l1", "l2", "C"};
+    const struct shmt_config *c = &store->config;
+    const char *other = any_given(c, OF_OTHERS, COUNT_OF(OF_OTHERS));
+    const bool asked = strcmp(c->scale, "yes") == 0, possible = is_fitted(model) && !other && !store->snapshots.wanted;
+    store->scales =
+        possible && strcmp(c->scale, "no") != 0 && (asked || (!store->is_generated && !any_given(c, SIZES, COUNT_OF(SIZES))));
+    if (!asked || possible) return 0;
+    if (other)
+        return shmt_fail(
+            &store->error, SHMTRAIN_E_USAGE,
+            "--scale yes turns parameters into those for features as they are when the run is over: leave out --scale, or "
+            "--%s",
+            other);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                     "--scale yes is for the models that come with shmtrain, without snapshots: leave it out");
+}
+
 /* Of a fit that was asked for. */
 static int check_asked(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
@@ -131,22 +154,20 @@ static int check_asked(struct shmtrain_store *store, const struct shmtrain_model
 int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model, const char *source) {
     const struct shmt_config *c = &store->config;
     struct shmt_error *e = &store->error;
-    store->fits = false;
+    store->fits = store->scales = false;
+    store->is_generated = strncmp(source, "builtin:", 8) == 0;
     if (!isnan(c->c) && strcmp(c->optimizer, "ftrl") == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--C is of the mean loss, and ftrl sums losses: use --l2 with --optimizer ftrl");
     if (!isnan(c->c) && c->l2 > 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--C and --l2 both say how large L2 is: leave out one of them");
     const int rc = is_asked_for(store) ? check_asked(store, model) : 0;
     if (rc < 0) return rc;
-    store->fits = is_asked_for(store) || is_default(store, model, source);
-    if (store->fits || strcmp(c->scale, "yes") != 0) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE,
-                     "--scale is for exact fits (shmtrain help optimum), and this run takes steps of SGD: leave "
-                     "it out, or add --tolerance 1e-3 to see what is in the way");
+    store->fits = is_asked_for(store) || is_default(store, model);
+    return store->fits ? 0 : check_scale(store, model);
 }
 
 int shmt_fit_refuse(struct shmtrain_store *store) {
-    store->fits = false;
+    store->fits = store->scales = false;
     if (!is_asked_for(store)) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--tolerance is for models on data, not for worker functions");
 }
@@ -291,14 +312,21 @@ void shmt_fit_begin(struct shmtrain_store *store) {
     store->job.fit = &store->fit;
 }
 
-uint64_t shmt_fit_epochs(const struct shmtrain_store *store) {
-    return store->fits && !shmt_config_is_given(&store->config, "epochs") ? FIT_EPOCHS : store->config.epochs;
+#define EPOCHS        10 /* of SGD */
+#define EPOCHS_OF_FEW 20
+#define MANY_EXAMPLES 200000
+
+uint64_t shmt_fit_epochs(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
+    const bool few = model && !store->is_generated && n_examples < MANY_EXAMPLES;
+    if (store->config.epochs > 0) return store->config.epochs;
+    return store->fits ? FIT_EPOCHS : few ? EPOCHS_OF_FEW : EPOCHS;
 }
 
 void shmt_fit_describe(const struct shmtrain_store *store, struct shmtrain_report *out) {
     const struct shmt_fit *fit = &store->fit;
     out->optimizer = "exact";
     out->schedule = "none";
+    out->l1 = fit->problem.l1;
     out->l2 = fit->problem.l2;
     out->tolerance = fit->problem.tolerance;
     out->scaled = fit->problem.scale == SHMT_SCALE_YES;

@@ -9,8 +9,9 @@
  * options that a run cannot have that was asked to fit. Before there is a spec. `source`: the data's name. Errors: _USAGE. */
 int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model, const char *source);
 
-/* Epochs of the run, at most: those of a fit are few, and end by themselves. */
-uint64_t shmt_fit_epochs(const struct shmtrain_store *store);
+/* Epochs of the run, at most: those of a fit are few, and end by themselves; few examples want more of SGD's than many. model NULL: own
+ * worker functions. */
+uint64_t shmt_fit_epochs(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples);
 
 /* The same of a run of own worker functions, which never does. */
 int shmt_fit_refuse(struct shmtrain_store *store);

@@ -81,6 +81,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->l1 = (double)spec->rule.l1;
     r->l2 = (double)spec->rule.l2;
     r->tolerance = r->choice_loss = NAN;
+    r->scaled = store->standard.scale != NULL;
     if (store->fits) shmt_fit_describe(store, r);
     r->guests = spec->n_guests / shmt_seats_of_worker(spec);
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;

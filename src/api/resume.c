@@ -89,7 +89,7 @@ static void meet_rounds(struct meeting *m) {
     struct shmt_spec *ours = &m->store->spec;
     const struct shmt_spec *theirs = &m->with->spec;
     const uint64_t parts = shmt_max_u64(1, theirs->batch / theirs->item), own = ours->n_seats - ours->n_guests;
-    compare_counts(m, "--batch", shmt_ceil_div(m->store->config.batch, parts) * parts, theirs->batch);
+    compare_counts(m, "--batch", shmt_ceil_div(m->store->batch, parts) * parts, theirs->batch);
     if (own > UINT32_MAX / theirs->item) compare_counts(m, "--workers", ours->n_workers, theirs->n_workers);
     ours->item = theirs->item;
     ours->batch = (uint32_t)(own * theirs->item);

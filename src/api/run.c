@@ -50,7 +50,7 @@ static void note_rounds(const struct shmtrain_store *store) {
     if (store->quorum_of_all)
         shmt_log(&store->log, "a quorum of all %u worker%s has no effect: an update waits for all gradients, as in sync",
                  spec->n_workers, spec->n_workers == 1 ? "" : "s");
-    const bool rounded = shmt_policy_has_rounds(&spec->policy) && spec->batch != store->config.batch;
+    const bool rounded = shmt_policy_has_rounds(&spec->policy) && store->config.batch > 0 && spec->batch != store->config.batch;
     if (rounded && store->checkpoints.from)
         shmt_log(&store->log, "a worker's part of a batch stays %u examples: a batch of %u workers is of %u", spec->item,
                  spec->n_workers, spec->batch);
@@ -148,6 +148,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
     if (!store->checkpoints.done) rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
     rc = shmt_stalls_end(store, rc);
     shmt_trace_write(store); /* however they have ended */
+    if (rc == 0) rc = shmt_standard_undo(&store->standard, store, store->job.store, &store->error);
     if (rc == 0) {
         shmt_report_progress(store);
         shmt_steps_tick(store); /* what has come since the last tick */
@@ -170,8 +171,8 @@ int shmt_run_begin(struct shmtrain_store *store) {
     return 0;
 }
 
-int shmt_run_make_epochs(struct shmtrain_store *store) {
-    const uint64_t n = shmt_fit_epochs(store);
+int shmt_run_make_epochs(struct shmtrain_store *store, const struct shmtrain_model *model) {
+    const uint64_t n = shmt_fit_epochs(store, model, 0); /* few examples want the most */
     free(store->epochs);
     store->report.epoch = store->epochs = calloc(n, sizeof *store->epochs);
     if (store->epochs) return 0;
@@ -187,7 +188,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
     if (rc == 0) rc = shmt_metrics_open(store, NULL);
     if (rc == 0) rc = shmt_checkpoints_begin(store);
     if (rc == 0) rc = shmt_fit_refuse(store);
-    if (rc == 0) rc = shmt_run_make_epochs(store);
+    if (rc == 0) rc = shmt_run_make_epochs(store, NULL);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) rc = shmt_crew_make(store, store->ops, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(store, &crew, NULL, store->n_examples, &store->spec);

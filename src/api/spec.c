@@ -219,29 +219,39 @@ static uint64_t usual_item(const struct shmtrain_store *store, const struct shmt
     return !model ? OWN : sums && !model->dense ? SUMMED / policy->merge_every : ITEM;
 }
 
+#define BATCH       64
+#define LEAST_BATCH 8
+#define UPDATES     128 /* of an epoch, at least, as far as batches may be so small */
+
+static uint32_t batch_size(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
+    if (store->config.batch > 0) return (uint32_t)store->config.batch;
+    if (!model || store->is_generated) return BATCH;
+    return (uint32_t)shmt_min_u64(BATCH, shmt_max_u64(LEAST_BATCH, n_examples / UPDATES));
+}
+
 /* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker
  * gets some of it. */
 static uint32_t item_of_config(const struct shmtrain_store *store, const struct shmt_policy *policy,
                                const struct shmtrain_model *model, uint32_t hot, uint64_t n_examples,
                                const struct shmt_crew *crew) {
     const struct shmt_config *c = &store->config;
-    if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(c->batch, crew->n_seats);
+    if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(store->batch, crew->n_seats);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)crew->n_seats);
     const uint64_t item = c->item ? c->item : usual_item(store, policy, model, hot, n_examples, crew);
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(item, fair));
 }
 
 /* So in rounds a batch is a whole number of items. */
-static uint32_t batch_of_config(const struct shmt_config *c, const struct shmt_policy *policy, uint32_t n_seats) {
+static uint32_t batch_of_config(const struct shmt_policy *policy, uint32_t n_seats, uint32_t batch) {
     const uint64_t parts = shmt_policy_has_rounds(policy) ? n_seats : 1;
-    return (uint32_t)(shmt_ceil_div(c->batch, parts) * parts);
+    return (uint32_t)(shmt_ceil_div(batch, parts) * parts);
 }
 
 /* The tree over the chunks is complete: their number is the next power of two, but never above the batch. */
-static uint32_t chunks_of_config(const struct shmt_config *c) {
+static uint32_t chunks_of_config(const struct shmt_config *c, uint32_t batch) {
     uint32_t chunks = 1;
-    if (c->chunks == 0) return shmt_chunks_of_batch((uint32_t)c->batch);
-    while (chunks < c->chunks && 2 * (uint64_t)chunks <= c->batch) chunks *= 2;
+    if (c->chunks == 0) return shmt_chunks_of_batch(batch);
+    while (chunks < c->chunks && 2 * (uint64_t)chunks <= batch) chunks *= 2;
     return chunks;
 }
 
@@ -251,46 +261,56 @@ static const struct {
 } SCHEDULES[] = {
     {"constant", SHMT_RATE_CONSTANT}, {"inverse", SHMT_RATE_INVERSE}, {"step", SHMT_RATE_STEP}, {"cosine", SHMT_RATE_COSINE}};
 
-/* Rules that scale each parameter's rate by themselves want a constant one; ftrl knows no other. */
-static int schedule_of_config(const struct shmt_config *c, enum shmt_rule_kind rule) {
-    for (size_t i = 0; i < sizeof SCHEDULES / sizeof *SCHEDULES; i++)
-        if (strcmp(SCHEDULES[i].name, c->schedule) == 0) return SCHEDULES[i].kind;
-    return rule == SHMT_RULE_SGD || rule == SHMT_RULE_MOMENTUM ? SHMT_RATE_INVERSE : SHMT_RATE_CONSTANT;
-}
-
 bool shmt_rate_is_named(const struct shmt_config *c) {
     return strcmp(c->schedule, "auto") != 0 || !isnan(c->power) || !isnan(c->decay_every);
 }
 
+/* L1 and L2 say by themselves how much is learned of the noise in the data, and where all ends; dense models take few updates; and on
+ * files a cosine does best, too, because it keeps the rate up and then comes to 0: its last updates are so small that it does not
+ * matter where their noise, and in the live modes what overtakes what, happens to leave the parameters. Generated data has so much
+ * noise that an inverse, which ends before it is learned, does better. */
+static bool suits_cosine(const struct shmtrain_store *store, const struct shmtrain_model *model) {
+    const struct shmt_config *c = &store->config;
+    const bool regularised = c->l1 > 0 || c->l2 > 0 || !isnan(c->c);
+    return regularised || (model && (!store->is_generated || model->dense));
+}
+
+/* Rules that scale each parameter's rate by what they have met want a constant one; ftrl knows no other. Adam forgets what it has
+ * met. */
+static int schedule_of_config(const struct shmtrain_store *store, const struct shmtrain_model *model,
+                              enum shmt_rule_kind rule) {
+    const struct shmt_config *c = &store->config;
+    for (size_t i = 0; i < sizeof SCHEDULES / sizeof *SCHEDULES; i++)
+        if (strcmp(SCHEDULES[i].name, c->schedule) == 0) return SCHEDULES[i].kind;
+    if (rule == SHMT_RULE_ADAGRAD || rule == SHMT_RULE_FTRL) return SHMT_RATE_CONSTANT;
+    if (rule == SHMT_RULE_ADAM) return model ? SHMT_RATE_COSINE : SHMT_RATE_CONSTANT;
+    return suits_cosine(store, model) && !shmt_rate_is_named(c) ? SHMT_RATE_COSINE : SHMT_RATE_INVERSE;
+}
+
 void shmt_rate_settle(const struct shmt_config *c, bool noisy, struct shmt_rate *rate) {
-    const double tenth = fmax(1, (double)c->epochs / 10);
+    const double tenth = fmax(1, rate->epochs / 10);
     rate->power = !isnan(c->power) ? (float)c->power : noisy ? 2 : 0.5f;
     rate->every = rate->kind != SHMT_RATE_INVERSE ? 3 : rate->power > 1 ? tenth : 1;
     if (!isnan(c->decay_every)) rate->every = c->decay_every;
-}
-
-/* What falls as `inverse` ends before the noise in the data is learned; L1 and L2 say by themselves how much is learned of it,
- * and where all ends: there a cosine comes nearer in the same time, because it keeps the rate up and then comes to 0. */
-static bool wants_cosine(const struct shmt_config *c, const struct shmt_rate *rate) {
-    return rate->kind == SHMT_RATE_INVERSE && (c->l1 > 0 || c->l2 > 0 || !isnan(c->c)) && !shmt_rate_is_named(c);
-}
-
-/* An automatic rate is 1 here; models that know their data set a better one. */
-static struct shmt_rate rate_of_config(const struct shmt_config *c, enum shmt_rule_kind rule, bool noisy) {
-    struct shmt_rate rate = {.base = isnan(c->rate) ? 1 : (float)c->rate,
-                             .kind = schedule_of_config(c, rule),
-                             .factor = c->decay_by,
-                             .warmup = c->warmup,
-                             .epochs = (double)c->epochs};
-    if (wants_cosine(c, &rate)) rate.kind = SHMT_RATE_COSINE;
-    shmt_rate_settle(c, noisy, &rate);
-    return rate;
 }
 
 /* Single examples are. The mean of several copies is as quiet as a batch, and comes no further than each of them: it needs
  * rates that last. */
 static bool is_noisy(const struct shmt_spec *spec) {
     return shmt_policy_is_live(&spec->policy) && shmt_replicas_averaged(spec) == 1;
+}
+
+/* An automatic rate is 1 here; models that know their data set a better one. */
+static struct shmt_rate rate_of_config(const struct shmtrain_store *store, const struct shmtrain_model *model,
+                                       const struct shmt_spec *spec) {
+    const struct shmt_config *c = &store->config;
+    struct shmt_rate rate = {.base = isnan(c->rate) ? 1 : (float)c->rate,
+                             .kind = schedule_of_config(store, model, spec->rule.kind),
+                             .factor = c->decay_by,
+                             .warmup = c->warmup,
+                             .epochs = (double)spec->epochs};
+    shmt_rate_settle(c, is_noisy(spec), &rate);
+    return rate;
 }
 
 static int rule_of_config(struct shmtrain_store *store, const struct shmtrain_model *model, struct shmt_spec *spec) {
@@ -305,7 +325,7 @@ static int rule_of_config(struct shmtrain_store *store, const struct shmtrain_mo
                                     .beta2 = (float)c->beta2,
                                     .epsilon = (float)c->epsilon,
                                     .beta = (float)c->beta};
-    spec->rate = rate_of_config(c, kind, is_noisy(spec));
+    spec->rate = rate_of_config(store, model, spec);
     if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          "ftrl computes each parameter's rate from its gradients: use --schedule constant without warm-up");
@@ -342,14 +362,15 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
     if (rc == 0) rc = shmt_cpu_parse("--cpu", c->cpu, &cpu, &store->error); /* checked when it was set */
     if (rc == 0) rc = policy_of_config(store, model, crew, &policy, &hot);
     if (rc != 0) return rc;
+    store->batch = batch_size(store, model, n_examples);
     *out = (struct shmt_spec){.n_seats = crew->n_seats + crew->n_guests,
                               .n_guests = crew->n_guests,
                               .n_workers = crew->n_workers,
                               .n_examples = n_examples,
-                              .epochs = (uint32_t)shmt_fit_epochs(store),
+                              .epochs = (uint32_t)shmt_fit_epochs(store, model, n_examples),
                               .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
-                              .batch = batch_of_config(c, &policy, crew->n_seats),
-                              .n_chunks = chunks_of_config(c),
+                              .batch = batch_of_config(&policy, crew->n_seats, store->batch),
+                              .n_chunks = chunks_of_config(c, store->batch),
                               .policy = policy,
                               .hot_floats = hot,
                               .cpu = cpu,

@@ -42,6 +42,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
     shmt_validation_forget(store);
     shmt_trained_clear(&store->trained);
     shmt_fit_free(&store->fit);
+    shmt_standard_free(&store->standard);
     close(store->stop_fd);
     pthread_mutex_destroy(&store->lock);
     shmt_snapshots_fini(&store->snapshots);

@@ -18,6 +18,7 @@
 #include "api/progress.h"
 #include "api/snapshots.h"
 #include "api/stalls.h"
+#include "api/standard.h"
 #include "api/steps.h"
 #include "api/trace.h"
 #include "api/trained.h"
@@ -97,6 +98,10 @@ struct shmtrain_store {
     struct shmt_job job;
     struct shmt_fit fit; /* what job.fit points to, where the run fits exactly (`fits`) */
     bool fits;
+    uint32_t batch;                  /* of option batch, or by the number of examples; before it is cut into equal parts */
+    bool is_generated;               /* its data: builtin:..., which is there to show the store at work */
+    bool scales;                     /* its steps of SGD are on features on one scale, ... */
+    struct shmt_standard standard;   /* ... which are these, when the data is there */
     struct shmt_slow_plan slow;      /* what job.slow points to */
     char *slow_text;                 /* the same, as the option had it: it may be set again before the report is read */
     struct shmt_trace_passes passes; /* of loading, for a trace */
@@ -191,7 +196,7 @@ int shmt_store_add_table(struct shmtrain_store *store, const char *name, uint64_
 int shmt_run_begin(struct shmtrain_store *store);
 
 /* Room for the figures of its epochs, when it is known how many it may have (fit.h). Errors: _MEMORY. */
-int shmt_run_make_epochs(struct shmtrain_store *store);
+int shmt_run_make_epochs(struct shmtrain_store *store, const struct shmtrain_model *model);
 
 /* parameters.c. Takes parameters and state out of the last run's backend, and destroys it. */
 int shmt_store_take_parameters(struct shmtrain_store *store);

@@ -86,19 +86,20 @@ static int check_format(struct shmt_training *s) {
 /* ---- the run ---- */
 
 /* The mean of several copies takes one step for one of each of them: so these are of a part of the examples each. */
-static uint64_t dense_item(const struct shmt_spec *spec) { return shmt_max_u64(1, DENSE_ITEM / shmt_replicas_averaged(spec)); }
+static uint64_t dense_item(const struct shmt_training *s) {
+    const struct shmt_spec *spec = &s->store->spec;
+    const uint64_t most = s->store->config.batch > 0 ? DENSE_ITEM : s->store->batch; /* a typed one means sync's */
+    return shmt_max_u64(1, most / shmt_replicas_averaged(spec));
+}
 
-/* What the options leave to us: for dense models, whose items are one update each, smaller items and the slower decay of
- * batches; or rather, unless somebody asks for that, a cosine: its last updates are so small that it does not matter where
- * their noise, and in the live modes what overtakes what, happens to leave the parameters. */
+/* What the options leave to us: for dense models, whose items are one update each, smaller items, as batches are, and the slower
+ * decay of these. */
 static void settle_items(struct shmt_training *s) {
     const struct shmt_config *c = &s->store->config;
     struct shmt_spec *spec = &s->store->spec;
     if (!s->model->dense || s->store->fits) return;
-    if (c->item == 0 && !shmt_policy_has_rounds(&spec->policy))
-        spec->item = (uint32_t)shmt_min_u64(spec->item, dense_item(spec));
+    if (c->item == 0 && !shmt_policy_has_rounds(&spec->policy)) spec->item = (uint32_t)shmt_min_u64(spec->item, dense_item(s));
     shmt_rate_settle(c, false, &spec->rate);
-    if (spec->rate.kind == SHMT_RATE_INVERSE && !shmt_rate_is_named(c)) spec->rate.kind = SHMT_RATE_COSINE;
 }
 
 /* The rate by the data, when its weights are there. */
@@ -110,21 +111,27 @@ static int settle_rate(struct shmt_training *s) {
                                         .data = &s->train.data,
                                         .rule = &spec->rule,
                                         .mean_weight = shmt_weights_mean(&s->train.data, &trained),
+                                        .ends_at_0 = spec->rate.kind == SHMT_RATE_COSINE,
                                         .live = shmt_policy_is_live(&spec->policy)};
     if (s->store->fits) return 0;                                              /* Newton's steps have no rate */
     if (!isnan(s->store->config.rate) || s->store->checkpoints.from) return 0; /* named, or that of the run before */
     spec->rate.base = shmt_auto_rate(&wish) / (float)shmt_replicas_summed(spec);
-    const int misfit = shmt_auto_rate_misfit(&wish);
-    if (misfit < 0)
-        shmt_log(&s->store->log,
-                 "the features are small (mean |x|^2 is %.2g, the bias is 1), so the model learns them slowly: scale them up",
-                 s->train.data.mean_square);
-    if (misfit > 0)
-        shmt_log(&s->store->log,
-                 "the features are large (mean |x|^2 is %.2g, the bias is 1), so the model learns the bias slowly: scale them "
-                 "down to lengths near 1",
-                 s->train.data.mean_square);
     return 0;
+}
+
+static int scale_features(struct shmt_training *s) {
+    struct shmtrain_store *store = s->store;
+    const struct shmt_standard_wish wish = {.train = &s->train,
+                                            .valid = s->has_valid ? &s->valid : NULL,
+                                            .example = s->split.train_example,
+                                            .n = store->spec.n_examples,
+                                            .bias = store->job.settings.bias != 0,
+                                            .may_grow = !store->spec.row_places,
+                                            .by_place = s->train.in_place && store->spec.row_places};
+    s->nonzeros[0] = s->train.totals.n_nonzeros;
+    if (s->share > 0) shmt_split_nonzeros(&s->split, &s->train.data, &s->nonzeros[0], &s->nonzeros[1]);
+    shmt_standard_free(&store->standard);
+    return store->scales ? shmt_standard_make(&wish, &store->standard, &store->error) : 0;
 }
 
 static int settle_checkpoints(struct shmt_training *s) { return shmt_checkpoints_settle(s->store, s->model); }
@@ -197,7 +204,7 @@ static void ask_for_columns(struct shmt_training *s) {
 /* Whether rows will stand by frequency, before there is a spec: how many copies of them there are depends on it. */
 static bool orders_rows(const struct shmt_training *s) {
     const struct shmtrain_store *store = s->store;
-    struct shmt_spec spec = {.epochs = (uint32_t)shmt_fit_epochs(store)};
+    struct shmt_spec spec = {.epochs = (uint32_t)shmt_fit_epochs(store, s->model, s->train.totals.n_examples)};
     if (strcmp(store->config.columns, "auto") != 0 || store->n_tables == 0) return false;
     spec.table[0] = store->table[0].table;
     spec.l2_rows[0] = store->table[0].l2_rows;
@@ -249,14 +256,13 @@ static void name_data(struct shmt_training *s) {
     r->dataset.name = store->dataset_name ? store->dataset_name : "";
     r->dataset.examples = store->spec.n_examples;
     r->dataset.features = t->n_features;
-    r->dataset.nonzeros = t->n_nonzeros;
+    r->dataset.nonzeros = s->nonzeros[0];
     r->dataset.skipped = s->train.totals.n_skipped;
     r->valid.skipped = s->has_valid ? s->valid.totals.n_skipped : 0;
     r->valid.name = store->valid_name ? store->valid_name : "";
     r->valid.examples = store->job.board.n_valid;
     r->valid.features = t->n_features;
-    r->valid.nonzeros = s->has_valid ? v->n_nonzeros : 0;
-    if (s->share > 0) shmt_split_nonzeros(&s->split, t, &r->dataset.nonzeros, &r->valid.nonzeros);
+    r->valid.nonzeros = s->has_valid ? s->valid.totals.n_nonzeros : s->nonzeros[1];
     r->best_loss = s->has_valid && has_best_loss(s) ? v->best_loss : NAN;
 }
 
@@ -359,6 +365,7 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {check_memory, false},
                   {fill_data, false},
                   {meet_data, false},
+                  {scale_features, false},
                   {settle_rate, false},
                   {begin_parameters, false},
                   {init_parameters, false},
@@ -430,7 +437,7 @@ static int begin(struct shmt_training *s) {
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file, or builtin:sparse: the data has no name");
     rc = find_model(s);
     if (rc == 0) rc = shmt_fit_check(store, s->model, s->source);
-    if (rc == 0) rc = shmt_run_make_epochs(store);
+    if (rc == 0) rc = shmt_run_make_epochs(store, s->model);
     if (rc < 0) return rc;
     return shmt_crew_make(store, store->ops, s->store->fits ? SHMT_SEAT_OF_THREAD : shmt_seating_of(s->model), &s->crew);
 }

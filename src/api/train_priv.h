@@ -18,6 +18,7 @@ struct shmt_training {
     bool has_valid;                  /* a second source */
     double share;                    /* > 0: validation is this share of the training data */
     struct shmt_split split;         /* of the two, when share > 0 */
+    uint64_t nonzeros[2];            /* of the two, as they came */
     struct shmtrain_data unweighted; /* the training data, as it is validated on when share > 0 */
     struct shmt_rows rows;
 };

@@ -125,10 +125,10 @@ void shmtrain_report_choice(const struct shmtrain_report *r, char *out, size_t b
     if (bytes == 0) return;
     out[0] = '\0';
     if (r->choice_examples == 0 || isnan(r->choice_loss)) return;
-    shmt_add(out, bytes, "chosen      l2 %.4g (--C %.3g)%s, loss ", r->l2,
-             1 / ((is_linear ? 2 : 1) * r->l2 * (double)r->dataset.examples), r->scaled ? " with --scale yes" : "");
+    shmt_add(out, bytes, "chosen      --C %.4g%s (l2 %.4g), loss ",
+             1 / ((is_linear ? 2 : 1) * r->l2 * (double)r->dataset.examples), r->scaled ? " --scale yes" : "", r->l2);
     shmt_add_number(out, bytes, 10, 5, r->choice_loss);
-    shmt_add(out, bytes, " held out, of %u fits", r->choice_fits);
+    shmt_add(out, bytes, " held out");
 }
 
 /* What a fit minimises. */
@@ -147,6 +147,7 @@ static void add_steps(char *out, size_t bytes, const struct shmtrain_report *r) 
     shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
+    if (r->scaled) shmt_add(out, bytes, "            of features on one scale; the saved model is for features as they are\n");
 }
 
 static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {

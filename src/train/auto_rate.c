@@ -18,6 +18,11 @@ static double curvature_of(const struct shmt_rate_wish *w) {
     return w->model->task == SHMTRAIN_CLASSES && n > 0 ? fmin(most, fmax(1 / n, MANY_CLASSES / sqrt(n))) : most;
 }
 
+/* Few examples have a feature in common: the mean of their gradients is far shorter than each of them. */
+static bool is_sparse(const struct shmt_rate_wish *w) {
+    return (double)w->data->n_nonzeros < 0.5 * (double)w->data->n_examples * (double)w->data->n_features;
+}
+
 static double sgd_rate(const struct shmt_rate_wish *w) {
     const bool bias = w->with->bias != 0;
     const double square = w->data->mean_square;
@@ -26,17 +31,23 @@ static double sgd_rate(const struct shmt_rate_wish *w) {
         return c / (curvature_of(w) * fmax(square + bias, LEAST_SQUARE));
     }
     const bool bias_leads = bias && square < 0.5;
-    const double c = !is_batch(w) ? 0.25 : bias_leads ? 0.5 : w->model->task == SHMTRAIN_CLASSES ? 3 : 2;
+    const double c = !is_batch(w)                         ? 0.25
+                     : bias_leads                         ? 0.5
+                     : w->model->task == SHMTRAIN_CLASSES ? 3
+                     : w->ends_at_0 && is_sparse(w)       ? 6
+                                                          : 2;
     return c / (curvature_of(w) * fmax(square, bias ? 1 : LEAST_SQUARE));
 }
 
 /* What a step may move the score of a mean example by, at first. */
 static double reach_of(const struct shmt_rate_wish *w) {
     static const struct {
-        double live, batch;
-    } REACH[SHMT_N_RULES] = {[SHMT_RULE_ADAGRAD] = {2, 4}, [SHMT_RULE_FTRL] = {4, 16}, [SHMT_RULE_ADAM] = {0.03, 0.1}};
-    const double reach = is_batch(w) ? REACH[w->rule->kind].batch : REACH[w->rule->kind].live;
-    return is_regression(w) ? reach / 4 : reach; /* the slopes of classifiers fade once they are right */
+        double live, sparse, batch; /* single examples; batches of sparse ones, of others */
+    } REACH[SHMT_N_RULES] = {
+        [SHMT_RULE_ADAGRAD] = {1.7, 1.7, 8}, [SHMT_RULE_FTRL] = {2.5, 16, 32}, [SHMT_RULE_ADAM] = {0.3, 0.2, 0.5}};
+    const bool whole = w->model->dense || (!w->live && !is_sparse(w));
+    const double reach = whole ? REACH[w->rule->kind].batch : w->live ? REACH[w->rule->kind].live : REACH[w->rule->kind].sparse;
+    return is_regression(w) && w->rule->kind == SHMT_RULE_ADAM ? reach / 4 : reach; /* it does not slow down by itself */
 }
 
 float shmt_auto_rate(const struct shmt_rate_wish *w) {
@@ -46,10 +57,4 @@ float shmt_auto_rate(const struct shmt_rate_wish *w) {
     if (w->rule->kind == SHMT_RULE_MOMENTUM) return (float)(one_step * (1 - (double)w->rule->momentum));
     const double nonzeros = n > 0 ? (double)w->data->n_nonzeros / n : 0;
     return (float)(reach_of(w) / sqrt(fmax((nonzeros + bias) * (w->data->mean_square + bias), LEAST_SQUARE)));
-}
-
-int shmt_auto_rate_misfit(const struct shmt_rate_wish *w) {
-    const bool same_for_all = w->rule->kind == SHMT_RULE_SGD || w->rule->kind == SHMT_RULE_MOMENTUM;
-    if (!same_for_all || !w->with->bias) return 0;
-    return w->data->mean_square < 0.05 ? -1 : w->data->mean_square > 1000;
 }

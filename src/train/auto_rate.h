@@ -1,11 +1,12 @@
 /* The learning rate for users who name none: from the data, the model and the update rule.
  *
- * Called by `api` when the data is counted. Pure. The figures behind the constants are in docs/performance.md.
+ * Called by `api` when the data is counted. Pure. The figures behind the constants are in docs/learning.md.
  *
  * sgd. A step of rate r on one example moves its own score by r |x|^2 slope, and its slope by curvature times that, so what
  * counts is c = r * curvature * mean |x|^2, with 1 for a full Newton step on a mean example. Single examples take c = 1/4:
  * their gradients are noisy. Gradients of whole batches, and of whole items (dense models), take c = 2; more oscillates on data
- * with many dense features. A bias is a feature of length 1: where the others are shorter, it sets the pace, and 2 makes it
+ * with many dense features. Sparse examples have few features in common, so the mean of their gradients is far shorter than each
+ * of them: where the rate comes down to 0 in the end, batches of these take c = 6. A bias is a feature of length 1: where the others are shorter, it sets the pace, and 2 makes it
  * jump to and fro. The slopes of squared errors grow without bound, so that a rate that is too large does not just oscillate:
  * batches take c = 1, and live groups, whose examples are all updated after one look, share c = 1/2 among them. Of n classes
  * each has a probability of 1/n at first, and the curvature begins with that; they take c = 3. In the end the right class and
@@ -31,13 +32,10 @@ struct shmt_rate_wish {
     const struct shmtrain_data *data;     /* of it, the numbers count */
     const struct shmt_rule *rule;
     double mean_weight; /* of the examples, above 0 */
+    bool ends_at_0;     /* the rate's schedule does: it may begin higher */
     bool live;          /* each work item is an update, or many; else there is one per batch */
 };
 
 float shmt_auto_rate(const struct shmt_rate_wish *wish);
-
-/* Whether the features are so much smaller than the bias (-1) that sgd learns them slowly, or so much larger (1) that it learns
- * the bias slowly: a word about it may help. */
-int shmt_auto_rate_misfit(const struct shmt_rate_wish *wish);
 
 #endif

@@ -1,0 +1,313 @@
+/* Features on one scale: see standard.h. */
+#include "api/standard.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/load.h"
+#include "api/places.h"
+#include "api/store_priv.h"
+#include "base/checked.h"
+#include "models/models.h"
+
+#define TABLE     0.5   /* of all values are there: it is a table */
+#define LARGE     5     /* times the median: a feature of sparse data that is larger comes down to it */
+#define FAR       10    /* a median beyond this, or as far below 1 ... */
+#define FAR_BELOW 0.01  /* ... as this is taken for the unit */
+#define NO_SPREAD 1e-12 /* of the mean square: a variance below it is rounding */
+
+/* ---- what features are like ---- */
+
+/* Of one column, in the examples that are trained on. */
+struct moments {
+    uint64_t here; /* values that are not 0 */
+    double sum, squares;
+};
+
+static void add_value(struct moments *of, double x) {
+    of->here++;
+    of->sum += x;
+    of->squares += x * x;
+}
+
+static void add_example(const struct shmtrain_data *data, uint64_t i, struct moments *of) {
+    if (data->dense) {
+        const float *row = data->dense + i * data->n_features;
+        for (uint32_t j = 0; j < data->n_features; j++)
+            if (row[j] != 0) add_value(&of[j], (double)row[j]);
+        return;
+    }
+    for (uint64_t at = data->start[i]; at < data->start[i + 1]; at++)
+        add_value(&of[data->id[at]], data->value ? (double)data->value[at] : 1);
+}
+
+static uint64_t count_values(const struct moments *of, uint32_t n_features, uint64_t *used) {
+    uint64_t all = 0;
+    *used = 0;
+    for (uint32_t j = 0; j < n_features; j++) {
+        all += of[j].here;
+        *used += of[j].here > 0;
+    }
+    return all;
+}
+
+/* ---- of tables ---- */
+
+static void standardise(const struct shmt_standard_wish *wish, const struct moments *of, struct shmt_standard *out) {
+    const double n = (double)wish->n;
+    for (uint32_t j = 0; j < out->n_features; j++) {
+        const double mean = of[j].sum / n, square = of[j].squares / n, variance = square - mean * mean;
+        out->mean[j] = wish->bias ? mean : 0;
+        const double of_it = wish->bias ? variance : square;
+        out->scale[j] = of_it > NO_SPREAD * square ? sqrt(of_it) : square > 0 ? sqrt(square) : 1;
+    }
+}
+
+/* ---- of sparse data ---- */
+
+struct size {
+    double of;
+    uint64_t n;
+};
+
+static int by_size(const void *a, const void *b) {
+    const struct size *x = a, *y = b;
+    return (x->of > y->of) - (x->of < y->of);
+}
+
+/* The root mean square that half of all entries are below; 0: no memory. */
+static double median_size(const struct moments *of, uint32_t n_features, uint64_t all) {
+    struct size *size = malloc(n_features * sizeof *size);
+    uint64_t below = 0;
+    double median = 0;
+    if (!size) return 0;
+    for (uint32_t j = 0; j < n_features; j++)
+        size[j] = (struct size){of[j].here > 0 ? sqrt(of[j].squares / (double)of[j].here) : 0, of[j].here};
+    qsort(size, n_features, sizeof *size, by_size);
+    for (uint32_t j = 0; j < n_features && 2 * below < all; j++) {
+        below += size[j].n;
+        median = size[j].of;
+    }
+    free(size);
+    return median;
+}
+
+static int bring_down(const struct moments *of, uint64_t all, struct shmt_standard *out, struct shmt_error *e) {
+    const double median = median_size(of, out->n_features, all);
+    if (!(median > 0))
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the sizes of %u features", out->n_features);
+    const double unit = median > FAR || median < FAR_BELOW ? median : 1;
+    bool changes = unit != 1;
+    for (uint32_t j = 0; j < out->n_features; j++) {
+        const double size = of[j].here > 0 ? sqrt(of[j].squares / (double)of[j].here) : 0;
+        out->mean[j] = 0;
+        out->scale[j] = unit * fmax(1, size / (LARGE * median));
+        changes = changes || out->scale[j] != 1;
+    }
+    if (!changes) shmt_standard_free(out);
+    return 0;
+}
+
+/* ---- the data ---- */
+
+static float scaled(const struct shmt_standard *s, uint32_t j, double x) { return (float)((x - s->mean[j]) / s->scale[j]); }
+
+static int out_of_memory(struct shmt_error *e) {
+    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for data with its features on one scale");
+}
+
+/* A set's own arrays may be written, as nobody has read them yet; in place of others, and of ones that are not there, a copy. NULL:
+ * no memory. */
+static float *own_values(struct shmt_load *load, const float *of, uint64_t n, float **copy) {
+    if (of && !load->in_place) return (float *)(uintptr_t)of;
+    float *own = *copy = malloc(shmt_max_u64(1, n) * sizeof *own);
+    for (uint64_t at = 0; own && at < n; at++) own[at] = of ? of[at] : 1;
+    return own;
+}
+
+static int scale_dense(const struct shmt_standard *s, struct shmt_load *load, struct shmt_standard_copy *copy,
+                       struct shmt_error *e) {
+    const uint64_t n = load->data.n_examples, width = load->data.n_features;
+    float *row = own_values(load, load->data.dense, n * width, &copy->dense);
+    if (!row) return out_of_memory(e);
+    load->data.dense = row;
+    for (uint64_t i = 0; i < n; i++, row += width)
+        for (uint32_t j = 0; j < width; j++) row[j] = scaled(s, j, (double)row[j]);
+    return 0;
+}
+
+static int scale_sparse(const struct shmt_standard *s, struct shmt_load *load, struct shmt_standard_copy *copy,
+                        struct shmt_error *e) {
+    const struct shmtrain_data *data = &load->data;
+    const uint64_t n = data->start[data->n_examples];
+    float *value = own_values(load, data->value, n, &copy->value);
+    if (!value) return out_of_memory(e);
+    for (uint64_t at = 0; at < n; at++) value[at] = scaled(s, data->id[at], (double)value[at]);
+    load->data.value = value;
+    return 0;
+}
+
+/* A row of a table with all features that training has: what is 0 before is -mean / scale behind. */
+static void grow_row(const struct shmt_standard *s, const struct shmtrain_data *data, uint64_t i, const uint32_t *column,
+                     uint64_t n, float *wide, float *out) {
+    for (uint64_t k = 0; k < n; k++) wide[column[k]] = 0;
+    for (uint64_t at = data->start[i]; at < data->start[i + 1]; at++) wide[data->id[at]] = data->value ? data->value[at] : 1;
+    for (uint64_t k = 0; k < n; k++) out[k] = scaled(s, column[k], (double)wide[column[k]]);
+}
+
+static int grow(const struct shmt_standard *s, struct shmt_load *load, const uint32_t *column, uint64_t n,
+                struct shmt_standard_copy *copy, struct shmt_error *e) {
+    struct shmtrain_data *data = &load->data;
+    const uint64_t rows = data->n_examples;
+    float *wide = malloc(data->n_features * sizeof *wide);
+    copy->start = malloc((rows + 1) * sizeof *copy->start);
+    copy->id = malloc(rows * n * sizeof *copy->id);
+    copy->value = malloc(rows * n * sizeof *copy->value);
+    if (!wide || !copy->start || !copy->id || !copy->value) {
+        free(wide);
+        return out_of_memory(e);
+    }
+    for (uint64_t i = 0; i <= rows; i++) copy->start[i] = i * n;
+    for (uint64_t i = 0; i < rows; i++) {
+        memcpy(copy->id + i * n, column, n * sizeof *column);
+        grow_row(s, data, i, column, n, wide, copy->value + i * n);
+    }
+    free(wide);
+    data->start = copy->start;
+    data->id = copy->id;
+    data->value = copy->value;
+    data->n_nonzeros = rows * n;
+    return 0;
+}
+
+static double mean_square(const struct shmtrain_data *data) {
+    const uint64_t n = data->dense ? data->n_examples * data->n_features : data->start[data->n_examples];
+    const float *value = data->dense ? data->dense : data->value;
+    double sum = 0;
+    for (uint64_t at = 0; at < n; at++) sum += (double)value[at] * (double)value[at];
+    return data->n_examples > 0 ? sum / (double)data->n_examples : 0;
+}
+
+/* The columns that training has, ascending: (n), to be freed. */
+static uint32_t *list_used(const struct moments *of, uint32_t n_features, uint64_t n) {
+    uint32_t *out = malloc((n + 1) * sizeof *out);
+    uint64_t k = 0;
+    for (uint32_t j = 0; out && j < n_features; j++)
+        if (of[j].here > 0) out[k++] = j;
+    return out;
+}
+
+static int grow_both(const struct shmt_standard_wish *wish, const struct moments *of, uint64_t used, struct shmt_standard *out,
+                     struct shmt_error *e) {
+    uint32_t *column = list_used(of, out->n_features, used);
+    int rc = column ? grow(out, wish->train, column, used, &out->train, e) : out_of_memory(e);
+    if (rc == 0 && wish->valid) rc = grow(out, wish->valid, column, used, &out->valid, e);
+    free(column);
+    return rc;
+}
+
+static int scale_both(const struct shmt_standard_wish *wish, struct shmt_standard *out, struct shmt_error *e) {
+    const bool dense = wish->train->data.dense != NULL;
+    int rc = dense ? scale_dense(out, wish->train, &out->train, e) : scale_sparse(out, wish->train, &out->train, e);
+    if (rc < 0 || !wish->valid) return rc;
+    return dense ? scale_dense(out, wish->valid, &out->valid, e) : scale_sparse(out, wish->valid, &out->valid, e);
+}
+
+/* Every row has all columns, and nothing else. */
+static bool is_complete(const struct shmt_load *load, uint64_t used) {
+    const struct shmtrain_data *data = &load->data;
+    return data->dense || (data->n_features == used && data->start[data->n_examples] == data->n_examples * used);
+}
+
+static int change(const struct shmt_standard_wish *wish, const struct moments *of, struct shmt_standard *out,
+                  struct shmt_error *e) {
+    struct shmtrain_data *data = &wish->train->data;
+    uint64_t used;
+    const uint64_t all = count_values(of, out->n_features, &used);
+    const bool is_table = (double)all > TABLE * (double)wish->n * (double)used;
+    const bool complete = is_complete(wish->train, used) && (!wish->valid || is_complete(wish->valid, used));
+    const bool grows = is_table && !complete && wish->may_grow;
+    int rc = 0;
+    if (all == 0 || (!grows && !data->dense && !data->value)) {
+        shmt_standard_free(out);
+        return 0;
+    }
+    if (grows || (is_table && complete))
+        standardise(wish, of, out);
+    else
+        rc = bring_down(of, all, out, e);
+    if (rc < 0 || !out->scale) return rc;
+    rc = grows ? grow_both(wish, of, used, out, e) : scale_both(wish, out, e);
+    if (rc == 0) data->mean_square = mean_square(data);
+    return rc;
+}
+
+int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standard *out, struct shmt_error *e) {
+    const struct shmtrain_data *data = &wish->train->data;
+    const uint32_t n = data->n_features;
+    *out = (struct shmt_standard){.n_features = n, .by_place = wish->by_place};
+    if (n == 0 || wish->n == 0) return 0;
+    struct moments *of = calloc(n, sizeof *of);
+    out->mean = malloc(n * sizeof *out->mean);
+    out->scale = malloc(n * sizeof *out->scale);
+    int rc = of && out->mean && out->scale ? 0 : out_of_memory(e);
+    for (uint64_t k = 0; k < wish->n && rc == 0; k++) add_example(data, wish->example ? wish->example[k] : k, of);
+    if (rc == 0) rc = change(wish, of, out, e);
+    free(of);
+    return rc;
+}
+
+/* ---- the parameters ---- */
+
+/* Of one score: weights of all features, (n_features) by column, and its bias; in place. */
+static void turn_back(const struct shmt_standard *s, float *weight, uint64_t stride, float *bias) {
+    double off = 0;
+    for (uint32_t j = 0; j < s->n_features; j++) {
+        const double w = (double)weight[j * stride] / s->scale[j];
+        off += w * s->mean[j];
+        weight[j * stride] = (float)w;
+    }
+    if (bias) *bias = (float)((double)*bias - off);
+}
+
+static int undo_sparse(const struct shmt_standard *s, const struct shmtrain_store *store, struct shmt_store *live,
+                       struct shmt_error *e) {
+    const uint64_t rows = store->spec.table[0].rows;
+    float *weight = malloc(rows * sizeof *weight);
+    if (!weight) return out_of_memory(e);
+    int rc = s->by_place ? store->ops->read(live, 0, 0, rows, weight) : shmt_places_read(store, live, 0, 0, rows, weight, e);
+    if (rc == 0) turn_back(s, weight, 1, rows > s->n_features ? &weight[s->n_features] : NULL);
+    if (rc == 0)
+        rc = s->by_place ? store->ops->write(live, 0, 0, rows, weight) : shmt_places_write(store, live, 0, 0, rows, weight, e);
+    free(weight);
+    return rc;
+}
+
+static int undo_softmax(const struct shmt_standard *s, const struct shmtrain_store *store, struct shmt_store *live) {
+    const struct shmt_table_spec *table = &store->spec.table[0];
+    float *weight = store->ops->weight(live, 0), *bias = store->spec.n_tables > 1 ? store->ops->weight(live, 1) : NULL;
+    for (uint64_t k = 0; k < table->rows; k++) turn_back(s, weight + k * table->width, 1, bias ? &bias[k] : NULL);
+    return 0;
+}
+
+int shmt_standard_undo(const struct shmt_standard *s, const struct shmtrain_store *store, struct shmt_store *live,
+                       struct shmt_error *e) {
+    if (!s->scale) return 0;
+    return store->job.model == &SHMT_MODEL_SOFTMAX ? undo_softmax(s, store, live) : undo_sparse(s, store, live, e);
+}
+
+static void free_copy(struct shmt_standard_copy *copy) {
+    free(copy->start);
+    free(copy->id);
+    free(copy->value);
+    free(copy->dense);
+}
+
+void shmt_standard_free(struct shmt_standard *s) {
+    free(s->mean);
+    free(s->scale);
+    free_copy(&s->train);
+    free_copy(&s->valid);
+    *s = (struct shmt_standard){0};
+}

@@ -1,0 +1,58 @@
+/* Features on one scale, for steps of SGD: one rate suits all weights only if all features are of about one size.
+ *
+ * Data that is mostly there (a table: more than half of all values are not 0) is standardised: each feature has its mean taken off, and
+ * is divided by its standard deviation; without a bias, by the root of its mean square. Sparse data is never centred; its features stay
+ * as they are, but for those that are many times as large as others, which are brought down to LARGE times the median (of the roots
+ * of the mean squares of what is there, by entries); and all are divided by the median where that is far from 1.
+ *
+ * The data is changed in memory, or copied where it is somebody else's. Workers, and whoever looks at the parameters while they train,
+ * know scaled features; when the run is over its parameters are turned into those for features as they were given. Fits need none of
+ * this: see solve/choose.h. */
+#ifndef SHMT_API_STANDARD_H
+#define SHMT_API_STANDARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct shmt_load;
+struct shmt_store;
+struct shmtrain_store;
+
+/* Arrays that stand in the place of a set's. */
+struct shmt_standard_copy {
+    uint64_t *start;
+    uint32_t *id;
+    float *value, *dense;
+};
+
+/* {0}: features are as they were given. */
+struct shmt_standard {
+    double *mean, *scale; /* (n_features), by column of the data; NULL: nothing was changed */
+    uint32_t n_features;
+    bool by_place; /* columns of the data are places (places.h) */
+    struct shmt_standard_copy train, valid;
+};
+
+/* What is to be put on one scale. */
+struct shmt_standard_wish {
+    struct shmt_load *train, *valid; /* filled; valid NULL: none, or a share of train */
+    const uint32_t *example;         /* (n) of train: statistics are of these; NULL: of the first n */
+    uint64_t n;
+    bool bias;     /* of the model */
+    bool may_grow; /* rows may get more entries */
+    bool by_place;
+};
+
+/* Errors: _MEMORY. */
+int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standard *out, struct shmt_error *e);
+
+/* The parameters of the run in `live`, which nobody trains any more, become those for features as they were. Errors: _USAGE, when
+ * places are damaged; _MEMORY. */
+int shmt_standard_undo(const struct shmt_standard *standard, const struct shmtrain_store *store, struct shmt_store *live,
+                       struct shmt_error *e);
+
+void shmt_standard_free(struct shmt_standard *standard); /* {0} is fine */
+
+#endif

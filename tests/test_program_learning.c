@@ -1,0 +1,314 @@
+/* The real program from outside: what a run chooses that nobody has told how to learn. The choice of L2 itself: test_solve.c. */
+#include "run_program.h"
+
+#include <math.h>
+
+#include "base/random.h"
+
+enum { ROWS = 600, COLUMNS = 6 };
+
+/* ---- tables ---- */
+
+static double uniform(uint64_t row, uint64_t what) { return shmt_unit(shmt_hash64(11, row, what, 0)); }
+
+/* Column j is of another size each, some far from 0; a tenth of column 2 is 0. */
+static double value_at(uint64_t row, int j) {
+    static const double SIZE[COLUMNS] = {1e-3, 1, 5, 400, 3e4, 0.2}, OFFSET[COLUMNS] = {0, 3, 0, -1000, 1e5, 0};
+    if (j == 2 && uniform(row, 77) < 0.1) return 0;
+    return (double)(float)(OFFSET[j] + SIZE[j] * (2 * uniform(row, (uint64_t)j) - 1));
+}
+
+enum kind { TWO, SEVERAL, NUMBERS };
+
+static double label_at(uint64_t row, enum kind kind) {
+    double score = 0.4 * (uniform(row, 99) - 0.5);
+    for (int j = 0; j < COLUMNS; j++) score += (j % 2 ? 1 : -1) * uniform(row, (uint64_t)j);
+    return kind == TWO ? (score > 0 ? 1 : -1) : kind == SEVERAL ? floor(fmin(1.5, fmax(-1.5, 2 * score))) : 10 * score;
+}
+
+/* As a standard deviation of all rows, with its mean; here by a formula of its own. */
+static void spread_of(int j, double *mean, double *deviation) {
+    double sum = 0, squares = 0;
+    for (uint64_t i = 0; i < ROWS; i++) sum += value_at(i, j);
+    *mean = sum / ROWS;
+    for (uint64_t i = 0; i < ROWS; i++) squares += pow(value_at(i, j) - *mean, 2);
+    *deviation = sqrt(squares / ROWS);
+}
+
+/* Rows from .. to - 1; `standard`: each column with mean 0 and deviation 1. What is 0 is left out. */
+static void write_table(const char *name, enum kind kind, bool standard, uint64_t from, uint64_t to) {
+    double mean[COLUMNS] = {0}, deviation[COLUMNS] = {1, 1, 1, 1, 1, 1};
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    for (int j = 0; j < COLUMNS && standard; j++) spread_of(j, &mean[j], &deviation[j]);
+    for (uint64_t i = from; i < to; i++) {
+        fprintf(f, "%.9g", label_at(i, kind));
+        for (int j = 0; j < COLUMNS; j++) {
+            const double x = (value_at(i, j) - mean[j]) / deviation[j];
+            if (x != 0) fprintf(f, " %d:%.9g", j + 1, x);
+        }
+        fprintf(f, "\n");
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static json_t *report_of(const char *const *argv) {
+    struct program *p = program_run(NULL, argv);
+    program_assert_status(p, 0);
+    return program_json(p);
+}
+#define REPORT(...) report_of((const char *const[]){"shmtrain", "--json", "--quiet", __VA_ARGS__, NULL})
+
+static double number(const json_t *o, const char *key) {
+    const json_t *value = json_object_get(o, key);
+    if (!json_is_number(value)) fail_msg("%s is no number", key);
+    return json_number_value(value);
+}
+
+static const char *word(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+
+/* ---- without options ---- */
+
+static void a_run_without_options_chooses_l2_and_says_so(void **state) {
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    struct program *p = RUN("-w", "2", "t");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "steps until it is proved within 0.001 of the optimum,\n"));
+    assert_non_null(strstr(p->text[OUT], "l2 chosen on 5 parts of the examples, held out one after the other\n"));
+    assert_non_null(strstr(p->text[OUT], "\nchosen      --C "));
+    assert_non_null(strstr(p->text[OUT], "optimum     proved: "));
+    for (const char *line = p->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
+    json_t *o = REPORT("-w", "2", "t"), *choice = json_object_get(o, "choice");
+    assert_string_equal(word(o, "mode"), "sync");
+    assert_string_equal(word(o, "optimizer"), "exact");
+    assert_true(number(choice, "examples") == ROWS && number(choice, "parts") == 5 && number(choice, "held") == 5);
+    assert_true(number(choice, "fits") >= 5 && number(choice, "loss") > 0);
+    assert_true(json_is_true(json_object_get(o, "scaled"))); /* sizes differ by 10^8 */
+    json_decref(o);
+}
+
+static void it_has_the_same_bits_for_every_number_of_workers(void **state) {
+    static const struct {
+        enum kind kind;
+        const char *model;
+    } ALL[] = {{TWO, "logistic"}, {SEVERAL, "softmax"}, {NUMBERS, "linear"}};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        char one[17], other[17];
+        write_table("t", ALL[i].kind, false, 0, ROWS);
+        HASH(one, "-w", "1", "-M", ALL[i].model, "t");
+        HASH(other, "-w", "3", "-M", ALL[i].model, "t");
+        assert_string_equal(other, one);
+        HASH(other, "-w", "8", "-M", ALL[i].model, "--spawn", "threads", "t");
+        assert_string_equal(other, one);
+    }
+}
+
+/* From a sample: what is chosen, and what is fitted then, are in different memory. */
+static void many_examples_are_chosen_from_a_sample(void **state) {
+    static char line[64];
+    (void)state;
+    FILE *f = fopen("many", "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < 52000; i++) {
+        const double x = uniform(i, 1), y = uniform(i, 2);
+        snprintf(line, sizeof line, "%d 1:%.4f 2:%.4f\n", x + y + uniform(i, 3) > 1.5 ? 1 : -1, x, 100 * y);
+        fputs(line, f);
+    }
+    assert_int_equal(fclose(f), 0);
+    char one[17], other[17];
+    HASH(one, "-w", "1", "many");
+    HASH(other, "-w", "3", "many");
+    assert_string_equal(other, one);
+    json_t *o = REPORT("-w", "2", "many"), *choice = json_object_get(o, "choice");
+    assert_true(number(choice, "examples") == 50000 && number(choice, "parts") == 10 && number(choice, "held") == 1);
+    assert_string_equal(word(o, "parameters_xxh64"), one);
+    assert_string_equal(word(o, "stopped_by"), "tolerance");
+    json_decref(o);
+}
+
+static void what_is_typed_is_not_chosen(void **state) {
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    json_t *o = REPORT("--l2", "0.03", "t");
+    assert_true(json_is_null(json_object_get(o, "choice")) && number(o, "l2") == 0.03);
+    assert_true(json_is_false(json_object_get(o, "scaled")));
+    assert_string_equal(word(o, "optimizer"), "exact");
+    json_decref(o);
+    o = REPORT("--l1", "0.01", "t");
+    assert_true(json_is_null(json_object_get(o, "choice")) && number(o, "l1") == 0.01 && number(o, "l2") == 0);
+    json_decref(o);
+    o = REPORT("--scale", "no", "t");
+    assert_true(json_is_false(json_object_get(o, "scaled")) && json_is_object(json_object_get(o, "choice")));
+    json_decref(o);
+    o = REPORT("--C", "2", "--scale", "yes", "t");
+    assert_true(json_is_true(json_object_get(o, "scaled")) && fabs(number(o, "l2") * 2 * ROWS - 1) < 1e-12);
+    json_decref(o);
+}
+
+/* The line that says what was chosen says how to have it again. */
+static void what_was_chosen_can_be_typed(void **state) {
+    char c[32];
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    json_t *o = REPORT("-w", "2", "t");
+    const bool scaled = json_is_true(json_object_get(o, "scaled"));
+    snprintf(c, sizeof c, "%.4g", 1 / (number(o, "l2") * ROWS)); /* as it is shown */
+    json_t *again = REPORT("-w", "2", "--C", c, "--scale", scaled ? "yes" : "no", "t");
+    const json_t *epochs = json_object_get(o, "epochs"), *others = json_object_get(again, "epochs");
+    const double objective = number(json_array_get(epochs, json_array_size(epochs) - 1), "objective");
+    const double other = number(json_array_get(others, json_array_size(others) - 1), "objective");
+    assert_true(fabs(objective / other - 1) < 2e-3);
+    json_decref(o);
+    json_decref(again);
+}
+
+static void what_is_about_steps_means_sgd(void **state) {
+    static const char *const OPTIONS[][2] = {{"--epochs", "3"},          {"--mode", "async"}, {"--mode", "sync"},
+                                             {"--optimizer", "sgd"},     {"--rate", "0.1"},   {"--batch", "32"},
+                                             {"--steps", "9"},           {"--l2", "0"},       {"--checkpoint", "d"},
+                                             {"--on-death", "continue"}, {"--patience", "2"}, {"--model", "svm"}};
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
+        json_t *o = REPORT("-w", "2", OPTIONS[i][0], OPTIONS[i][1], "t");
+        if (!json_is_null(json_object_get(o, "tolerance"))) fail_msg("%s means a fit", OPTIONS[i][0]);
+        json_decref(o);
+    }
+    program_drop_folder("d");
+    json_t *o = REPORT("-w", "2", "builtin:sparse:examples=1000");
+    assert_true(json_is_null(json_object_get(o, "tolerance")) && json_array_size(json_object_get(o, "epochs")) == 10);
+    json_decref(o);
+}
+
+/* ---- steps of SGD ---- */
+
+static double loss_of(const char *model, const char *test) {
+    struct program *p = RUN("eval", "--json", "model", test);
+    program_assert_status(p, 0);
+    json_t *o = program_json(p);
+    const double loss = number(o, strcmp(model, "linear") == 0 ? "root_mean_square_error" : "loss");
+    json_decref(o);
+    return loss;
+}
+
+/* A run on a table as it is does what one does on the same table that was standardised by hand, and its model is for the table as it
+ * is. */
+static void steps_are_on_standardised_features_and_the_model_is_for_raw_ones(void **state) {
+    static const struct {
+        enum kind kind;
+        const char *model, *mode;
+    } ALL[] = {{TWO, "logistic", "sync"},    {TWO, "svm", "sync"},       {NUMBERS, "linear", "sync"},
+               {SEVERAL, "softmax", "sync"}, {TWO, "logistic", "async"}, {SEVERAL, "softmax", "async"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++) {
+        const char *model = ALL[i].model;
+        write_table("raw", ALL[i].kind, false, 0, ROWS);
+        write_table("hand", ALL[i].kind, true, 0, ROWS);
+#define STEPS "-w", "1", "-e", "4", "--mode", ALL[i].mode, "-M", model, "--rate", "0.05", "-b", "16", "-o", "model"
+        json_t *o = REPORT(STEPS, "--scale", "yes", "raw");
+        const double of_raw = loss_of(model, "raw");
+        assert_true(json_is_true(json_object_get(o, "scaled")));
+        json_decref(o);
+        o = REPORT(STEPS, "--scale", "no", "hand");
+        const double by_hand = loss_of(model, "hand");
+        json_decref(o);
+        if (!(fabs(of_raw / by_hand - 1) < 1e-3)) fail_msg("%s, %s: %.9g and %.9g", model, ALL[i].mode, of_raw, by_hand);
+    }
+}
+
+static double final_loss(const json_t *o) {
+    const json_t *epochs = json_object_get(o, "epochs");
+    return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
+}
+
+/* The validation data is standardised by what training data is like, and the last epoch's loss is that of the saved model. */
+static void validation_is_on_the_same_scale(void **state) {
+    (void)state;
+    write_table("some", TWO, false, 0, 400);
+    write_table("valid", TWO, false, 400, ROWS);
+    json_t *o = REPORT("-w", "1", "--mode", "sync", "--valid", "valid", "-o", "model", "some");
+    assert_true(json_is_true(json_object_get(o, "scaled")));
+    assert_true(fabs(final_loss(o) / loss_of("logistic", "valid") - 1) < 1e-3);
+    assert_true(final_loss(o) < 0.5);
+    json_decref(o);
+    o = REPORT("-w", "2", "--mode", "async", "--valid", "0.25", "some");
+    assert_true(json_is_true(json_object_get(o, "scaled")) && final_loss(o) < 0.5);
+    assert_true(number(json_object_get(o, "dataset"), "nonzeros") + number(json_object_get(o, "valid"), "nonzeros") <
+                400 * COLUMNS);
+    json_decref(o);
+}
+
+/* Sparse data is not centred; a feature of the size of the others stays as it is, and a huge one does not drown them. */
+static void a_huge_feature_of_sparse_data_does_not_drown_the_others(void **state) {
+    (void)state;
+    for (int huge = 0; huge < 2; huge++) {
+        FILE *f = fopen("s", "w");
+        assert_non_null(f);
+        for (uint64_t i = 0; i < 2000; i++) {
+            const unsigned k = (unsigned)(uniform(i, 0) * 50);
+            fprintf(f, "%d %u:1", k % 2 && uniform(i, 1) < 0.9 ? 1 : -1, k + 1);
+            if (huge && uniform(i, 2) < 0.3) fprintf(f, " 60:%.1f", 1e6 * uniform(i, 3));
+            fprintf(f, "\n");
+        }
+        assert_int_equal(fclose(f), 0);
+        json_t *o = REPORT("-w", "1", "--mode", "sync", "--valid", "s", "s");
+        assert_true(json_is_true(json_object_get(o, "scaled")) == (huge == 1));
+        assert_true(final_loss(o) < 0.35);
+        json_decref(o);
+    }
+}
+
+/* The cache of a file belongs to others, too: it stays as it is. */
+static void a_cache_stays_as_it_is(void **state) {
+    char first[17], second[17];
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    HASH(first, "-w", "1", "--mode", "sync", "--cache", "t");
+    HASH(second, "-w", "1", "--mode", "sync", "--cache", "t");
+    assert_string_equal(second, first);
+}
+
+static void what_is_typed_has_its_size_on_features_as_they_are(void **state) {
+    static const char *const OPTIONS[][2] = {{"--rate", "1e-9"}, {"--l2", "0.1"},   {"--C", "0.1"},
+                                             {"--l1", "0.1"},    {"--scale", "no"}, {"--checkpoint", "d"}};
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
+        json_t *o = REPORT("-w", "1", "--mode", "sync", "-e", "1", OPTIONS[i][0], OPTIONS[i][1], "t");
+        if (!json_is_false(json_object_get(o, "scaled"))) fail_msg("with %s features are scaled", OPTIONS[i][0]);
+        json_decref(o);
+    }
+    program_drop_folder("d");
+}
+
+static void few_examples_get_small_batches_and_many_epochs(void **state) {
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    json_t *o = REPORT("-w", "2", "--mode", "sync", "t");
+    assert_true(number(o, "batch") == 8 && json_array_size(json_object_get(o, "epochs")) == 20);
+    assert_string_equal(word(o, "schedule"), "cosine");
+    json_decref(o);
+    o = REPORT("-w", "2", "--mode", "sync", "-b", "64", "-e", "2", "t");
+    assert_true(number(o, "batch") == 64 && json_array_size(json_object_get(o, "epochs")) == 2);
+    json_decref(o);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(a_run_without_options_chooses_l2_and_says_so),
+        PROGRAM_TEST(it_has_the_same_bits_for_every_number_of_workers),
+        PROGRAM_TEST(many_examples_are_chosen_from_a_sample),
+        PROGRAM_TEST(what_is_typed_is_not_chosen),
+        PROGRAM_TEST(what_was_chosen_can_be_typed),
+        PROGRAM_TEST(what_is_about_steps_means_sgd),
+        PROGRAM_TEST(steps_are_on_standardised_features_and_the_model_is_for_raw_ones),
+        PROGRAM_TEST(validation_is_on_the_same_scale),
+        PROGRAM_TEST(a_huge_feature_of_sparse_data_does_not_drown_the_others),
+        PROGRAM_TEST(a_cache_stays_as_it_is),
+        PROGRAM_TEST(what_is_typed_has_its_size_on_features_as_they_are),
+        PROGRAM_TEST(few_examples_get_small_batches_and_many_epochs),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
