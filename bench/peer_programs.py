@@ -58,7 +58,8 @@ class Shmtrain:
         self.program = program
 
     def _argv(self, data, workers, *more):
-        return [self.program, "-q", "-w", str(workers), "--bias", "0", "--l2", repr(1 / data.examples), *more]
+        return [self.program, "-q", "-w", str(workers), "--mode", "async", "-e", "10", "--bias", "0", "--l2",
+                repr(1 / data.examples), *more]
 
     def train(self, data, model, *more):
         """Seconds with two workers and the defaults, or with `more` options."""

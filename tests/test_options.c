@@ -311,7 +311,7 @@ static void refusals_read_well(void **state) {
         {"workers", "0", "--workers 0: expected a whole number from 1 to 4096, or cores"},
         {"threads", "many", "--threads many: expected a whole number from 1 to 256"},
         {"epochs", "1e3", "--epochs 1e3: expected a whole number from 1 to 1000000, or auto"},
-        {"batch", "0", "--batch 0: expected a whole number from 1 to 1073741824"},
+        {"batch", "0", "--batch 0: expected a whole number from 1 to 1073741824, or auto"},
         {"item", "x", "--item x: expected a whole number from 1 to 16777216, or auto"},
         {"steps", "none", "--steps none: expected a whole number from 1 on, or all"},
         {"steps", "0", "--steps 0: expected a whole number from 1 on, or all"},

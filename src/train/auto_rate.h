@@ -5,12 +5,13 @@
  * sgd. A step of rate r on one example moves its own score by r |x|^2 slope, and its slope by curvature times that, so what
  * counts is c = r * curvature * mean |x|^2, with 1 for a full Newton step on a mean example. Single examples take c = 1/4:
  * their gradients are noisy. Gradients of whole batches, and of whole items (dense models), take c = 2; more oscillates on data
- * with many dense features. Sparse examples have few features in common, so the mean of their gradients is far shorter than each
- * of them: where the rate comes down to 0 in the end, batches of these take c = 6. A bias is a feature of length 1: where the others are shorter, it sets the pace, and 2 makes it
- * jump to and fro. The slopes of squared errors grow without bound, so that a rate that is too large does not just oscillate:
- * batches take c = 1, and live groups, whose examples are all updated after one look, share c = 1/2 among them. Of n classes
- * each has a probability of 1/n at first, and the curvature begins with that; they take c = 3. In the end the right class and
- * its rivals are as steep as two, whatever n is: from 8 classes on, the curvature between is 0.375 / sqrt(n), by measurement.
+ * with many dense features. Sparse examples have few features in common, so the mean of their gradients is far shorter than
+ * each of them: where the rate comes down to 0 in the end, batches of these take c = 6. A bias is a feature of length 1: where
+ * the others are shorter, it sets the pace, and 2 makes it jump to and fro. The slopes of squared errors grow without bound, so
+ * that a rate that is too large does not just oscillate: batches take c = 1, and live groups, whose examples are all updated
+ * after one look, share c = 1/2 among them. Of n classes each has a probability of 1/n at first, and the curvature begins with
+ * that; they take c = 3. In the end the right class and its rivals are as steep as two, whatever n is: from 8 classes on, the
+ * curvature between is 0.375 / sqrt(n), by measurement.
  *
  * Weights of examples multiply their steps, so the rate is divided by their mean: weights that are all the same change nothing.
  *
