@@ -75,7 +75,7 @@ static void a_run_without_options_chooses_l2_and_says_so(void **state) {
     struct program *p = RUN("-w", "2", "t");
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[OUT], "steps until it is proved within 0.001 of the optimum,\n"));
-    assert_non_null(strstr(p->text[OUT], "l2 chosen on 5 parts of the examples, held out one after the other\n"));
+    assert_non_null(strstr(p->text[OUT], "l2 chosen on 5 parts of the examples, each held out in turn\n"));
     assert_non_null(strstr(p->text[OUT], "\nchosen      --C "));
     assert_non_null(strstr(p->text[OUT], "optimum     proved: "));
     for (const char *line = p->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);

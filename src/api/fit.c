@@ -15,16 +15,12 @@
 #define DEFAULT_TOLERANCE 1e-3
 
 /* What is chosen is chosen from so many examples that one step of all its fits is this much work, but not from fewer than LEAST_SAMPLE,
- * from more than MOST_SAMPLE only where that is a small share of all. Then one part of them is held out; else several are, one after the
- * other, the more the fewer examples there are. */
+ * from more than MOST_SAMPLE only where that is a small share of all. Then one of SAMPLE_PARTS parts is held out. */
 #define SAMPLE_WORK  2e7 /* multiplications of an entry with a weight */
 #define LEAST_SAMPLE 10000
 #define MOST_SAMPLE  50000
 #define SAMPLE_SHARE 20
 #define SAMPLE_PARTS 10
-#define PARTS        3
-#define FEW          2000
-#define FEW_PARTS    5
 
 static bool is_asked_for(const struct shmtrain_store *store) { return !isnan(store->config.tolerance); }
 
@@ -197,9 +193,16 @@ static uint64_t sample_of(const struct shmt_problem *p, uint64_t n_nonzeros) {
     return p->n > n ? n : 0;
 }
 
+/* How examples are dealt, and how many of the parts are held out. Of many, fewer say enough. */
 static void plan_choice(struct shmtrain_store *store, struct shmt_problem *p, uint64_t n_sample) {
-    p->n_parts = n_sample > 0 ? SAMPLE_PARTS : p->n < FEW ? FEW_PARTS : PARTS;
-    p->n_held = n_sample > 0 ? 1 : p->n_parts;
+    static const struct {
+        uint64_t below;
+        uint32_t parts, held;
+    } DEAL[] = {{2000, 5, 5}, {20000, 3, 3}, {UINT64_MAX, 5, 2}};
+    size_t i = 0;
+    while (p->n >= DEAL[i].below) i++;
+    p->n_parts = n_sample > 0 ? SAMPLE_PARTS : DEAL[i].parts;
+    p->n_held = n_sample > 0 ? 1 : DEAL[i].held;
     p->seed = store->config.seed;
 }
 

@@ -111,12 +111,13 @@ static void add_name(char *out, size_t bytes, const char *name) {
 
 /* How L2 is chosen. */
 static void add_choosing(char *out, size_t bytes, const struct shmtrain_report *r) {
-    char examples[16];
+    char examples[16], of[24] = "";
+    if (r->choice_held < r->choice_parts) snprintf(of, sizeof of, " of %u", r->choice_parts);
     if (r->choice_held == 1)
         shmt_add(out, bytes, "l2 chosen on one %uth, held out, of %s examples\n", r->choice_parts,
                  shmt_short_number((double)r->choice_examples, examples));
     else
-        shmt_add(out, bytes, "l2 chosen on %u parts of the examples, held out one after the other\n", r->choice_parts);
+        shmt_add(out, bytes, "l2 chosen on %u%s parts of the examples, each held out in turn\n", r->choice_held, of);
 }
 
 void shmtrain_report_choice(const struct shmtrain_report *r, char *out, size_t bytes) {

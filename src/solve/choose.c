@@ -6,11 +6,12 @@
 
 #include "base/checked.h"
 
-#define STRONGEST 1e3   /* n l2 */
-#define WORSE     2     /* values in a row that are worse than the path's best: it is over */
-#define FAR_WORSE 1.1   /* ... or one that is so much worse */
-#define ALIKE     4     /* squares of scales within this factor: the scaled path would be the other one again */
-#define NO_SPREAD 1e-12 /* of a column's mean of squares: a variance below it is rounding */
+#define STRONGEST 1e3    /* n l2 */
+#define WORSE     2      /* values in a row that are worse than the path's best: it is over */
+#define FAR_WORSE 1.1    /* ... or one that is so much worse */
+#define BETTER    0.9995 /* times the best loss: what is not that low is no better, and has a weaker L2 */
+#define ALIKE     4      /* squares of scales within this factor: the scaled path would be the other one again */
+#define NO_SPREAD 1e-12  /* of a column's mean of squares: a variance below it is rounding */
 
 double shmt_choice_l2(uint32_t strength, uint64_t n) { return STRONGEST * pow(10, -(double)strength) / (double)n; }
 
@@ -93,7 +94,7 @@ void shmt_choose_begin(const struct shmt_pass *pass, struct shmt_solve_state *s)
 static bool judge(struct shmt_choice *c) {
     const double mean = c->heavy > 0 ? c->held / c->heavy : INFINITY;
     const bool is_number = mean < INFINITY; /* false for what is none */
-    c->improved = is_number && mean < c->least;
+    c->improved = is_number && mean < BETTER * c->least;
     if (c->improved) {
         c->least = mean;
         c->best_scaled = c->scaled;
