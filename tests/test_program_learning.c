@@ -128,6 +128,25 @@ static void many_examples_are_chosen_from_a_sample(void **state) {
     json_decref(o);
 }
 
+/* Neither the sample nor its parts follow an order of the examples: here every other one is of the same class. */
+static void an_order_of_the_examples_does_not_matter(void **state) {
+    double loss[2];
+    (void)state;
+    for (int mixed = 0; mixed < 2; mixed++) {
+        FILE *f = fopen("many", "w");
+        assert_non_null(f);
+        for (uint64_t i = 0; i < 100000; i++) {
+            const int label = (mixed ? shmt_hash64(3, i, 0, 0) : i) % 2 ? 1 : -1;
+            fprintf(f, "%d 1:%.3f 2:%.3f\n", label, uniform(i, 1) + 0.3 * label, uniform(i, 2) - 0.2 * label);
+        }
+        assert_int_equal(fclose(f), 0);
+        json_t *o = REPORT("-w", "2", "many");
+        loss[mixed] = number(json_object_get(o, "choice"), "loss");
+        json_decref(o);
+    }
+    assert_true(fabs(loss[0] / loss[1] - 1) < 0.1);
+}
+
 static void what_is_typed_is_not_chosen(void **state) {
     (void)state;
     write_table("t", TWO, false, 0, ROWS);
@@ -260,6 +279,36 @@ static void a_huge_feature_of_sparse_data_does_not_drown_the_others(void **state
     }
 }
 
+/* Rows by frequency: statistics, ids and parameters are all by place. Also where the training data is a cache in that order. */
+static void scales_find_their_features_wherever_rows_stand(void **state) {
+    (void)state;
+    for (int part = 0; part < 2; part++) {
+        FILE *f = fopen(part ? "rare.t" : "rare", "w");
+        assert_non_null(f);
+        for (uint64_t i = 0; i < 6000; i++) {
+            unsigned id = 0;
+            fprintf(f, "%d", uniform(i + 9000 * (uint64_t)part, 500) < 0.5 ? 1 : -1);
+            for (uint64_t k = 0; k < 12; k++) {
+                const double u = uniform(i + 9000 * (uint64_t)part, k);
+                id += 1 + (unsigned)(u * u * 9000);
+                fprintf(f, " %u:%.4g", id, (id % 7 == 0 ? 1000 : 1) * (0.5 + u));
+            }
+            fprintf(f, "\n");
+        }
+        assert_int_equal(fclose(f), 0);
+    }
+    program_assert_status(RUN("data", "convert", "rare", "-o", "rare.shmcache"), 0);
+    for (int cached = 0; cached < 2; cached++)
+        for (int sync = 0; sync < 2; sync++) {
+            json_t *o = REPORT("-w", "2", "-e", "2", "--mode", sync ? "sync" : "async", "--valid", "rare.t", "-o", "model",
+                               cached ? "rare.shmcache" : "rare");
+            assert_string_equal(word(o, "columns"), "by frequency");
+            assert_true(json_is_true(json_object_get(o, "scaled")));
+            assert_true(fabs(final_loss(o) / loss_of("logistic", "rare.t") - 1) < 1e-3);
+            json_decref(o);
+        }
+}
+
 /* The cache of a file belongs to others, too: it stays as it is. */
 static void a_cache_stays_as_it_is(void **state) {
     char first[17], second[17];
@@ -300,12 +349,14 @@ int main(void) {
         PROGRAM_TEST(a_run_without_options_chooses_l2_and_says_so),
         PROGRAM_TEST(it_has_the_same_bits_for_every_number_of_workers),
         PROGRAM_TEST(many_examples_are_chosen_from_a_sample),
+        PROGRAM_TEST(an_order_of_the_examples_does_not_matter),
         PROGRAM_TEST(what_is_typed_is_not_chosen),
         PROGRAM_TEST(what_was_chosen_can_be_typed),
         PROGRAM_TEST(what_is_about_steps_means_sgd),
         PROGRAM_TEST(steps_are_on_standardised_features_and_the_model_is_for_raw_ones),
         PROGRAM_TEST(validation_is_on_the_same_scale),
         PROGRAM_TEST(a_huge_feature_of_sparse_data_does_not_drown_the_others),
+        PROGRAM_TEST(scales_find_their_features_wherever_rows_stand),
         PROGRAM_TEST(a_cache_stays_as_it_is),
         PROGRAM_TEST(what_is_typed_has_its_size_on_features_as_they_are),
         PROGRAM_TEST(few_examples_get_small_batches_and_many_epochs),

@@ -335,7 +335,9 @@ SHMTRAIN_API int shmtrain_store_look(struct shmtrain_store *store, const struct 
 SHMTRAIN_API const struct shmtrain_report *shmtrain_store_report(const struct shmtrain_store *store);
 
 /* Rows row .. row + n - 1 of table t: (n, width). During a run as they are at the moment: each float whole, but not all of one
- * moment. Errors: _USAGE (no such table or rows; a run that trains a model has no tables before its data is loaded). */
+ * moment. While a run takes steps of SGD on features on one scale (option scale, struct shmtrain_report `scaled`) they are those
+ * of scaled features; when it is over, of features as they are. Errors: _USAGE (no such table or rows; a run that trains a model has
+ * no tables before its data is loaded). */
 SHMTRAIN_API int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out);
 
 /* Sets rows before the first run, or between runs. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/defaults.h"
 #include "base/checked.h"
 #include "base/random.h"
 #include "models/models.h"
@@ -21,29 +22,22 @@
 #define MOST_SAMPLE  50000
 #define SAMPLE_SHARE 20
 #define SAMPLE_PARTS 10
+#define OF_SAMPLE    1
 
 static bool is_asked_for(const struct shmtrain_store *store) { return !isnan(store->config.tolerance); }
 
 /* What says how steps are made, or that workers do not wait for each other. */
 static const char *const OF_STEPS[] = {"optimizer", "rate",     "schedule", "power",   "decay-every", "decay-by",
                                        "warmup",    "momentum", "beta2",    "epsilon", "beta",        "batch",
-                                       "chunks",    "item",     "group",    "slow"};
-static const char *const OF_MODES[] = {"write",    "staleness",   "quorum", "late",
-                                       "replicas", "merge-every", "merge",  "count-lost"};
+                                       "chunks",    "item",     "group",    "slow",    NULL};
+static const char *const OF_MODES[] = {"write",       "staleness", "quorum",     "late", "replicas",
+                                       "merge-every", "merge",     "count-lost", NULL};
 
 /* What a fit can have, or its end, but nobody means a fit who asks for it. */
 static const char *const OF_SGD[] = {"epochs",    "steps",      "patience", "target-loss", "log-every",
-                                     "init-from", "checkpoint", "name",     "trace"};
+                                     "init-from", "checkpoint", "name",     "trace",       NULL};
 
-#define COUNT_OF(words) (sizeof(words) / sizeof *(words))
-
-static const char *any_given(const struct shmt_config *c, const char *const *option, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (shmt_config_is_given(c, option[i])) return option[i];
-    return NULL;
-}
-
-static bool is_fitted(const struct shmtrain_model *model) {
+bool shmt_model_is_fitted(const struct shmtrain_model *model) {
     return model == &SHMT_MODEL_LOGISTIC || model == &SHMT_MODEL_LINEAR || model == &SHMT_MODEL_SVM ||
            model == &SHMT_MODEL_SOFTMAX;
 }
@@ -67,23 +61,20 @@ static bool is_bounded(const struct shmt_config *c, const struct shmtrain_model 
 }
 
 /* Nobody has said how the model is to be learned, nor asked for what steps of SGD alone have. Generated data is there to show the
- * store at work. */
+ * store at work. Fits of svm may take very long, and L2 cannot be chosen. */
 static bool is_default(const struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
-    if (!is_fitted(model) || store->is_generated) return false;
-    const bool unscalable = model == &SHMT_MODEL_SVM || c->l1 > 0;
-    if (!is_bounded(c, model) || (unscalable && strcmp(c->scale, "yes") == 0) || (c->l1 > 0 && !may_have_l1(model)))
-        return false;
-    return strcmp(c->mode, "auto") == 0 && !any_given(c, OF_STEPS, COUNT_OF(OF_STEPS)) &&
-           !any_given(c, OF_MODES, COUNT_OF(OF_MODES)) && !any_given(c, OF_SGD, COUNT_OF(OF_SGD)) && !store->snapshots.wanted &&
-           strcmp(c->on_death, "continue") != 0;
+    if (!may_choose(model) || store->is_generated) return false;
+    if (!is_bounded(c, model) || (c->l1 > 0 && (!may_have_l1(model) || strcmp(c->scale, "yes") == 0))) return false;
+    return strcmp(c->mode, "auto") == 0 && !shmt_config_any_given(c, OF_STEPS) && !shmt_config_any_given(c, OF_MODES) &&
+           !shmt_config_any_given(c, OF_SGD) && !store->snapshots.wanted && strcmp(c->on_death, "continue") != 0;
 }
 
 static int check_options(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
     struct shmt_error *e = &store->error;
-    const char *step = any_given(c, OF_STEPS, COUNT_OF(OF_STEPS));
-    const char *mode = any_given(c, OF_MODES, COUNT_OF(OF_MODES));
+    const char *step = shmt_config_any_given(c, OF_STEPS);
+    const char *mode = shmt_config_any_given(c, OF_MODES);
     if (step)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "--tolerance takes steps of its own, which have no %s: leave out --%s or --tolerance", step, step);
@@ -109,34 +100,11 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
     return 0;
 }
 
-/* What knows the parameters of a run while it goes on, or hands them to another one. */
-static const char *const OF_OTHERS[] = {"checkpoint", "resume", "name", "init-from"};
-
-/* Whether steps of SGD are on scaled features: where somebody asks for that, or where nobody has named a size that would mean
- * something else then. */
-static int check_scale(struct shmtrain_store *store, const struct shmtrain_model *model) {
-    static const char *const SIZES[] = {"rate", "l1", "l2", "C"};
-    const struct shmt_config *c = &store->config;
-    const char *other = any_given(c, OF_OTHERS, COUNT_OF(OF_OTHERS));
-    const bool asked = strcmp(c->scale, "yes") == 0, possible = is_fitted(model) && !other && !store->snapshots.wanted;
-    store->scales =
-        possible && strcmp(c->scale, "no") != 0 && (asked || (!store->is_generated && !any_given(c, SIZES, COUNT_OF(SIZES))));
-    if (!asked || possible) return 0;
-    if (other)
-        return shmt_fail(
-            &store->error, SHMTRAIN_E_USAGE,
-            "--scale yes turns parameters into those for features as they are when the run is over: leave out --scale, or "
-            "--%s",
-            other);
-    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "--scale yes is for the models that come with shmtrain, without snapshots: leave it out");
-}
-
 /* Of a fit that was asked for. */
 static int check_asked(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
     struct shmt_error *e = &store->error;
-    if (!is_fitted(model))
+    if (!shmt_model_is_fitted(model))
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance is for the models logistic, softmax, svm and linear, not for %.60s",
                          model->name);
     if (c->l1 > 0 && !may_have_l1(model))
@@ -159,11 +127,13 @@ int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *mo
     const int rc = is_asked_for(store) ? check_asked(store, model) : 0;
     if (rc < 0) return rc;
     store->fits = is_asked_for(store) || is_default(store, model);
-    return store->fits ? 0 : check_scale(store, model);
+    return store->fits ? 0 : shmt_defaults_scale(store, model);
 }
 
 int shmt_fit_refuse(struct shmtrain_store *store) {
-    store->fits = store->scales = false;
+    store->fits = store->scales = store->is_generated = false;
+    if (strcmp(store->config.scale, "yes") == 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--scale is for models on data, not for worker functions");
     if (!is_asked_for(store)) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--tolerance is for models on data, not for worker functions");
 }
@@ -232,6 +202,7 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
     shmt_fit_free(fit);
     fit->problem =
         (struct shmt_problem){.n = spec->n_examples,
+                              .n_all = spec->n_examples,
                               .n_columns = columns,
                               .bias = bias,
                               .n_classes = n_classes,
@@ -264,7 +235,7 @@ static void draw(const struct shmt_fit *fit, const uint32_t *train_example, uint
     const uint64_t n = fit->sample_plan.of.n, all = fit->problem.n;
     for (uint64_t k = 0; k < n; k++) {
         const uint64_t from = k * all / n, to = (k + 1) * all / n;
-        const uint64_t i = from + shmt_below(shmt_mix64(seed + k), to - from);
+        const uint64_t i = from + shmt_below(shmt_hash64(seed, k, OF_SAMPLE, 0), to - from); /* not as parts are dealt */
         out[k] = train_example ? train_example[i] : (uint32_t)i;
     }
 }
@@ -283,11 +254,12 @@ int shmt_fit_sample(struct shmtrain_store *store, const struct shmtrain_data *da
     return 0;
 }
 
-bool shmt_fit_give_up(struct shmtrain_store *store) {
+bool shmt_fit_give_up(struct shmtrain_store *store, const struct shmtrain_model *model) {
     if (!store->fits || is_asked_for(store)) return false;
     store->fits = false;
     store->error = (struct shmt_error){0};
     shmt_fit_free(&store->fit);
+    (void)shmt_defaults_scale(store, model); /* nothing is in its way where a fit was possible */
     shmt_log(&store->log, "an exact fit needs more memory than there is: the model takes steps of SGD instead");
     return true;
 }
@@ -313,16 +285,6 @@ void shmt_fit_begin(struct shmtrain_store *store) {
         store->fit.sample.example = store->fit.drawn;
     }
     store->job.fit = &store->fit;
-}
-
-#define EPOCHS        10 /* of SGD */
-#define EPOCHS_OF_FEW 20
-#define MANY_EXAMPLES 200000
-
-uint64_t shmt_fit_epochs(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
-    const bool few = model && !store->is_generated && n_examples < MANY_EXAMPLES;
-    if (store->config.epochs > 0) return store->config.epochs;
-    return store->fits ? FIT_EPOCHS : few ? EPOCHS_OF_FEW : EPOCHS;
 }
 
 void shmt_fit_describe(const struct shmtrain_store *store, struct shmtrain_report *out) {

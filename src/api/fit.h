@@ -9,18 +9,17 @@
  * options that a run cannot have that was asked to fit. Before there is a spec. `source`: the data's name. Errors: _USAGE. */
 int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model, const char *source);
 
-/* Epochs of the run, at most: those of a fit are few, and end by themselves; few examples want more of SGD's than many. model NULL: own
- * worker functions. */
-uint64_t shmt_fit_epochs(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples);
+/* Models that can be fitted exactly. */
+bool shmt_model_is_fitted(const struct shmtrain_model *model);
 
-/* The same of a run of own worker functions, which never does. */
+/* A run of own worker functions never fits. Errors: _USAGE, when it was asked to. */
 int shmt_fit_refuse(struct shmtrain_store *store);
 
 /* Makes room for it in the spec, behind the board. The data is counted. Errors: _USAGE. */
 int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmt_load *train);
 
 /* Where the run fits, but nobody has asked for that, and there is no memory for it: it does not (true), which a note says. */
-bool shmt_fit_give_up(struct shmtrain_store *store);
+bool shmt_fit_give_up(struct shmtrain_store *store, const struct shmtrain_model *model);
 
 /* Draws the sample, if the fit chooses from one, and makes exact room for it. The data is there. train_example: as in struct
  * shmt_readers. Errors: _MEMORY. */

@@ -316,7 +316,7 @@ static uint64_t all_nonzeros(const struct shmt_load *load) {
  * there are fewer of them wherever that saves much; but a pipe is not read again for it. */
 static int list_ids_of(struct shmt_load *load, struct shmtrain_store *store, uint64_t range, bool *listed_out) {
     const bool apart = shmt_ids_are_far_apart(range, all_nonzeros(load));
-    const bool looks = load->dense && (load->staged || !shmt_source_is_once(load->source)) &&
+    const bool looks = (load->dense || load->wide) && (load->staged || !shmt_source_is_once(load->source)) &&
                        shmt_ids_may_be_few(range, load->totals.n_examples, all_nonzeros(load));
     *listed_out = false;
     if (!shmt_source_has_any_ids(load->source) || !(apart || looks)) return 0;

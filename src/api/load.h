@@ -16,6 +16,7 @@ struct shmt_load {
     const char *name;                /* as named; of several files, and of standard input, the title */
     char title[3 * SHMT_NAME_SHOWN]; /* (source.h) */
     bool dense;                      /* the layout */
+    bool wide;                       /* each column has many parameters: fewer of them are worth a look, in sparse rows, too */
     bool has_ids;                    /* of the source (source.h) */
     char *table;                     /* of a table as text: how it is read (table.h); NULL: it is none */
     struct shmt_source *source;      /* until fill closes it */

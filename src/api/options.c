@@ -94,7 +94,7 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(batch), 1, 1 << 30, "auto"},
     {{"chunks", 0, "N", "auto", ENV("CHUNKS"), HOW, "sync: parts of a batch, which limit the busy workers"},
      COUNT, AT(chunks), 1, SHMT_MAX_CHUNKS, "auto"},
-    {{"item", 0, "N", "auto", ENV("ITEM"), HOW, "live modes: examples in a work item; auto: 1024; softmax, own 64"},
+    {{"item", 0, "N", "auto", ENV("ITEM"), HOW, "live modes: examples in a work item; auto: 1024; softmax 8 to 64, own 64"},
      COUNT, AT(item), 1, 1 << 24, "auto"},
     {{"group", 0, "N", "4", ENV("GROUP"), HOW, "live modes: examples in flight; 1 is plain SGD"},
      COUNT, AT(group), 1, 64, NULL},
@@ -374,6 +374,11 @@ bool shmt_config_is_given(const struct shmt_config *config, const char *name) {
     for (size_t i = 0; i < N_ROWS; i++)
         if (strcmp(ROWS[i].option.name, name) == 0) return config->given[i];
     return false;
+}
+
+const char *shmt_config_any_given(const struct shmt_config *config, const char *const *options) {
+    while (*options && !shmt_config_is_given(config, *options)) options++;
+    return *options;
 }
 
 int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,

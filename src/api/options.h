@@ -78,6 +78,9 @@ int shmt_config_set(struct shmt_config *config, const char *name, const char *gi
 /* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
 
+/* The first of `options` (up to a NULL) that is; NULL: none. */
+const char *shmt_config_any_given(const struct shmt_config *config, const char *const *options);
+
 /* "4" or "inf" (SHMT_STALENESS_INF); false: neither. */
 bool shmt_config_staleness(const char *value, uint64_t *out);
 

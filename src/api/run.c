@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/effects.h"
+#include "api/defaults.h"
 #include "api/fit.h"
 #include "api/init_from.h"
 #include "api/manifest.h"
@@ -131,6 +132,13 @@ static int tick(struct shmtrain_store *store, const struct shmt_team *team) {
     return rc;
 }
 
+/* However the workers have ended. */
+static int turn_back(struct shmtrain_store *store, int rc) {
+    struct shmt_error e = {0};
+    if (shmt_standard_undo(&store->standard, store, store->job.store, &e) == 0 || rc < 0) return rc;
+    return shmt_fail(&store->error, e.status, "%s", e.text);
+}
+
 int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows) {
     int rc = make_backend(store, crew, rows);
     if (rc < 0) return rc;
@@ -148,7 +156,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
     if (!store->checkpoints.done) rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
     rc = shmt_stalls_end(store, rc);
     shmt_trace_write(store); /* however they have ended */
-    if (rc == 0) rc = shmt_standard_undo(&store->standard, store, store->job.store, &store->error);
+    rc = turn_back(store, rc);
     if (rc == 0) {
         shmt_report_progress(store);
         shmt_steps_tick(store); /* what has come since the last tick */
@@ -172,7 +180,7 @@ int shmt_run_begin(struct shmtrain_store *store) {
 }
 
 int shmt_run_make_epochs(struct shmtrain_store *store, const struct shmtrain_model *model) {
-    const uint64_t n = shmt_fit_epochs(store, model, 0); /* few examples want the most */
+    const uint64_t n = shmt_defaults_epochs(store, model, 0); /* few examples want the most */
     free(store->epochs);
     store->report.epoch = store->epochs = calloc(n, sizeof *store->epochs);
     if (store->epochs) return 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/copies.h"
+#include "api/defaults.h"
 #include "api/fit.h"
 #include "api/manifest.h"
 #include "api/slow.h"
@@ -367,7 +368,7 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .n_guests = crew->n_guests,
                               .n_workers = crew->n_workers,
                               .n_examples = n_examples,
-                              .epochs = (uint32_t)shmt_fit_epochs(store, model, n_examples),
+                              .epochs = (uint32_t)shmt_defaults_epochs(store, model, n_examples),
                               .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
                               .batch = batch_of_config(&policy, crew->n_seats, store->batch),
                               .n_chunks = chunks_of_config(c, store->batch),

@@ -11,11 +11,17 @@
 #include "base/checked.h"
 #include "models/models.h"
 
-#define TABLE     0.5   /* of all values are there: it is a table */
-#define LARGE     5     /* times the median: a feature of sparse data that is larger comes down to it */
-#define FAR       10    /* a median beyond this, or as far below 1 ... */
-#define FAR_BELOW 0.01  /* ... as this is taken for the unit */
-#define NO_SPREAD 1e-12 /* of the mean square: a variance below it is rounding */
+#define TABLE      0.5    /* of all values are there: it is a table */
+#define LARGE      5      /* times the median: a feature of sparse data that is larger comes down to it */
+#define FAR        10     /* a median beyond this, or as far below 1 ... */
+#define FAR_BELOW  0.01   /* ... as this is taken for the unit */
+#define FLOAT_STEP 1.2e-7 /* of a number: what floats tell apart */
+
+uint64_t shmt_standard_work_bytes(const struct shmt_load *load) {
+    const double cells = (double)load->totals.n_examples * load->data.n_features, n = (double)load->totals.n_nonzeros;
+    if (!load->dense && n > TABLE * cells) return (uint64_t)cells * 8 + load->totals.n_examples * sizeof(uint64_t);
+    return load->in_place ? (load->dense ? (uint64_t)cells : load->totals.n_nonzeros) * sizeof(float) : 0;
+}
 
 /* ---- what features are like ---- */
 
@@ -23,6 +29,7 @@
 struct moments {
     uint64_t here; /* values that are not 0 */
     double sum, squares;
+    double mean, off; /* of all rows, zeros with them; squares of the distances from it, of what is here: of tables */
 };
 
 static void add_value(struct moments *of, double x) {
@@ -31,15 +38,23 @@ static void add_value(struct moments *of, double x) {
     of->squares += x * x;
 }
 
-static void add_example(const struct shmtrain_data *data, uint64_t i, struct moments *of) {
+static void add_distance(struct moments *of, double x) { of->off += (x - of->mean) * (x - of->mean); }
+
+/* Calls `add` for each value of example i. */
+static void each_value(const struct shmtrain_data *data, uint64_t i, struct moments *of,
+                       void (*add)(struct moments *of, double x)) {
     if (data->dense) {
         const float *row = data->dense + i * data->n_features;
         for (uint32_t j = 0; j < data->n_features; j++)
-            if (row[j] != 0) add_value(&of[j], (double)row[j]);
+            if (row[j] != 0) add(&of[j], (double)row[j]);
         return;
     }
     for (uint64_t at = data->start[i]; at < data->start[i + 1]; at++)
-        add_value(&of[data->id[at]], data->value ? (double)data->value[at] : 1);
+        add(&of[data->id[at]], data->value ? (double)data->value[at] : 1);
+}
+
+static void each_example(const struct shmt_standard_wish *wish, struct moments *of, void (*add)(struct moments *of, double x)) {
+    for (uint64_t k = 0; k < wish->n; k++) each_value(&wish->train->data, wish->example ? wish->example[k] : k, of, add);
 }
 
 static uint64_t count_values(const struct moments *of, uint32_t n_features, uint64_t *used) {
@@ -54,13 +69,19 @@ static uint64_t count_values(const struct moments *of, uint32_t n_features, uint
 
 /* ---- of tables ---- */
 
-static void standardise(const struct shmt_standard_wish *wish, const struct moments *of, struct shmt_standard *out) {
+/* A spread below what floats can tell apart is none. */
+static double root_of(double square, double mean) {
+    return square > FLOAT_STEP * FLOAT_STEP * mean * mean ? sqrt(square) : mean != 0 ? fabs(mean) : 1;
+}
+
+static void standardise(const struct shmt_standard_wish *wish, struct moments *of, struct shmt_standard *out) {
     const double n = (double)wish->n;
+    for (uint32_t j = 0; j < out->n_features; j++) of[j].mean = wish->bias ? of[j].sum / n : 0;
+    each_example(wish, of, add_distance);
     for (uint32_t j = 0; j < out->n_features; j++) {
-        const double mean = of[j].sum / n, square = of[j].squares / n, variance = square - mean * mean;
-        out->mean[j] = wish->bias ? mean : 0;
-        const double of_it = wish->bias ? variance : square;
-        out->scale[j] = of_it > NO_SPREAD * square ? sqrt(of_it) : square > 0 ? sqrt(square) : 1;
+        const double mean = of[j].mean, absent = n - (double)of[j].here;
+        out->mean[j] = mean;
+        out->scale[j] = root_of((of[j].off + absent * mean * mean) / n, mean);
     }
 }
 
@@ -76,12 +97,12 @@ static int by_size(const void *a, const void *b) {
     return (x->of > y->of) - (x->of < y->of);
 }
 
-/* The root mean square that half of all entries are below; 0: no memory. */
+/* The root mean square that half of all entries are below; NaN: no memory. */
 static double median_size(const struct moments *of, uint32_t n_features, uint64_t all) {
     struct size *size = malloc(n_features * sizeof *size);
     uint64_t below = 0;
     double median = 0;
-    if (!size) return 0;
+    if (!size) return NAN;
     for (uint32_t j = 0; j < n_features; j++)
         size[j] = (struct size){of[j].here > 0 ? sqrt(of[j].squares / (double)of[j].here) : 0, of[j].here};
     qsort(size, n_features, sizeof *size, by_size);
@@ -220,8 +241,7 @@ static bool is_complete(const struct shmt_load *load, uint64_t used) {
     return data->dense || (data->n_features == used && data->start[data->n_examples] == data->n_examples * used);
 }
 
-static int change(const struct shmt_standard_wish *wish, const struct moments *of, struct shmt_standard *out,
-                  struct shmt_error *e) {
+static int change(const struct shmt_standard_wish *wish, struct moments *of, struct shmt_standard *out, struct shmt_error *e) {
     struct shmtrain_data *data = &wish->train->data;
     uint64_t used;
     const uint64_t all = count_values(of, out->n_features, &used);
@@ -252,7 +272,7 @@ int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standa
     out->mean = malloc(n * sizeof *out->mean);
     out->scale = malloc(n * sizeof *out->scale);
     int rc = of && out->mean && out->scale ? 0 : out_of_memory(e);
-    for (uint64_t k = 0; k < wish->n && rc == 0; k++) add_example(data, wish->example ? wish->example[k] : k, of);
+    if (rc == 0) each_example(wish, of, add_value);
     if (rc == 0) rc = change(wish, of, out, e);
     free(of);
     return rc;

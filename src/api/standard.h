@@ -45,6 +45,9 @@ struct shmt_standard_wish {
     bool by_place;
 };
 
+/* Memory that a set's copies take, at most, when it is counted. */
+uint64_t shmt_standard_work_bytes(const struct shmt_load *load);
+
 /* Errors: _MEMORY. */
 int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standard *out, struct shmt_error *e);
 

@@ -6,6 +6,7 @@
 
 #include "api/arrays.h"
 #include "api/cache.h"
+#include "api/defaults.h"
 #include "api/fit.h"
 #include "api/init_from.h"
 #include "api/places.h"
@@ -127,7 +128,7 @@ static int scale_features(struct shmt_training *s) {
                                             .n = store->spec.n_examples,
                                             .bias = store->job.settings.bias != 0,
                                             .may_grow = !store->spec.row_places,
-                                            .by_place = s->train.in_place && store->spec.row_places};
+                                            .by_place = store->spec.row_places};
     s->nonzeros[0] = s->train.totals.n_nonzeros;
     if (s->share > 0) shmt_split_nonzeros(&s->split, &s->train.data, &s->nonzeros[0], &s->nonzeros[1]);
     shmt_standard_free(&store->standard);
@@ -204,7 +205,7 @@ static void ask_for_columns(struct shmt_training *s) {
 /* Whether rows will stand by frequency, before there is a spec: how many copies of them there are depends on it. */
 static bool orders_rows(const struct shmt_training *s) {
     const struct shmtrain_store *store = s->store;
-    struct shmt_spec spec = {.epochs = (uint32_t)shmt_fit_epochs(store, s->model, s->train.totals.n_examples)};
+    struct shmt_spec spec = {.epochs = (uint32_t)shmt_defaults_epochs(store, s->model, s->train.totals.n_examples)};
     if (strcmp(store->config.columns, "auto") != 0 || store->n_tables == 0) return false;
     spec.table[0] = store->table[0].table;
     spec.l2_rows[0] = store->table[0].l2_rows;
@@ -293,7 +294,8 @@ static uint64_t work_bytes(const struct shmt_training *s) {
     uint64_t floats = 0;
     for (uint32_t t = 0; t < store->n_tables && s->model->begin; t++) floats += shmt_table_floats(&store->table[t].table);
     const uint64_t id_bytes = s->train.ids.n * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
-    return floats * sizeof(float) + id_bytes + shmt_rows_work_bytes(&store->spec) +
+    const uint64_t scaled = store->scales ? shmt_standard_work_bytes(&s->train) + shmt_standard_work_bytes(&s->valid) : 0;
+    return scaled + floats * sizeof(float) + id_bytes + shmt_rows_work_bytes(&store->spec) +
            shmt_places_work_bytes(&s->train.data, &store->spec);
 }
 
@@ -320,7 +322,7 @@ static int check_memory_unstaged(struct shmt_training *s) {
 /* Nor is a fit that nobody has asked for: steps of SGD take less. */
 static int check_memory(struct shmt_training *s) {
     int rc = check_memory_unstaged(s);
-    if (rc != SHMTRAIN_E_MEMORY || !shmt_fit_give_up(s->store)) return rc;
+    if (rc != SHMTRAIN_E_MEMORY || !shmt_fit_give_up(s->store, s->model)) return rc;
     rc = make_spec(s);
     if (rc == 0) rc = choose_memory(s);
     return rc == 0 ? check_need(s) : rc;
@@ -365,12 +367,12 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {check_memory, false},
                   {fill_data, false},
                   {meet_data, false},
-                  {scale_features, false},
-                  {settle_rate, false},
                   {begin_parameters, false},
                   {init_parameters, false},
                   {restore_parameters, false},
                   {renumber_columns, false},
+                  {scale_features, false},
+                  {settle_rate, false},
                   {note_loading, false},
                   {know_rows, false},
                   {draw_sample, false}};

@@ -44,6 +44,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     if (rc == 0) rc = shmt_table_check_cache(store, &s->train, NULL, true);
     if (rc < 0) return rc;
     shmt_table_log(store, &s->train);
+    s->train.wide = s->model->dense != 0;
     s->train.weighted = shmt_weights_wanted(&store->config) || shmt_source_weights(s->train.source);
     rc = check_weights(s);
     if (rc < 0) return rc;

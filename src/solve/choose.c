@@ -6,12 +6,12 @@
 
 #include "base/checked.h"
 
-#define STRONGEST 1e3    /* n l2 */
-#define WORSE     2      /* values in a row that are worse than the path's best: it is over */
-#define FAR_WORSE 1.1    /* ... or one that is so much worse */
-#define BETTER    0.9995 /* times the best loss: what is not that low is no better, and has a weaker L2 */
-#define ALIKE     4      /* squares of scales within this factor: the scaled path would be the other one again */
-#define NO_SPREAD 1e-12  /* of a column's mean of squares: a variance below it is rounding */
+#define STRONGEST  1e3    /* n l2 */
+#define WORSE      2      /* values in a row that are worse than the path's best: it is over */
+#define FAR_WORSE  1.1    /* ... or one that is so much worse */
+#define BETTER     0.9995 /* times the best loss: what is not that low is no better, and has a weaker L2 */
+#define ALIKE      4      /* squares of scales within this factor: the scaled path would be the other one again */
+#define FLOAT_STEP 1.2e-7 /* of a number: what floats tell apart */
 
 double shmt_choice_l2(uint32_t strength, uint64_t n) { return STRONGEST * pow(10, -(double)strength) / (double)n; }
 
@@ -35,7 +35,7 @@ static double square_of_scale(const struct shmt_pass *pass, uint32_t j) {
     }
     const double variance = squares / here, moment = variance + mean * mean;
     const double scale = pass->problem->bias ? variance + (1 - share) * mean * mean : moment;
-    return scale > NO_SPREAD * moment ? scale : moment > 0 ? moment : 1;
+    return scale > FLOAT_STEP * FLOAT_STEP * moment ? scale : moment > 0 ? moment : 1;
 }
 
 void shmt_choose_scales(const struct shmt_pass *pass) {
@@ -86,6 +86,7 @@ static bool differ(const struct shmt_pass *pass) {
 void shmt_choose_begin(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->choice.has_scales = pass->problem->scale == SHMT_SCALE_CHOSEN && differ(pass);
     s->choice.fresh = 1;
+    s->choice.best_scaled = s->choice.scaled;
     s->choice.path = s->choice.least = INFINITY;
     s->l2 = shmt_choice_l2(0, pass->problem->n);
 }

@@ -70,6 +70,7 @@ static void balance(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->shift = 0;
     if (pass->problem->loss == SHMT_SOLVE_SOFTMAX) {
         s->shift = shmt_wide_mixture(pass);
+        s->size = by_rows(pass, SHMT_SUM_UP);
         return;
     }
     const double up = by_rows(pass, SHMT_SUM_UP), down = by_rows(pass, SHMT_SUM_DOWN);
@@ -303,12 +304,18 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         s->end = SHMT_SOLVE_EXHAUSTED;
 }
 
-/* Whoever asks for an end gets it at the last point that was judged; within a choice, at its best candidate. */
-static void stop(struct shmt_solve_state *s) {
-    const bool has_candidate = s->choice.open && s->choice.least < INFINITY;
+/* Whoever asks for an end gets it at the last point that was judged; before the fit of all examples has one, at the best candidate of
+ * the choice. */
+static void stop(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const bool chosen = s->choice.fits > 0 && s->choice.least < INFINITY, has_point = s->begun && !s->choice.open;
+    if (s->choice.open) { /* a bound without a part is none of all */
+        s->l2 = shmt_choice_l2(s->choice.strength, pass->problem->n_all);
+        s->dual = -INFINITY;
+    }
     s->stopped = 1;
-    s->choice.open = s->choice.improved = 0;
-    s->phase = has_candidate ? SHMT_PHASE_KEEP : s->begun ? SHMT_PHASE_PUBLISH : SHMT_PHASE_OVER;
+    s->choice.open = s->choice.improved = s->choice.sampled = 0;
+    s->phase = !has_point && chosen ? SHMT_PHASE_KEEP : s->begun ? SHMT_PHASE_PUBLISH : SHMT_PHASE_OVER;
+    if (s->phase == SHMT_PHASE_OVER) s->loss = NAN;
 }
 
 /* Another objective: nothing is known of its minimum. */
@@ -321,7 +328,7 @@ static void forget(struct shmt_solve_state *s) {
 /* The choice is made: all examples are fitted. */
 static void settle(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->choice.scaled = s->choice.best_scaled;
-    s->l2 = shmt_choice_l2(s->choice.best_strength, pass->problem->n);
+    s->l2 = shmt_choice_l2(s->choice.best_strength, pass->problem->n_all);
 }
 
 /* The next fit of a choice begins, or the one behind it. */
@@ -335,7 +342,6 @@ static void kept(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         settle(pass, s);
     if (s->stopped) {
         s->primal = 0; /* nothing is better */
-        s->choice.sampled = 0;
         s->phase = SHMT_PHASE_PUBLISH;
     } else if (again) {
         s->choice.sampled = 0;
@@ -451,7 +457,7 @@ void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out
     struct shmt_solve_state s = *pass->state;
     const bool ends = s.phase >= SHMT_PHASE_PUBLISH, asked = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0;
     if (asked && !ends && !s.stopped) {
-        stop(&s);
+        stop(pass, &s);
     } else {
         const uint32_t phase = s.phase;
         s.phase = NEXT[phase].then;

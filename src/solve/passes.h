@@ -23,14 +23,14 @@ static inline double shmt_pass_l2(const struct shmt_pass *pass, uint64_t j) {
 }
 
 /* Whether example i is held out from the fit: of a choice. */
-static inline bool shmt_pass_holds(const struct shmt_pass *pass, uint64_t i) {
+static inline bool shmt_pass_is_held(const struct shmt_pass *pass, uint64_t i) {
     const struct shmt_choice *c = &pass->state->choice;
     return c->open && shmt_below(shmt_mix64(pass->problem->seed + i), pass->problem->n_parts) == c->part;
 }
 
 /* c_i; 0 while it is held out. */
 static inline double shmt_pass_weight(const struct shmt_pass *pass, uint64_t i) {
-    return shmt_pass_holds(pass, i) ? 0 : shmt_problem_weight(pass->problem, i);
+    return shmt_pass_is_held(pass, i) ? 0 : shmt_problem_weight(pass->problem, i);
 }
 
 /* ---- by rows ---- */

@@ -27,6 +27,7 @@ struct shmt_problem {
     const struct shmtrain_data *data; /* in sparse rows */
     const uint32_t *example;          /* (n) which of its examples; NULL: the first n */
     uint64_t n;
+    uint64_t n_all;           /* of all that are fitted; n, unless this is a sample of them */
     uint32_t n_columns, bias; /* features; 1: and a bias behind them */
     enum shmt_solve_loss loss;
     float high;    /* logistic, hinge: the larger label */

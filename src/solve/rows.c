@@ -27,7 +27,7 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
         const double c = shmt_problem_weight(p, i);
         const struct shmt_loss_at at =
             shmt_loss_at(p->loss, m->score[i] = shmt_example_dot(p, i, w), shmt_example_label(p, i), c, pass->state->width);
-        if (shmt_pass_holds(pass, i)) {
+        if (shmt_pass_is_held(pass, i)) {
             m->slope[i] = (struct shmt_solve_slope){0, 0};
             held += at.loss;
             heavy += c;

@@ -112,22 +112,22 @@ static void make_up(const struct shmt_pass *pass, double *out) {
 
 /* ---- by rows ---- */
 
-static void find_classes(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
-    const struct shmt_problem *p = pass->problem;
-    (void)unused;
-    for (uint64_t i = from; i < to; i++) {
-        const float label = p->data->label[shmt_problem_example(p, i)];
-        uint32_t low = 0, high = p->n_classes;
-        while (high - low > 1) {
-            const uint32_t middle = low + (high - low) / 2;
-            if (p->classes[middle] <= label)
-                low = middle;
-            else
-                high = middle;
-        }
-        pass->memory->class_of[i] = low;
+static uint32_t class_at(const struct shmt_problem *p, uint64_t i) {
+    const float label = p->data->label[shmt_problem_example(p, i)];
+    uint32_t low = 0, high = p->n_classes;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (p->classes[middle] <= label)
+            low = middle;
+        else
+            high = middle;
     }
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
+    return low;
+}
+
+static void find_classes(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
+    (void)number, (void)unused;
+    for (uint64_t i = from; i < to; i++) pass->memory->class_of[i] = class_at(pass->problem, i);
 }
 
 void shmt_wide_classes(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, find_classes); }
@@ -157,7 +157,7 @@ static double soften(uint32_t n, double *z, uint32_t y) {
 static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t n = n_classes(pass);
-    double *count = by_classes(pass, pass->round, SHMT_CLASS_COUNT, number), loss = 0, held = 0, heavy = 0;
+    double *count = by_classes(pass, pass->round, SHMT_CLASS_COUNT, number), loss = 0, held = 0, heavy = 0, size = 0;
     double *share = by_classes(pass, pass->round, SHMT_CLASS_SHARE, number);
     double *curve = by_classes(pass, pass->round, SHMT_CLASS_CURVE, number);
     memset(count, 0, n * sizeof *count);
@@ -167,13 +167,14 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
         double *p = m->score + i * n, c = shmt_problem_weight(pass->problem, i);
         scores_of(pass, i, w, p);
         const double of = c * soften(n, p, m->class_of[i]);
-        m->heft[i] = shmt_pass_holds(pass, i) ? 0 : c;
+        m->heft[i] = shmt_pass_is_held(pass, i) ? 0 : c;
         if (m->heft[i] != c) {
             held += of;
             heavy += c;
             continue;
         }
         loss += of;
+        size += 2 * c * (1 - p[m->class_of[i]]);
         count[m->class_of[i]] += c;
         for (uint32_t k = 0; k < n; k++) {
             share[k] += c * p[k];
@@ -182,6 +183,7 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
     }
     shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
     shmt_leave_sum(pass, SHMT_SUM_SMOOTH, number, loss);
+    shmt_leave_sum(pass, SHMT_SUM_UP, number, size);
     shmt_leave_sum(pass, SHMT_SUM_HELD, number, held);
     shmt_leave_sum(pass, SHMT_SUM_HEAVY, number, heavy);
 }
@@ -198,7 +200,8 @@ static double loss_published(const struct shmt_pass *pass, uint64_t i) {
         for (uint64_t at = p->data->start[e]; at < p->data->start[e + 1]; at++)
             z[k] += shmt_problem_value(p, at) * (double)w[p->data->id[at]];
     }
-    return shmt_problem_weight(p, i) * soften(p->n_classes, z, pass->memory->class_of[i]);
+    return shmt_problem_weight(p, i) *
+           soften(p->n_classes, z, class_at(p, i)) /* a run that was stopped may not have noted it */;
 }
 
 static void verify(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
@@ -271,7 +274,6 @@ static void each_column(const struct shmt_pass *pass, enum shmt_solve_sums which
 
 static bool is_bias(const struct shmt_pass *pass, uint64_t j) { return j == pass->plan->of.n_columns; }
 
-/* Where a bias's curvature is nothing to speak of there is no example of its class: it stays where it is. */
 static void slope_of_bias(const struct shmt_pass *pass, uint32_t j) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t n = n_classes(pass);
@@ -286,8 +288,8 @@ static void slope_of_bias(const struct shmt_pass *pass, uint32_t j) {
     }
 }
 
-/* Sums over the entries of a column: of x c p_k - x c [k = y] to `slope`, of the second derivatives to `curve`, of x c p_k to `part`,
- * where the dual point needs it. Returns that of x c. */
+/* Sums over the entries of a column: of x c p_k - x c [k = y] to `slope`, of the second derivatives to `curve`, of x c p_k to `part`.
+ * Returns that of x c. */
 static double sum_column(const struct shmt_pass *pass, uint32_t j, double *slope, double *curve, double *part) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t n = n_classes(pass);

@@ -17,7 +17,8 @@
 /* The class of each example of my blocks. */
 void shmt_wide_classes(const struct shmt_pass *pass);
 
-/* Probabilities and losses at the point `w`: sums LOSS, SMOOTH, WEIGHT, HELD, HEAVY, and by classes COUNT, SHARE and CURVE. */
+/* Probabilities and losses at the point `w`: sums LOSS, SMOOTH, UP (the sum of all |u|), HELD, HEAVY, and by classes COUNT, SHARE and
+ * CURVE. */
 void shmt_wide_score(const struct shmt_pass *pass, const double *w);
 
 /* As shmt_pass_verify. */
