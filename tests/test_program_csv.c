@@ -255,6 +255,25 @@ static void a_table_without_features_is_refused(void **state) {
     assert_says(RUN(TRAIN, "mac.csv"), 1, "mac.csv has lines that end with CR alone: convert the file first: tr '\\r' '\\n'\n");
 }
 
+/* A model of a table without a column is that of the table where nobody has it. */
+static void a_column_may_be_left_out(void **state) {
+    char with[17], without[17];
+    (void)state;
+    write_text("with.csv", "y,id,a\n1,7,2\n0,8,1\n1,9,4\n0,10,3\n");
+    write_text("without.csv", "y,a\n1,2\n0,1\n1,4\n0,3\n");
+    HASH(with, "-w", "1", "--mode", "sync", "--ignore", "id", "-o", "ignoring", "with.csv");
+    HASH(without, "-w", "1", "--mode", "sync", "without.csv");
+    assert_string_equal(with, without);
+    program_assert_status(RUN("eval", "ignoring", "with.csv"), 0);
+    program_assert_status(RUN("eval", "--ignore", "id", "ignoring", "with.csv"), 0);
+    program_assert_status(RUN("eval", "ignoring", "without.csv"), 0);
+    assert_says(RUN("eval", "--ignore", "a", "ignoring", "with.csv"), 2, "--ignore a: the model was not trained without this");
+    assert_says(RUN(TRAIN, "--ignore", "y", "with.csv"), 2, "is the label: name another one with --label");
+    assert_says(RUN(TRAIN, "--ignore", "nobody", "with.csv"), 2, "--ignore nobody: with.csv has no such column");
+    assert_says(RUN(TRAIN, "--ignore", "id,a", "with.csv"), 2, "--ignore: with.csv has no other column besides the label");
+    assert_says(RUN(TRAIN, "--ignore", "id", "--categorical", "id", "with.csv"), 2, "is in --categorical and in --ignore");
+}
+
 /* Dates, names, numbers with a unit: taken as categories they tell nothing. */
 static void categories_that_never_come_again_are_noted(void **state) {
     (void)state;
@@ -266,8 +285,9 @@ static void categories_that_never_come_again_are_noted(void **state) {
     fclose(f);
     fclose(few);
     assert_says(RUN(TRAIN, "ids.csv"), 0,
-                "ids.csv: column \"id\" (and 1 more) has a different word in each line, so each word is a feature of one "
-                "example only: make the column a number, or remove it\n");
+                "ids.csv: column \"id\" (and 1 more) is left out: it has a different word in each line, each a feature of one "
+                "example only (--categorical keeps a column)\n");
+    assert_null(strstr(RUN(TRAIN, "--categorical", "id,share", "ids.csv")->text[ERR], "a different word"));
     assert_null(strstr(RUN(TRAIN, "few.csv")->text[ERR], "a different word"));
     assert_null(strstr(RUN(TRAIN, "--label", "bought", "t.csv")->text[ERR], "a different word"));
 }
@@ -410,6 +430,7 @@ int main(void) {
         PROGRAM_TEST(a_labels_number_is_that_of_the_training_table),
         PROGRAM_TEST(a_header_that_only_one_of_both_has_is_noted),
         PROGRAM_TEST(a_table_without_features_is_refused),
+        PROGRAM_TEST(a_column_may_be_left_out),
         PROGRAM_TEST(categories_that_never_come_again_are_noted),
         PROGRAM_TEST(labels_far_behind_the_beginning_are_learned_or_refused),
         PROGRAM_TEST(a_pipe_keeps_its_writer_while_labels_are_looked_for),

@@ -185,7 +185,7 @@ static void what_was_chosen_can_be_typed(void **state) {
 
 static void what_is_about_steps_means_sgd(void **state) {
     static const char *const OPTIONS[][2] = {{"--epochs", "3"},          {"--mode", "async"}, {"--mode", "sync"},
-                                             {"--optimizer", "sgd"},     {"--rate", "0.1"},   {"--batch", "32"},
+                                             {"--optimizer", "sgd"},     {"--rate", "1e-12"},   {"--batch", "32"},
                                              {"--steps", "9"},           {"--l2", "0"},       {"--checkpoint", "d"},
                                              {"--on-death", "continue"}, {"--patience", "2"}, {"--model", "svm"}};
     (void)state;
@@ -344,6 +344,45 @@ static void few_examples_get_small_batches_and_many_epochs(void **state) {
     json_decref(o);
 }
 
+/* Whatever rate is typed: a run that has learned nothing but large numbers does not end well. */
+static void a_run_that_diverged_fails(void **state) {
+    static const char *const MODELS[] = {"linear", "logistic", "softmax"};
+    unsigned failed = 0;
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        write_table("t", m == 0 ? NUMBERS : m == 1 ? TWO : SEVERAL, false, 0, ROWS);
+        for (int power = -8; power <= 8; power += 2) {
+            char rate[16];
+            snprintf(rate, sizeof rate, "1e%d", power);
+            struct program *p =
+                RUN("--json", "-q", "-w", "1", "--mode", "sync", "-e", "3", "-M", MODELS[m], "--rate", rate, "t");
+            program_finish(p);
+            if (p->status == 0) {
+                json_t *o = program_json(p), *epochs = json_object_get(o, "epochs");
+                const double loss = number(json_array_get(epochs, 2), "train_loss");
+                if (!(loss < 1e4)) fail_msg("%s, rate %s: %g", MODELS[m], rate, loss);
+                json_decref(o);
+            } else {
+                assert_non_null(strstr(p->text[ERR], "use a smaller rate than"));
+                failed++;
+            }
+        }
+    }
+    assert_true(failed > 3);
+}
+
+static void a_loss_that_still_falls_gets_a_hint(void **state) {
+    (void)state;
+    write_table("t", TWO, false, 0, ROWS);
+    struct program *p = RUN("-w", "1", "--mode", "sync", "-e", "4", "--scale", "yes", "--rate", "0.02", "t");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "hint        the loss still falls, by "));
+    assert_non_null(strstr(p->text[OUT], ": try -e 8\n"));
+    p = RUN("-w", "1", "--mode", "sync", "-e", "60", "t");
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[OUT], "hint"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(a_run_without_options_chooses_l2_and_says_so),
@@ -359,6 +398,8 @@ int main(void) {
         PROGRAM_TEST(scales_find_their_features_wherever_rows_stand),
         PROGRAM_TEST(a_cache_stays_as_it_is),
         PROGRAM_TEST(what_is_typed_has_its_size_on_features_as_they_are),
+        PROGRAM_TEST(a_run_that_diverged_fails),
+        PROGRAM_TEST(a_loss_that_still_falls_gets_a_hint),
         PROGRAM_TEST(few_examples_get_small_batches_and_many_epochs),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

@@ -154,6 +154,8 @@ static const struct shmt_option_row ROWS[] = {
      TEXT, AT(label), 0, 0, NULL},
     {{"categorical", 0, "A,B,...", "", ENV("CATEGORICAL"), WHAT, "CSV: columns of categories that look like numbers"},
      TEXT, AT(categorical), 0, 0, NULL},
+    {{"ignore", 0, "A,B,...", "", ENV("IGNORE"), WHAT, "CSV: columns that are left out"},
+     TEXT, AT(ignore), 0, 0, NULL},
     {{"delimiter", 0, "C", "auto", ENV("DELIMITER"), WHAT, "CSV: the character between fields, or tab"},
      TEXT, AT(delimiter), 0, 0, NULL},
     {{"header", 0, "HOW", "auto", ENV("HEADER"), WHAT, "CSV: whether the first line has the columns' names"},

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "api/diverged.h"
 #include "api/fit.h"
 #include "api/places.h"
 #include "api/store_priv.h"
@@ -220,6 +221,7 @@ int shmt_report_finish(struct shmtrain_store *store) {
     struct shmt_error bad = {0};
     const int rc = hash_parameters(store, &bad);
     r->seconds = seconds_since(store->began_ns);
+    if (bad.status == 0) (void)shmt_diverged_check(store, &bad);
     /* The losses may all have been finite: an infinite weight is on the right side of its examples, with a loss of 0. */
     return rc < 0 || bad.status == 0 ? rc : shmt_fail(&store->error, bad.status, "%s", bad.text);
 }

@@ -34,6 +34,7 @@ void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned ho
                                             .delimiter = c->delimiter,
                                             .header = c->header,
                                             .categorical = c->categorical,
+                                            .ignore = c->ignore,
                                             .plan = table}};
     out->source.csv = &out->csv;
 }
@@ -45,27 +46,32 @@ static bool is_of_kind(const struct shmt_csv_plan *plan, const char *name, size_
     return at != SHMT_CSV_NONE && plan->column[at].kind == kind;
 }
 
-/* The first of --categorical that the plan has not as a category, nor as a label of words. */
-static bool find_other_category(const struct shmtrain_store *store, const struct shmt_csv_plan *plan,
-                                char shown[SHMT_WORD_SHOWN]) {
-    for (const char *at = store->config.categorical; *at;) {
+/* The first column of a list, as options name them, that the plan does not have as one of this kind; a label of words has
+ * categories, too. */
+static bool find_other(const char *list, const struct shmt_csv_plan *plan, uint32_t kind, char shown[SHMT_WORD_SHOWN]) {
+    for (const char *at = list; *at;) {
         const size_t n = strcspn(at, ",");
         if (n > 0) shmt_show_word(at, n, shown);
-        const bool label = plan->has_words && is_of_kind(plan, at, n, SHMT_CSV_LABEL);
-        if (n > 0 && !label && !is_of_kind(plan, at, n, SHMT_CSV_CATEGORY)) return true;
+        const bool label = kind == SHMT_CSV_CATEGORY && plan->has_words && is_of_kind(plan, at, n, SHMT_CSV_LABEL);
+        if (n > 0 && !label && !is_of_kind(plan, at, n, kind)) return true;
         at += n + (at[n] == ',');
     }
     return false;
 }
 
-static int check_categories(struct shmtrain_store *store) {
+static int check_columns(struct shmtrain_store *store) {
+    const struct shmt_csv_plan *plan = &store->trained.plan;
     char shown[SHMT_WORD_SHOWN];
-    if (!find_other_category(store, &store->trained.plan, shown)) return 0;
-    return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                     "--categorical %s: the model has no categories in this column; leave the option out", shown);
+    if (find_other(store->config.categorical, plan, SHMT_CSV_CATEGORY, shown))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "--categorical %s: the model has no categories in this column; leave the option out", shown);
+    if (find_other(store->config.ignore, plan, SHMT_CSV_IGNORED, shown))
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                         "--ignore %s: the model was not trained without this column; leave the option out", shown);
+    return 0;
 }
 
-int shmt_table_check_options(struct shmtrain_store *store) { return store->trained.table ? check_categories(store) : 0; }
+int shmt_table_check_options(struct shmtrain_store *store) { return store->trained.table ? check_columns(store) : 0; }
 
 /* ---- what a cache knows better ---- */
 
@@ -111,7 +117,12 @@ static int check_as_of_model(struct shmtrain_store *store, const char *name, con
 static int check_as_said(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan) {
     const char *label = store->config.label;
     char column[SHMT_CSV_COLUMN_SHOWN] = "nowhere", shown[SHMT_WORD_SHOWN];
-    if (find_other_category(store, plan, shown))
+    if (find_other(store->config.ignore, plan, SHMT_CSV_IGNORED, shown))
+        return shmt_fail(
+            &store->error, SHMTRAIN_E_USAGE,
+            "--ignore %s: %s is the cache of a table that was read without this option: convert the table again with it", shown,
+            name);
+    if (find_other(store->config.categorical, plan, SHMT_CSV_CATEGORY, shown))
         return shmt_fail(
             &store->error, SHMTRAIN_E_USAGE,
             "--categorical %s: %s is the cache of a table that was read without this option: convert the table again with it",

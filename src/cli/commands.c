@@ -10,7 +10,7 @@
 #define NOT_COMPARED                                                    \
     "-mode -name -guests -metrics -trace -steps -tolerance -log-every " \
     "-checkpoint -checkpoint-every -keep -resume "
-#define TABLES  "input-format label categorical delimiter header " /* how text is read */
+#define TABLES  "input-format label categorical ignore delimiter header " /* how text is read */
 #define SCORING "workers threads seed backend spawn bind " TABLES  /* what scoring with a model goes by */
 
 static const struct command COMMANDS[] = {

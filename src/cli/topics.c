@@ -221,7 +221,8 @@ MODES
 "  numbers     columns of which most are numbers; a word in one is an error\n"
 "  categories  columns of which most are words, or --categorical zip,3: each\n"
 "              value is a feature of its own, by a hash of 64 bits\n"
-"  left out    a first column without a name: the index of pandas, R's row names\n"
+"  left out    --ignore id,4; a first column without a name; columns of words that\n"
+"              are different in each line, if they are not in --categorical\n"
 "A missing value (nothing, NA, NaN, null, none, \\N, ?) is 0: the number 0, or no\n"
 "category. A label must not be missing (words: nothing or ?). Values may be\n"
 "quoted, with inner quotes doubled, but without line breaks. Several files are\n"
@@ -231,7 +232,7 @@ MODES
 "table was read. --valid, eval and predict find columns by name if both tables\n"
 "have a header, in any order and case. Unknown columns are left out; a missing\n"
 "one is an error. Without headers (or with --header no) the position counts. eval\n"
-"--label NAME names the label there. Scale columns to values near 1 yourself.\n"},
+"--label NAME names the label there.\n"},
 
 {"input", "files, packed files, pipes, bad lines",
 "Where data comes from\n"

@@ -122,17 +122,18 @@ void shmt_csv_guess_remark(const struct shmt_csv_sample *sample, const struct sh
     uint32_t n = 0, first = 0;
     out[0] = '\0';
     for (uint32_t i = plan->n_columns; i-- > 0;) {
-        if (!is_different_everywhere(sample, plan, i)) continue;
+        if (!sample->looks[i].is_left_out) continue;
         first = i;
         n++;
     }
     if (n == 0) return;
     shmt_csv_column_show(plan, first, shown);
     if (n > 1) snprintf(others, sizeof others, " (and %u more)", n - 1);
-    snprintf(out, SHMT_CSV_REMARK,
-             "%s%s has a different word in each line, so each word is a feature of one example only: make the column a number, "
-             "or remove it",
-             shown, others);
+    snprintf(
+        out, SHMT_CSV_REMARK,
+        "%s%s is left out: it has a different word in each line, each a feature of one example only (--categorical keeps a "
+        "column)",
+        shown, others);
 }
 
 /* Labels that are named are words, even where they look like numbers. */
@@ -145,16 +146,63 @@ static int take_categorical(const struct shmt_csv_sample *s, struct shmt_csv_pla
             plan->has_words = true;
         else
             plan->column[i].kind = SHMT_CSV_CATEGORY;
+        s->looks[i].is_said = true;
         p += n + (p[n] == ',');
     }
     return 0;
 }
 
+/* Left out, until kinds are decided. */
+#define LEFT_OUT SHMT_CSV_KINDS
+
+static int take_ignored(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan, struct shmt_error *e) {
+    for (const char *p = s->wish->ignore; p && *p;) {
+        const size_t n = strcspn(p, ",");
+        const uint32_t i = shmt_csv_plan_find(plan, p, n);
+        char shown[SHMT_CSV_COLUMN_SHOWN];
+        if (i == SHMT_CSV_NONE) return shmt_csv_refuse_column(s, plan, "--ignore", p, n, e);
+        shmt_csv_column_show(plan, i, shown);
+        if (i == plan->label)
+            return shmt_fail(e, SHMTRAIN_E_USAGE, "--ignore: %s of %s is the label: name another one with --label", shown,
+                             s->name);
+        if (plan->column[i].kind == SHMT_CSV_CATEGORY)
+            return shmt_fail(e, SHMTRAIN_E_USAGE, "%s of %s is in --categorical and in --ignore: leave out one of them", shown,
+                             s->name);
+        plan->column[i].kind = LEFT_OUT;
+        p += n + (p[n] == ',');
+    }
+    return 0;
+}
+
+static bool is_feature(const struct shmt_csv_column *column) {
+    return column->kind == SHMT_CSV_NUMBER || column->kind == SHMT_CSV_CATEGORY;
+}
+
+/* Those that were named, and words that nobody has called categories and that are different in each line, which are features of one
+ * example each; but for the last column that there is. */
+static void leave_out(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_columns; i++) {
+        if (plan->column[i].kind == LEFT_OUT) plan->column[i].kind = SHMT_CSV_IGNORED;
+        n += is_feature(&plan->column[i]);
+    }
+    for (uint32_t i = 0; i < plan->n_columns && n > 1; i++) {
+        if (!is_different_everywhere(s, plan, i) || s->looks[i].is_said) continue;
+        plan->column[i].kind = SHMT_CSV_IGNORED;
+        s->looks[i].is_left_out = true;
+        n--;
+    }
+}
+
 /* Who says nothing of the delimiter may have one that is not guessed, as blanks are not. */
 static int check_features(const struct shmt_csv_sample *s, const struct shmt_csv_plan *plan, struct shmt_error *e) {
-    if (plan->n_columns >
-        (plan->label != SHMT_CSV_NONE) + (uint32_t)(is_index(plan) && plan->column[0].kind == SHMT_CSV_IGNORED))
-        return 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_columns; i++)
+        n += i != plan->label && plan->column[i].kind != LEFT_OUT &&
+             !(i == 0 && is_index(plan) && plan->column[0].kind == SHMT_CSV_IGNORED);
+    if (n > 0) return 0;
+    if (s->wish->ignore && s->wish->ignore[0] != '\0')
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--ignore: %s has no other column besides the label", s->name);
     return shmt_fail(
         e, SHMTRAIN_E_DATA,
         "%s has no column besides the label: name the character between its columns with --delimiter (tab, or one of "
@@ -172,8 +220,10 @@ int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *o
     if (rc == 0 && !out->has_header) shmt_csv_sample_add_first(sample);
     if (rc == 0) rc = decide_label(sample, out, e);
     if (rc == 0) rc = take_categorical(sample, out, e);
+    if (rc == 0) rc = take_ignored(sample, out, e);
     if (rc == 0) rc = check_features(sample, out, e);
     if (rc == 0) rc = decide_kinds(sample, out, e);
+    if (rc == 0) leave_out(sample, out);
     if (rc == 0) {
         if (out->label != SHMT_CSV_NONE) out->has_words |= has_more_words(&sample->looks[out->label]);
         shmt_csv_plan_number(out);

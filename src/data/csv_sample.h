@@ -14,6 +14,8 @@ struct shmt_csv_looks {
     uint32_t n_commas;           /* of the words: numbers with commas */
     bool again;                  /* the first line's field is there again */
     bool twice;                  /* one of the first words is there again; or nobody could look */
+    bool is_said;                /* by an option: its values are categories */
+    bool is_left_out;            /* though nobody said so */
     uint32_t n_kept;
     uint32_t *kept; /* (n_kept) hashes of the first words */
 };

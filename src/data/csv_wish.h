@@ -10,6 +10,7 @@ struct shmt_csv_wish {
     const char *delimiter;   /* one character, or "tab" */
     const char *header;      /* "yes", "no", "auto" */
     const char *categorical; /* columns' names or numbers, with commas between them */
+    const char *ignore;      /* likewise, columns that are left out */
     const char *plan;        /* of the table that the model was trained on (csv_plan.h): this one is read alike */
 };
 

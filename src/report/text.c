@@ -209,6 +209,22 @@ static void add_validation(char *out, size_t bytes, const struct shmtrain_report
     shmt_add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "below it");
 }
 
+/* Of steps of SGD that have come to their end: whether there was more to learn. Of the last two epochs, one of which may be noise. */
+#define STILL_FALLS 0.02
+
+static double loss_after(const struct shmtrain_epoch *epoch) {
+    return isnan(epoch->valid_loss) ? epoch->train_loss : epoch->valid_loss;
+}
+
+static void add_hint(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (is_fit(r) || r->stopped || r->model[0] == '\0' || r->n_epochs < 4) return;
+    const double before = loss_after(&r->epoch[r->n_epochs - 3]), last = loss_after(&r->epoch[r->n_epochs - 1]);
+    const double part = (before - last) / fabs(last);
+    if (!(part > STILL_FALLS) || !isfinite(part)) return;
+    shmt_add(out, bytes, "hint        the loss still falls, by %.0f %% in the last two epochs: try -e %u\n",
+             fmin(100 * part, 999), 2 * r->n_epochs);
+}
+
 static void add_checkpoints(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (r->checkpoints == 0) return;
     shmt_add(out, bytes, "checkpoints %u, for which training paused ", r->checkpoints);
@@ -276,6 +292,7 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
         shmt_add(out, bytes, " %% of the updates of single parameters (an estimate)\n");
     }
     add_validation(out, bytes, r);
+    add_hint(out, bytes, r);
     add_optimum(out, bytes, r);
     shmt_add(out, bytes, "parameters  xxh64 %016llx\n", (unsigned long long)r->parameters_xxh64);
 }
