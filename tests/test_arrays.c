@@ -264,6 +264,7 @@ static void plans_caches_and_descriptions_take_arrays(void **state) {
     struct shmtrain_data_info info;
     (void)state;
     WELL(store, shmtrain_store_arrays(store, "train", &a));
+    WELL(store, shmtrain_store_set(store, "scale", "no")); /* which takes copies, but not beside snapshots */
     WELL(store, shmtrain_store_plan(store, "arrays:train", &plan));
     assert_int_equal(plan->data_bytes, 0); /* they are borrowed */
     const uint64_t bytes = plan->total_bytes;

@@ -180,6 +180,8 @@ static void each_run_has_a_letter_of_its_own(void **state) {
 static void the_table_is_as_it_should_be(void **state) {
     (void)state;
     struct comparison *c = make_comparison();
+    c->rates = 3;
+    for (unsigned i = 0; i < 4; i++) c->run[i].times = i == 1 ? 1 / 3.0 : 1;
     char *text = text_of(compare_put_table, c);
     assert_string_equal(text,
                         "                 to 0.32320\n"
@@ -195,6 +197,8 @@ static void the_table_is_as_it_should_be(void **state) {
                         "linear between two epochs, not before the first. Seconds are of training,\n"
                         "without loading and evaluation. Delay: mean, in clocks (updates of one work\n"
                         "item). Waiting: within epochs; at their ends all meet in every mode.\n"
+                        "Rates, inverse, the best of 3 for each mode: async 0.5 (1 x auto), sync 0.5\n"
+                        "(0.333 x auto), backup:3 0.5 (1 x auto).\n"
                         "Fastest to 0.32320: sync, in 5.360 s, and with the fewest epochs (2.68). Not\n"
                         "reached by: async, backup:3.\n"
                         "sync waited 58 % of the time, mostly for worker 3.\n"
@@ -339,17 +343,29 @@ static void sentences_of_many_long_names_are_whole(void **state) {
     destroy_comparison(c);
 }
 
+/* Who wants the automatic rates gets no winner of them. */
+static void without_tuning_there_is_no_verdict(void **state) {
+    (void)state;
+    struct comparison *c = make_comparison();
+    c->untuned = true;
+    char *text = text_of(compare_put_table, c);
+    assert_null(strstr(text, "Fastest"));
+    assert_non_null(strstr(text, "No verdict: rates are the automatic ones"));
+    free(text);
+    destroy_comparison(c);
+}
+
 /* Nothing is said that the figures do not say. */
 static void sentences_are_left_out_where_there_is_nothing_to_say(void **state) {
     (void)state;
     char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
     struct comparison *c = make_comparison();
-    assert_int_equal(compare_sentences(c, sentence), 4);
+    assert_int_equal(compare_sentences(c, sentence), 5);
     c->run[2].kept->report.dropped = 0;
-    assert_int_equal(compare_sentences(c, sentence), 3);
+    assert_int_equal(compare_sentences(c, sentence), 4);
     c->run[1].kept->report.wait_fraction = 0.01;
     c->run[2].kept->report.wait_fraction = 0.01;
-    assert_int_equal(compare_sentences(c, sentence), 2);
+    assert_int_equal(compare_sentences(c, sentence), 3);
     for (unsigned i = 0; i < 3; i++) kept_destroy(c->run[i].kept);
     for (unsigned i = 0; i < 3; i++) c->run[i].kept = NULL;
     compare_work_out(c);
@@ -405,6 +421,7 @@ int main(void) {
         cmocka_unit_test(who_does_not_come_to_the_target_has_a_dash),
         cmocka_unit_test(a_run_that_was_stopped_is_marked),
         cmocka_unit_test(sentences_of_many_long_names_are_whole),
+        cmocka_unit_test(without_tuning_there_is_no_verdict),
         cmocka_unit_test(sentences_are_left_out_where_there_is_nothing_to_say),
         cmocka_unit_test(json_has_each_report_and_when_it_came_to_the_target),
     };

@@ -67,7 +67,7 @@ static void in_a_utf8_locale_the_axes_are_drawn_as_lines(void **state) {
 static void json_has_the_runs_as_train_gives_them(void **state) {
     (void)state;
     char hash[17];
-    HASH(hash, "--mode", "sync", "-w", "2", "-e", "2", "--rate", "0.25", "--seed", "7", DATA);
+    HASH(hash, "--mode", "sync", "--schedule", "cosine", "-w", "2", "-e", "2", "--rate", "0.25", "--seed", "7", DATA);
     struct program *p = RUN("compare", "--json", "-w", "2", "-e", "2", "--rate", "0.25", "--seed", "7", "--modes",
                             "sync,async,sync", "--target", "0.6", DATA);
     program_assert_status(p, 0);
@@ -87,6 +87,42 @@ static void json_has_the_runs_as_train_gives_them(void **state) {
         if (i != 1) assert_string_equal(its, hash);
     }
     json_decref(o);
+}
+
+/* Each rate of the grid is a run as `train` makes it; the best one is shown. */
+static void each_mode_has_the_best_rate_of_its_grid(void **state) {
+    static const double TIMES[] = {1, 1 / 3.0, 3};
+    (void)state;
+    struct program *p = RUN("compare", "--json", "-w", "1", "-e", "2", "--modes", "sync,local:2", DATA);
+    program_assert_status(p, 0);
+    json_t *o = program_json(p), *runs = json_object_get(o, "runs");
+    for (size_t i = 0; i < 2; i++) {
+        json_t *run = json_array_get(runs, i);
+        const double shown = json_real_value(json_object_get(run, "final_loss"));
+        const char *mode = i == 0 ? "sync" : "local:2";
+        double base = 0, least = INFINITY;
+        for (size_t k = 0; k < 3; k++) {
+            char rate[32];
+            snprintf(rate, sizeof rate, "%.9g", TIMES[k] * base);
+            struct program *of =
+                k == 0
+                    ? RUN("-q", "--json", "-w", "1", "-e", "2", "--mode", mode, "--schedule", "cosine", DATA)
+                    : RUN("-q", "--json", "-w", "1", "-e", "2", "--mode", mode, "--schedule", "cosine", "--rate", rate, DATA);
+            program_assert_status(of, 0);
+            json_t *r = program_json(of);
+            if (k == 0) base = json_real_value(json_object_get(r, "rate"));
+            least =
+                fmin(least, json_real_value(json_object_get(json_array_get(json_object_get(r, "epochs"), 1), "valid_loss")));
+            json_decref(r);
+        }
+        assert_true(fabs(shown / least - 1) < 1e-6);
+        assert_int_equal(json_integer_value(json_object_get(run, "rates_tried")), 3);
+    }
+    json_decref(o);
+    p = RUN("compare", "--tune", "0", "-w", "1", "-e", "1", "--modes", "sync", DATA);
+    program_assert_status(p, 0);
+    assert_says(p->text[OUT], "No verdict: ");
+    program_assert_refused(RUN("compare", "--tune", "many", DATA), 2, "--tune many: expected a number of rates from 0 to 15");
 }
 
 static int choose_a_mode(void) {
@@ -345,6 +381,7 @@ int main(void) {
         PROGRAM_TEST(each_mode_has_a_line_on_stderr_while_it_runs),
         PROGRAM_TEST(in_a_utf8_locale_the_axes_are_drawn_as_lines),
         PROGRAM_TEST(json_has_the_runs_as_train_gives_them),
+        PROGRAM_TEST(each_mode_has_the_best_rate_of_its_grid),
         PROGRAM_TEST(the_environment_counts_as_in_training_but_for_the_mode),
         PROGRAM_TEST(a_limit_of_steps_would_give_modes_different_budgets),
         PROGRAM_TEST(a_mode_that_an_option_has_changed_is_not_passed_off_as_itself),

@@ -185,7 +185,7 @@ static void what_was_chosen_can_be_typed(void **state) {
 
 static void what_is_about_steps_means_sgd(void **state) {
     static const char *const OPTIONS[][2] = {{"--epochs", "3"},          {"--mode", "async"}, {"--mode", "sync"},
-                                             {"--optimizer", "sgd"},     {"--rate", "1e-12"},   {"--batch", "32"},
+                                             {"--optimizer", "sgd"},     {"--rate", "1e-12"}, {"--batch", "32"},
                                              {"--steps", "9"},           {"--l2", "0"},       {"--checkpoint", "d"},
                                              {"--on-death", "continue"}, {"--patience", "2"}, {"--model", "svm"}};
     (void)state;
@@ -344,6 +344,29 @@ static void few_examples_get_small_batches_and_many_epochs(void **state) {
     json_decref(o);
 }
 
+/* The model of the best epoch: in sync the same bits as a run has that a target ends there. */
+static void the_best_epoch_may_be_kept(void **state) {
+    static const char *const MODES[] = {"sync", "async", "local:2"};
+    (void)state;
+    write_table("t", TWO, false, 0, 300);
+    write_table("v", TWO, false, 300, ROWS);
+    for (size_t m = 0; m < 3; m++) { /* with a rate that makes the loss jump */
+        json_t *o = REPORT("-w", "2", "--mode", MODES[m], "-e", "9", "--scale", "yes", "--rate", "30", "--schedule", "constant",
+                           "--keep", "best", "--valid", "v", "-o", "model", "t");
+        const json_t *epochs = json_object_get(o, "epochs");
+        const size_t kept = (size_t)number(o, "kept_epoch");
+        double least = INFINITY;
+        for (size_t i = 0; i < json_array_size(epochs); i++)
+            least = fmin(least, number(json_array_get(epochs, i), "valid_loss"));
+        assert_true(number(json_array_get(epochs, kept - 1), "valid_loss") == least);
+        assert_true(fabs(loss_of("logistic", "v") / least - 1) < 1e-3);
+        json_decref(o);
+    }
+    program_assert_refused(RUN("--keep", "best", "--mode", "sync", "t"), 2,
+                           "--keep best is of the validation loss: add --valid");
+    program_assert_refused(RUN("--keep", "best", "--tolerance", "1e-3", "--valid", "v", "t"), 2, "leave out --keep best");
+}
+
 /* Whatever rate is typed: a run that has learned nothing but large numbers does not end well. */
 static void a_run_that_diverged_fails(void **state) {
     static const char *const MODELS[] = {"linear", "logistic", "softmax"};
@@ -398,6 +421,7 @@ int main(void) {
         PROGRAM_TEST(scales_find_their_features_wherever_rows_stand),
         PROGRAM_TEST(a_cache_stays_as_it_is),
         PROGRAM_TEST(what_is_typed_has_its_size_on_features_as_they_are),
+        PROGRAM_TEST(the_best_epoch_may_be_kept),
         PROGRAM_TEST(a_run_that_diverged_fails),
         PROGRAM_TEST(a_loss_that_still_falls_gets_a_hint),
         PROGRAM_TEST(few_examples_get_small_batches_and_many_epochs),

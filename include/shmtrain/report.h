@@ -139,8 +139,9 @@ struct shmtrain_report {
     uint32_t choice_parts,
         choice_held; /* they are dealt to so many parts, of which so many are held out, one after the other */
     uint32_t choice_fits, choice_most_fits; /* fits that were made for it so far; at most */
-    uint32_t scaled;    /* 1: features are on one scale (option scale): l2 is of such ones, or steps of SGD were */
-    double choice_loss; /* mean loss of the held-out examples with what was chosen; NaN: not known (yet) */
+    uint32_t scaled;     /* 1: features are on one scale (option scale): l2 is of such ones, or steps of SGD were */
+    uint32_t kept_epoch; /* whose parameters the run has ended with (option keep: best), from 1; 0: the last one's */
+    double choice_loss;  /* mean loss of the held-out examples with what was chosen; NaN: not known (yet) */
 };
 
 /* What one worker does, seen from outside. */

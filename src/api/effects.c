@@ -97,7 +97,8 @@ static bool find_reason(const struct effect *effect, const struct shmtrain_store
         snprintf(out, bytes, "without --name");
     else if (effect->of_stalls && shmt_stall_timeout_ns(&store->config) == 0)
         snprintf(out, bytes, "with --stall-timeout %s", store->config.stall_timeout);
-    else if (effect->of_checkpoints && store->config.checkpoint[0] == '\0')
+    else if (effect->of_checkpoints && store->config.checkpoint[0] == '\0' &&
+             !(store->config.keep == SHMT_KEEP_BEST && strcmp(effect->option, "keep") == 0))
         snprintf(out, bytes, "without --checkpoint");
     else if (effect->of_deaths && !strstr(effect->of_deaths, store->config.on_death))
         snprintf(out, bytes, "with --on-death %s", store->config.on_death);

@@ -34,8 +34,8 @@ static const char *const OF_MODES[] = {"write",       "staleness", "quorum",    
                                        "merge-every", "merge",     "count-lost", NULL};
 
 /* What a fit can have, or its end, but nobody means a fit who asks for it. */
-static const char *const OF_SGD[] = {"epochs",    "steps",      "patience", "target-loss", "log-every",
-                                     "init-from", "checkpoint", "name",     "trace",       NULL};
+static const char *const OF_SGD[] = {"epochs", "steps",      "patience", "target-loss", "log-every", "init-from",
+                                     "keep",   "checkpoint", "name",     "trace",       NULL};
 
 bool shmt_model_is_fitted(const struct shmtrain_model *model) {
     return model == &SHMT_MODEL_LOGISTIC || model == &SHMT_MODEL_LINEAR || model == &SHMT_MODEL_SVM ||
@@ -84,6 +84,9 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
                          mode ? mode : "mode");
     if (strcmp(c->scale, "yes") == 0 && (model == &SHMT_MODEL_SVM || c->l1 > 0))
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--scale is for logistic, softmax and linear with L2 alone: leave it out");
+    if (c->keep == SHMT_KEEP_BEST)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "--tolerance proves the last epoch's parameters: leave out --keep best or --tolerance");
     if (c->checkpoint[0] != '\0')
         return shmt_fail(
             e, SHMTRAIN_E_USAGE,

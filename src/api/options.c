@@ -68,7 +68,7 @@ static const struct shmt_option_row ROWS[] = {
      TEXT, AT(checkpoint), 0, 0, NULL},
     {{"checkpoint-every", 0, "N", "60s", ENV("CHECKPOINT_EVERY"), KEEP, "a time (60s), steps (1000), or \"1 epoch\""},
      TEXT, AT(checkpoint_every), 0, 0, NULL},
-    {{"keep", 0, "N", "3", ENV("KEEP"), KEEP, "checkpoints to keep, the newest ones; or all"},
+    {{"keep", 0, "N", "3", ENV("KEEP"), KEEP, "newest checkpoints to keep, or all; best: the best epoch's model"},
      COUNT, AT(keep), 1, 1000000, "all"},
     {{"resume", 0, NULL, "0", ENV("RESUME"), KEEP, "resume from the newest good checkpoint in DIR, if any"},
      SWITCH, AT(resume), 0, 1, NULL},
@@ -367,8 +367,10 @@ static void mark_given(struct shmt_config *config, size_t i, const char *value) 
 }
 
 static int give_row(struct shmt_config *config, size_t i, const char *given_as, const char *value, struct shmt_error *e) {
-    const int rc = set_row(config, &ROWS[i], given_as, value, e);
+    const bool is_keep = strcmp(ROWS[i].option.name, "keep") == 0, best = is_keep && strcmp(value, "best") == 0;
+    const int rc = best ? 0 : set_row(config, &ROWS[i], given_as, value, e);
     if (rc == 0) mark_given(config, i, value);
+    if (best) config->keep = SHMT_KEEP_BEST;
     return rc;
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 
+#define SHMT_KEEP_BEST UINT64_MAX
+
 enum { SHMT_MOST_OPTIONS = 128 }; /* rows of the table */
 
 /* As set; "automatic" values (0, NaN or "") are resolved when a run begins. */
@@ -21,7 +23,7 @@ struct shmt_config {
     uint64_t patience;              /* epochs; 0: any number */
     uint64_t max_respawns;          /* of each worker */
     char *checkpoint, *checkpoint_every, *init_from;
-    uint64_t keep; /* checkpoints; 0: all */
+    uint64_t keep; /* checkpoints; 0: all; SHMT_KEEP_BEST: as many as usual, and the best epoch's parameters */
     uint64_t resume;
     char *on_death, *in_flight;
     char *stall_timeout, *on_stall; /* a time, or "none" */
@@ -43,11 +45,11 @@ struct shmt_config {
     char *write, *staleness, *late, *replicas, *merge; /* "": as the mode says */
     uint64_t quorum, merge_every;                      /* 0: as the mode says */
     uint64_t measure;
-    uint64_t log_every;                                            /* steps; 0: none */
-    char *cpu;                                                     /* "auto", or a path that there is */
-    char *slow, *metrics, *trace;                                  /* "": nobody, nowhere */
+    uint64_t log_every;                                                     /* steps; 0: none */
+    char *cpu;                                                              /* "auto", or a path that there is */
+    char *slow, *metrics, *trace;                                           /* "": nobody, nowhere */
     char *input_format, *label, *delimiter, *header, *categorical, *ignore; /* of tables as text */
-    bool given[SHMT_MOST_OPTIONS];                                 /* [i]: row i was set, to what is not "automatic" or off */
+    bool given[SHMT_MOST_OPTIONS]; /* [i]: row i was set, to what is not "automatic" or off */
     char *model, *optimizer, *schedule, *scale, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages,
         *placement;
 };

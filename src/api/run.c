@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/effects.h"
+#include "api/best.h"
 #include "api/defaults.h"
 #include "api/fit.h"
 #include "api/init_from.h"
@@ -156,6 +157,7 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
     if (!store->checkpoints.done) rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
     rc = shmt_stalls_end(store, rc);
     shmt_trace_write(store); /* however they have ended */
+    if (rc == 0) shmt_best_restore(store);
     rc = turn_back(store, rc);
     if (rc == 0) {
         shmt_report_progress(store);

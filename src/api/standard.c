@@ -11,17 +11,12 @@
 #include "base/checked.h"
 #include "models/models.h"
 
-#define TABLE      0.5    /* of all values are there: it is a table */
-#define LARGE      5      /* times the median: a feature of sparse data that is larger comes down to it */
-#define FAR        10     /* a median beyond this, or as far below 1 ... */
-#define FAR_BELOW  0.01   /* ... as this is taken for the unit */
-#define FLOAT_STEP 1.2e-7 /* of a number: what floats tell apart */
-
-uint64_t shmt_standard_work_bytes(const struct shmt_load *load) {
-    const double cells = (double)load->totals.n_examples * load->data.n_features, n = (double)load->totals.n_nonzeros;
-    if (!load->dense && n > TABLE * cells) return (uint64_t)cells * 8 + load->totals.n_examples * sizeof(uint64_t);
-    return load->in_place ? (load->dense ? (uint64_t)cells : load->totals.n_nonzeros) * sizeof(float) : 0;
-}
+#define WIDEST     (1u << 22) /* features: of more, what is counted of them would take more memory than they are worth */
+#define TABLE      0.5        /* of all values are there: it is a table */
+#define LARGE      5          /* times the median: a feature of sparse data that is larger comes down to it */
+#define FAR        10         /* a median beyond this, or as far below 1 ... */
+#define FAR_BELOW  0.01       /* ... as this is taken for the unit */
+#define FLOAT_STEP 1.2e-7     /* of a number: what floats tell apart */
 
 /* ---- what features are like ---- */
 
@@ -212,7 +207,7 @@ static double mean_square(const struct shmtrain_data *data) {
 
 /* The columns that training has, ascending: (n), to be freed. */
 static uint32_t *list_used(const struct moments *of, uint32_t n_features, uint64_t n) {
-    uint32_t *out = malloc((n + 1) * sizeof *out);
+    uint32_t *out = calloc(n + 1, sizeof *out);
     uint64_t k = 0;
     for (uint32_t j = 0; out && j < n_features; j++)
         if (of[j].here > 0) out[k++] = j;
@@ -263,11 +258,19 @@ static int change(const struct shmt_standard_wish *wish, struct moments *of, str
     return rc;
 }
 
+uint64_t shmt_standard_work_bytes(const struct shmt_load *load) {
+    const double cells = (double)load->totals.n_examples * load->data.n_features, n = (double)load->totals.n_nonzeros;
+    const uint64_t counts = load->data.n_features * (sizeof(struct moments) + 2 * sizeof(double));
+    if (load->data.n_features > WIDEST) return 0;
+    if (!load->dense && n > TABLE * cells) return counts + (uint64_t)cells * 8 + load->totals.n_examples * sizeof(uint64_t);
+    return counts + (load->in_place ? (load->dense ? (uint64_t)cells : load->totals.n_nonzeros) * sizeof(float) : 0);
+}
+
 int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standard *out, struct shmt_error *e) {
     const struct shmtrain_data *data = &wish->train->data;
     const uint32_t n = data->n_features;
     *out = (struct shmt_standard){.n_features = n, .by_place = wish->by_place};
-    if (n == 0 || wish->n == 0) return 0;
+    if (n == 0 || n > WIDEST || wish->n == 0) return 0;
     struct moments *of = calloc(n, sizeof *of);
     out->mean = malloc(n * sizeof *out->mean);
     out->scale = malloc(n * sizeof *out->scale);

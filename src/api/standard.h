@@ -3,7 +3,8 @@
  * Data that is mostly there (a table: more than half of all values are not 0) is standardised: each feature has its mean taken off, and
  * is divided by its standard deviation; without a bias, by the root of its mean square. Sparse data is never centred; its features stay
  * as they are, but for those that are many times as large as others, which are brought down to LARGE times the median (of the roots
- * of the mean squares of what is there, by entries); and all are divided by the median where that is far from 1.
+ * of the mean squares of what is there, by entries); and all are divided by the median where that is far from 1. Data with millions
+ * of features is left alone.
  *
  * The data is changed in memory, or copied where it is somebody else's. Workers, and whoever looks at the parameters while they train,
  * know scaled features; when the run is over its parameters are turned into those for features as they were given. Fits need none of

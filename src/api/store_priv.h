@@ -87,6 +87,10 @@ struct shmtrain_store {
     bool stop_asked;                 /* whoever drives the run has read it: see shmt_stop_asked */
     bool quorum_of_all;              /* a quorum was asked for, and is of all workers: none */
     bool rows_by_frequency;          /* of the run that is prepared: rows of table 0 will stand by frequency (places.h) */
+    bool is_generated;               /* its data: builtin:..., which is there to show the store at work */
+    bool fits;                       /* it is an exact fit (fit.h) */
+    bool scales;                     /* it takes steps of SGD on features on one scale (standard.h) */
+    uint32_t batch;                  /* of option batch, or by the number of examples; before it is cut into equal parts */
     double example_nonzeros;         /* of that run, on average; 0: unknown */
     struct shmt_deaths deaths;       /* what becomes of it when a worker dies */
     struct shmt_steps steps;         /* what was told of them last */
@@ -96,12 +100,8 @@ struct shmtrain_store {
     struct shmt_checkpoints checkpoints;
     struct shmt_snapshots snapshots; /* for the application */
     struct shmt_job job;
-    struct shmt_fit fit; /* what job.fit points to, where the run fits exactly (`fits`) */
-    bool fits;
-    uint32_t batch;                  /* of option batch, or by the number of examples; before it is cut into equal parts */
-    bool is_generated;               /* its data: builtin:..., which is there to show the store at work */
-    bool scales;                     /* its steps of SGD are on features on one scale, ... */
-    struct shmt_standard standard;   /* ... which are these, when the data is there */
+    struct shmt_fit fit;             /* what job.fit points to, where the run fits exactly (`fits`) */
+    struct shmt_standard standard;   /* features on one scale, when the data is there (`scales`) */
     struct shmt_slow_plan slow;      /* what job.slow points to */
     char *slow_text;                 /* the same, as the option had it: it may be set again before the report is read */
     struct shmt_trace_passes passes; /* of loading, for a trace */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/arrays.h"
+#include "api/best.h"
 #include "api/cache.h"
 #include "api/defaults.h"
 #include "api/fit.h"
@@ -224,6 +225,7 @@ static int make_spec(struct shmt_training *s) {
     shmt_board_plan(store->spec.epochs, n_valid, shmtrain_model_outputs(s->model, &store->job.settings), &store->job.board);
     store->spec.board_bytes = store->job.board.bytes;
     rc = shmt_fit_plan(store, s->model, &s->train);
+    if (rc == 0) rc = shmt_best_plan(store, n_valid > 0);
     if (rc < 0) return rc;
     store->job.settings.group = shmt_policy_is_live(&store->spec.policy) ? (uint32_t)store->config.group : SHMTRAIN_MODEL_GROUP;
     store->job.settings.threads = s->crew.n_threads;

@@ -29,6 +29,7 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"probabilities", 0, NULL, "", "", PROGRAM, "predict: also print the labels' probabilities"},
     {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare: the modes, with commas between them"},
     {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the lowest"},
+    {"tune", 0, "N", "3", "", PROGRAM, "compare: rates that each mode tries; 0: its default, and no verdict"},
     {"html", 0, "FILE", "", "", PROGRAM, "compare: also write a page with table and plots to FILE"},
     {"quick", 0, NULL, "", "", PROGRAM, "bench: take a few seconds, with rough figures"},
     {"rounds", 0, "N", "1000", "", PROGRAM, "drill: number of runs to disturb"},
@@ -46,6 +47,7 @@ enum {
     OWN_PROBABILITIES,
     OWN_MODES,
     OWN_TARGET,
+    OWN_TUNE,
     OWN_HTML,
     OWN_QUICK,
     OWN_ROUNDS,
@@ -208,6 +210,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
             break;
         case OWN_TARGET:
             out->target = argument;
+            break;
+        case OWN_TUNE:
+            out->tune = argument;
             break;
         case OWN_HTML:
             out->html = argument;

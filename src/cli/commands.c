@@ -11,7 +11,7 @@
     "-mode -name -guests -metrics -trace -steps -tolerance -log-every " \
     "-checkpoint -checkpoint-every -keep -resume "
 #define TABLES  "input-format label categorical ignore delimiter header " /* how text is read */
-#define SCORING "workers threads seed backend spawn bind " TABLES  /* what scoring with a model goes by */
+#define SCORING "workers threads seed backend spawn bind " TABLES         /* what scoring with a model goes by */
 
 static const struct command COMMANDS[] = {
     {"train", "[DATA...]", "train a model (the default)",
@@ -53,7 +53,7 @@ static const struct command COMMANDS[] = {
      "time (hardware efficiency). DATA and options are those of train. To see which\n"
      "modes wait for a slow worker:\n"
      "shmtrain compare --modes async,sync,ssp:4,backup:6,local:16 --slow 3:5x a9a.\n",
-     NOT_COMPARED "* modes target html json quiet progress", 0, MOST_OPERANDS, compare_run},
+     NOT_COMPARED "* modes target tune html json quiet progress", 0, MOST_OPERANDS, compare_run},
     {"data", "info|convert DATA...", "describe or cache data",
      "data info DATA: examples, features, labels, how often features occur, and what\n"
      "may be a mistake: duplicates, empty examples, rare or constant features.\n"

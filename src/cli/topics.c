@@ -67,7 +67,7 @@ MODES
 "--count-lost 1     racy: estimate how many updates were overwritten\n"
 "--metrics FILE     figures while the run goes on, one JSON object per line\n"
 "--trace FILE       what each worker did when (shmtrain help trace)\n"
-"shmtrain compare   several modes, one after the other:\n"
+"shmtrain compare   several modes, each at the best of three rates:\n"
 "  shmtrain compare -w 8 --modes async,sync,backup:6 --slow 3:5x a9a\n"},
 
 {"optimizers", "update rules, rates and their schedules",
@@ -108,7 +108,8 @@ MODES
 "is that of the validation data (--valid), or the training loss if there is none.\n"
 "In sync the losses, and so the end, are the same for every -w.\n"
 "\n"
-"The parameters are those of the last epoch, not of the best one. A run that ends\n"
+"The parameters are those of the last epoch; with --keep best those of the epoch\n"
+"with the lowest validation loss, which is not measured anew. A run that ends\n"
 "early has not brought its rate down. To get a lower loss, run again with\n"
 "--epochs set to the number of epochs it took, or use --schedule constant and a\n"
 "small --rate. Ctrl-C ends a run in the same way, and saves what --output asks\n"
@@ -221,7 +222,7 @@ MODES
 "  numbers     columns of which most are numbers; a word in one is an error\n"
 "  categories  columns of which most are words, or --categorical zip,3: each\n"
 "              value is a feature of its own, by a hash of 64 bits\n"
-"  left out    --ignore id,4; a first column without a name; columns of words that\n"
+"  left out    --ignore id,4; a first column without name; columns of words that\n"
 "              are different in each line, if they are not in --categorical\n"
 "A missing value (nothing, NA, NaN, null, none, \\N, ?) is 0: the number 0, or no\n"
 "category. A label must not be missing (words: nothing or ?). Values may be\n"

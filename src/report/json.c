@@ -115,6 +115,7 @@ void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->parameters_xxh64);
     json_object_set_new(o, "best_loss", shmt_json_number(r->best_loss));
     json_object_set_new(o, "epochs", epochs_of(r));
+    json_object_set_new(o, "kept_epoch", r->kept_epoch > 0 ? shmt_json_whole(r->kept_epoch) : json_null());
     json_object_set_new(o, "stopped", json_boolean(r->stopped));
     json_object_set_new(o, "stopped_by", word_or_null(r->stopped_by));
     json_object_set_new(o, "seconds", shmt_json_number(r->seconds));

@@ -195,7 +195,9 @@ void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t 
 
 static void add_validation(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (r->n_epochs == 0 || isnan(r->epoch[r->n_epochs - 1].valid_loss)) return;
-    const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
+    const struct shmtrain_epoch *last = &r->epoch[(r->kept_epoch > 0 ? r->kept_epoch : r->n_epochs) - 1];
+    if (r->kept_epoch > 0)
+        shmt_add(out, bytes, "kept        the parameters of epoch %u, with the lowest validation loss\n", r->kept_epoch);
     shmt_add(out, bytes, "validation  loss ");
     shmt_add_number(out, bytes, 10, 5, last->valid_loss);
     if (!isnan(last->valid_accuracy)) shmt_add(out, bytes, ", accuracy %.2f %%", 100 * last->valid_accuracy);

@@ -194,6 +194,7 @@ static double loss_published(const struct shmt_pass *pass, uint64_t i) {
     const struct shmt_problem *p = pass->problem;
     const uint64_t e = shmt_problem_example(p, i);
     double z[SHMTRAIN_MAX_CLASSES];
+    z[0] = 0;
     for (uint32_t k = 0; k < p->n_classes; k++) {
         const float *w = p->weight + (uint64_t)k * p->stride;
         z[k] = p->bias ? (double)p->bias_weight[k] : 0;

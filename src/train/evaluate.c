@@ -147,6 +147,22 @@ static void add_fit(const struct shmt_job *job, const struct shmt_solve_state *f
     out->bound = fit->begun ? fit->dual : NAN;
 }
 
+uint32_t shmt_job_best_epoch(const struct shmtrain_epoch *epoch, uint32_t n) {
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (isfinite(epoch[i].valid_loss) && (best == 0 || epoch[i].valid_loss < epoch[best - 1].valid_loss)) best = i + 1;
+    return best;
+}
+
+/* Parameters are quiet. A copy that a life did not finish is made again by the next one: the record is pinned up behind it. */
+static void keep_best(const struct shmt_job *job, void *board, uint32_t epoch) {
+    const struct shmt_spec *spec = job->spec;
+    float *to = (float *)(void *)((unsigned char *)board + job->best_off);
+    if (job->best_off == 0 || shmt_job_best_epoch(shmt_board_epochs(board, &job->board), epoch + 1) != epoch + 1) return;
+    for (uint32_t t = 0; t < spec->n_tables; to += shmt_table_floats(&spec->table[t++]))
+        (void)job->ops->read(job->store, (int)t, 0, spec->table[t].rows, to);
+}
+
 /* The chief pins up what the epoch gave, and tells the application. */
 static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns,
                   const struct shmt_solve_state *fit) {
@@ -169,6 +185,7 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
     if (fit) add_fit(job, fit, &record);
     if (shmt_job_validates(job) && (rc = judge(s, job, memory, &record)) < 0) return rc;
     shmt_board_epochs(memory, &job->board)[epoch] = record;
+    keep_best(job, memory, epoch);
     end_if_reached(job, board, epoch + 1, fit);
     SHMT_POINT("pin-up:before");
     /* release: the record is whole; pairs with the application's acquire */

@@ -20,6 +20,7 @@ struct shmt_job {
     struct shmt_store *store;
     const struct shmt_spec *spec;
     struct shmt_board_plan board;
+    uint64_t best_off; /* where, from the board's beginning, the parameters of the best epoch so far are kept; 0: nowhere */
 
     const struct shmtrain_model *model; /* NULL: `worker` is the application's own */
     bool is_offered;                    /* the model is the application's own, too */
@@ -81,6 +82,9 @@ struct shmt_bad_rows {
 
 /* _NUMBERS, naming the first bad row. */
 int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e);
+
+/* The epoch, from 1, with the lowest validation loss of n records; 0: none has one. */
+uint32_t shmt_job_best_epoch(const struct shmtrain_epoch *epoch, uint32_t n);
 
 /* The end of an epoch, in every worker; `started_ns`: when it began, in the chief; `fit`: where an exact fit stands, NULL: it is none. */
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns,

@@ -16,6 +16,8 @@
 #include "cli/talk.h"
 
 #define DEFAULT_DATA  "builtin:sparse"
+#define DEFAULT_RATES 3
+#define MOST_RATES    15
 #define DEFAULT_MODES "async,sync,ssp:4,backup,local"
 #define PLOT_COLUMNS  78
 #define WIDEST_PLOT   120
@@ -58,6 +60,17 @@ static int take_target(struct comparison *c, const char *target) {
     return talk_refuse("--target %s: expected a loss above 0, as in 0.35, or auto", target);
 }
 
+/* Where a rate is typed, or there is none to choose, there is nothing to try. */
+static int take_tune(struct comparison *c, const struct arguments *a) {
+    char *end;
+    const unsigned long n = a->tune ? strtoul(a->tune, &end, 10) : DEFAULT_RATES;
+    if (a->tune && (a->tune[0] < '0' || a->tune[0] > '9' || *end != '\0' || n > MOST_RATES))
+        return talk_refuse("--tune %.60s: expected a number of rates from 0 to %d", a->tune, MOST_RATES);
+    c->untuned = n == 0;
+    c->rates = arguments_value(a, "rate") ? 0 : (unsigned)n;
+    return 0;
+}
+
 /* What no comparison can have, from the environment: a step is an item in some modes and a batch in others. The command line's is refused
  * before (commands.c). */
 static int refuse_options(const struct arguments *a) {
@@ -96,6 +109,7 @@ static int prepare(struct comparison *c, struct shmtrain_store *store, const str
     if (status == 0) status = files_refuse_pipes(a, 0, "compare");
     if (status == 0) status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);
     if (status == 0) status = take_target(c, a->target);
+    if (status == 0) status = take_tune(c, a);
     if (status == 0) status = show_check(a);
     if (status == 0) status = output_check(store, &wish, NULL, c->data);
     if (status == 0) status = output_share_stdout(&wish, 1, a->json, &c->stdout_is_taken);

@@ -22,6 +22,7 @@ struct compare_run {
     char mark;          /* its letter, which no other run has */
     bool tried;         /* false: a signal came before its turn */
     struct kept *kept;  /* what it did; NULL: nothing */
+    double times;       /* its rate, as a multiple of the automatic one; NaN: it was typed, or there is none */
     int status;         /* of the library, of a run that did nothing */
     char why[512];      /* its sentence */
     double final_loss;  /* of its last epoch */
@@ -37,6 +38,8 @@ struct comparison {
     char title[4096]; /* what the data is called */
     struct compare_run run[COMPARE_MOST];
     unsigned n;
+    unsigned rates;       /* that each mode tries, of which the best one counts; 0: the rate is typed, or the default */
+    bool untuned;         /* --tune 0: no verdict */
     bool stdout_is_taken; /* by the page: then the table goes to stderr */
     bool validates;       /* losses are those of validation data; else of training */
     double target;        /* NaN: there is none */
@@ -54,8 +57,8 @@ static inline const struct shmtrain_report *compare_report(const struct compare_
 
 /* ---- runs.c ---- */
 
-/* Trains in run->mode, and keeps what came out. What is seen meanwhile goes to stderr. 0, or a negative status that
- * would be the same in all modes. */
+/* Trains in run->mode, once for each rate that is tried, and keeps what came out at the best one. What is seen meanwhile goes to
+ * stderr. 0, or a negative status that would be the same in all modes. */
 int compare_train(struct comparison *c, struct compare_run *run);
 
 /* ---- figures.c ---- */
@@ -117,9 +120,9 @@ const char *compare_short(double x, char out[16]);
 /* Why a run has no figures: "refused: ...", "failed: ...", "not run". Returns `out`. */
 const char *compare_why(const struct compare_run *run, char *out, size_t bytes);
 
-/* What the figures say, as sentences: what the target is, what ran under another name, who was first, whether that is noise,
- * who got worse, who waited, what was dropped. Returns how many; the first one is about the target. */
-#define COMPARE_SENTENCES 7
+/* What the figures say, as sentences: what the target is, at which rates, what ran under another name, who was first, whether that
+ * is noise, who got worse, who waited, what was dropped. Returns how many; the first one is about the target. */
+#define COMPARE_SENTENCES 8
 #define COMPARE_WORDS     4096 /* bytes of a sentence; as many as the names of all modes need, with as much beside each */
 unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][COMPARE_WORDS]);
 

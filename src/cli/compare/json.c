@@ -13,7 +13,7 @@ static json_t *text(const char *words) {
     return t ? t : json_string("?");
 }
 
-static json_t *run_of(const struct compare_run *run) {
+static json_t *run_of(const struct comparison *c, const struct compare_run *run) {
     json_t *o = run->kept ? json_loads(run->kept->json, 0, NULL) : json_object();
     if (!o) return NULL;
     json_object_set_new(o, "asked_for", text(run->mode));
@@ -21,6 +21,7 @@ static json_t *run_of(const struct compare_run *run) {
     json_object_set_new(o, "epochs_to_target", number(run->to_target_epochs));
     json_object_set_new(o, "final_loss", number(run->final_loss));
     json_object_set_new(o, "lowest_loss", number(run->lowest_loss));
+    json_object_set_new(o, "rates_tried", json_integer(c->rates > 1 ? c->rates : 1));
     if (run->kept) return o;
     json_object_set_new(o, "status", run->tried ? json_string(shmtrain_status_name(run->status)) : json_null());
     json_object_set_new(o, run->status == SHMTRAIN_E_USAGE ? "refused" : "failed", text(run->tried ? run->why : "not run"));
@@ -33,7 +34,7 @@ int compare_put_json(const struct comparison *c, FILE *out) {
     json_object_set_new(o, "target", number(c->target));
     json_object_set_new(o, "target_of", json_string(c->validates ? "valid_loss" : "train_loss"));
     json_object_set_new(o, "data", text(c->title));
-    for (unsigned i = 0; i < c->n && rc == 0; i++) rc = json_array_append_new(runs, run_of(&c->run[i]));
+    for (unsigned i = 0; i < c->n && rc == 0; i++) rc = json_array_append_new(runs, run_of(c, &c->run[i]));
     if (json_object_set_new(o, "runs", runs) < 0) rc = -1;
     if (rc == 0 && json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(12)) < 0 && !ferror(out)) rc = -1;
     if (rc == 0) fputc('\n', out);

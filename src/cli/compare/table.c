@@ -162,6 +162,20 @@ static void say_target(const struct comparison *c, char *out, size_t bytes) {
         "mean, in clocks (updates of one work item). Waiting: within epochs; at their ends all meet in every mode.");
 }
 
+/* Rates, and how they fall. */
+static void say_rates(const struct comparison *c, char *out, size_t bytes) {
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct shmtrain_report *r = compare_report(&c->run[i]);
+        if (!r) continue;
+        if (n++ == 0)
+            add(out, bytes, c->rates > 1 ? "Rates, %s, the best of %u for each mode: " : "Rates, %s: ", r->schedule, c->rates);
+        add(out, bytes, n > 1 ? ", %s %.3g" : "%s %.3g", c->run[i].name, r->rate);
+        if (c->rates > 1) add(out, bytes, " (%.3g x auto)", c->run[i].times);
+    }
+    if (n > 0) add(out, bytes, ".");
+}
+
 /* A row has the name that was asked for, whatever an option made of it. */
 static void say_what_ran(const struct comparison *c, char *out, size_t bytes) {
     char instead[96];
@@ -186,6 +200,11 @@ static void say_who_missed(const struct comparison *c, char *out, size_t bytes) 
 static void say_fastest(const struct comparison *c, char *out, size_t bytes) {
     const struct compare_run *time = least(c, seconds_of), *epochs = least(c, epochs_of);
     char loss[32], seconds[32], of_time[32], passes[32];
+    if (c->untuned) {
+        add(out, bytes,
+            "No verdict: rates are the automatic ones, which suit one mode more than another (--tune finds each its own).");
+        return;
+    }
     if (!time || !epochs) {
         add(out, bytes, "No mode came to the target.");
         return;
@@ -252,7 +271,7 @@ static void say_drops(const struct comparison *c, char *out, size_t bytes) {
 
 unsigned compare_sentences(const struct comparison *c, char out[COMPARE_SENTENCES][COMPARE_WORDS]) {
     static void (*const SAY[COMPARE_SENTENCES])(const struct comparison *c, char *out, size_t bytes) = {
-        say_target, say_what_ran, say_fastest, say_noise, say_who_got_worse, say_waits, say_drops};
+        say_target, say_rates, say_what_ran, say_fastest, say_noise, say_who_got_worse, say_waits, say_drops};
     unsigned n = 0;
     if (!isfinite(c->target)) return 0;
     for (size_t i = 0; i < COMPARE_SENTENCES; i++) {
