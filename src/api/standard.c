@@ -176,7 +176,7 @@ static int grow(const struct shmt_standard *s, struct shmt_load *load, const uin
                 struct shmt_standard_copy *copy, struct shmt_error *e) {
     struct shmtrain_data *data = &load->data;
     const uint64_t rows = data->n_examples;
-    float *wide = malloc(data->n_features * sizeof *wide);
+    float *wide = calloc(data->n_features, sizeof *wide);
     copy->start = malloc((rows + 1) * sizeof *copy->start);
     copy->id = malloc(rows * n * sizeof *copy->id);
     copy->value = malloc(rows * n * sizeof *copy->value);
@@ -272,8 +272,8 @@ int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standa
     *out = (struct shmt_standard){.n_features = n, .by_place = wish->by_place};
     if (n == 0 || n > WIDEST || wish->n == 0) return 0;
     struct moments *of = calloc(n, sizeof *of);
-    out->mean = malloc(n * sizeof *out->mean);
-    out->scale = malloc(n * sizeof *out->scale);
+    out->mean = calloc(n, sizeof *out->mean);
+    out->scale = calloc(n, sizeof *out->scale);
     int rc = of && out->mean && out->scale ? 0 : out_of_memory(e);
     if (rc == 0) each_example(wish, of, add_value);
     if (rc == 0) rc = change(wish, of, out, e);
