@@ -90,6 +90,28 @@ static void a_model_of_ones_own_is_offered_chosen_and_trained(void **state) {
     shmtrain_store_destroy(store);
 }
 
+/* Nobody but the model knows its steps: a run without options takes these, too, and no fit of another loss. */
+static void a_model_of_ones_own_takes_its_own_steps_without_any_option(void **state) {
+    const struct shmtrain_model mean = {.size = sizeof(struct shmtrain_model),
+                                        .name = "mean",
+                                        .about = "of the labels",
+                                        .tables = mean_tables,
+                                        .step = mean_step,
+                                        .score = mean_score,
+                                        .task = SHMTRAIN_REGRESSION};
+    struct shmtrain_store *store;
+    (void)state;
+    write_text("train.svm", "1 1:1\n2 1:1\n3 1:1\n6 1:1\n");
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_offer(store, &mean));
+    WELL(store, shmtrain_store_set(store, "model", "mean"));
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    const struct shmtrain_report *r = shmtrain_store_report(store);
+    assert_string_equal(r->optimizer, "sgd");
+    assert_true(isnan(r->tolerance) && r->updates > 0 && r->scaled == 0 && r->choice_examples == 0);
+    shmtrain_store_destroy(store);
+}
+
 static int push_nan(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
                     double *loss_out) {
     const float grad = NAN;
@@ -259,6 +281,7 @@ static void null_is_refused_where_something_is_needed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_model_of_ones_own_is_offered_chosen_and_trained, deadline),
+        cmocka_unit_test_setup(a_model_of_ones_own_takes_its_own_steps_without_any_option, deadline),
         cmocka_unit_test_setup(what_takes_or_ends_work_is_refused_in_a_model, deadline),
         cmocka_unit_test_setup(what_a_model_returns_is_0_or_a_status_that_ends_the_run, deadline),
         cmocka_unit_test_setup(what_an_own_model_leaves_out_or_does_wrong_is_found, deadline),

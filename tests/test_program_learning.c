@@ -362,6 +362,14 @@ static void the_best_epoch_may_be_kept(void **state) {
         assert_true(fabs(loss_of("logistic", "v") / least - 1) < 1e-3);
         json_decref(o);
     }
+    struct program *p = RUN("-w", "1", "--mode", "sync", "-e", "9", "--keep", "best", "--valid", "v", "t");
+    program_assert_status(p, 0);
+    for (int epoch = 1; epoch <= 9; epoch++) {
+        char line[16];
+        snprintf(line, sizeof line, "\n    %d   ", epoch);
+        assert_non_null(strstr(p->text[OUT], line)); /* nobody keeps the last ones from those who listen */
+    }
+    program_assert_refused(RUN("--keep", "best", "--checkpoint", "d", "--valid", "v", "t"), 2, "goes without --checkpoint");
     program_assert_refused(RUN("--keep", "best", "--mode", "sync", "t"), 2,
                            "--keep best is of the validation loss: add --valid");
     program_assert_refused(RUN("--keep", "best", "--tolerance", "1e-3", "--valid", "v", "t"), 2, "leave out --keep best");

@@ -11,6 +11,8 @@ int shmt_best_plan(struct shmtrain_store *store, bool validates) {
     uint64_t floats = 0;
     store->job.best_off = 0;
     if (store->config.keep != SHMT_KEEP_BEST) return 0;
+    if (store->config.checkpoint[0] != '\0') /* a run that goes on from one has not seen the epochs before */
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--keep best goes without --checkpoint: leave out one of them");
     if (!validates)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,
                          "--keep best is of the validation loss: add --valid FILE, or a share, as in --valid 0.1");
@@ -25,7 +27,7 @@ void shmt_best_restore(struct shmtrain_store *store) {
     const struct shmt_spec *spec = &store->spec;
     const float *at;
     if (store->job.best_off == 0) return;
-    while (shmt_report_take_epoch(store)) continue; /* all records are there */
+    shmt_report_progress(store); /* who listens to epochs hears of all */
     const uint32_t best = shmt_job_best_epoch(r->epoch, r->n_epochs);
     if (best == 0) return;
     r->kept_epoch = best;

@@ -15,8 +15,6 @@
 #include "ps/flat.h"
 #include "train/board.h"
 
-#define USUALLY_KEPT 3
-
 static bool is_asked_for(const struct shmtrain_store *store) { return store->config.checkpoint[0] != '\0'; }
 
 /* ---- before anything is loaded ---- */
@@ -173,9 +171,7 @@ static bool is_finite(const struct shmt_checkpoint *c) {
 static void write_file(struct shmtrain_store *store) {
     struct shmt_checkpoints *c = &store->checkpoints;
     if (is_finite(&c->now))
-        (void)shmt_checkpoint_write(store->config.checkpoint, &c->now,
-                                    store->config.keep == SHMT_KEEP_BEST ? USUALLY_KEPT : (uint32_t)store->config.keep, c->path,
-                                    &c->error);
+        (void)shmt_checkpoint_write(store->config.checkpoint, &c->now, (uint32_t)store->config.keep, c->path, &c->error);
     else
         shmt_fail(&c->error, SHMTRAIN_E_NUMBERS, "not all parameters are finite numbers");
 }

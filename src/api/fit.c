@@ -12,7 +12,6 @@
 #include "models/models.h"
 #include "solve/choose.h"
 
-#define FIT_EPOCHS        1000 /* steps; usual are 5 to 20, but for svm some hundred */
 #define DEFAULT_TOLERANCE 1e-3
 
 /* What is chosen is chosen from so many examples that one step of all its fits is this much work, but not from fewer than LEAST_SAMPLE,
@@ -43,7 +42,7 @@ bool shmt_model_is_fitted(const struct shmtrain_model *model) {
 }
 
 /* Whether the fit may choose L2. Of svm, dual ascent cannot go on from another L2. */
-static bool may_choose(const struct shmtrain_model *model) { return model != &SHMT_MODEL_SVM; }
+static bool may_choose(const struct shmtrain_model *model) { return shmt_model_is_fitted(model) && model != &SHMT_MODEL_SVM; }
 
 /* L1 is for one score of an example that is smooth. */
 static bool may_have_l1(const struct shmtrain_model *model) {
@@ -137,6 +136,8 @@ int shmt_fit_refuse(struct shmtrain_store *store) {
     store->fits = store->scales = store->is_generated = false;
     if (strcmp(store->config.scale, "yes") == 0)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--scale is for models on data, not for worker functions");
+    if (store->config.keep == SHMT_KEEP_BEST)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--keep best is for models on data, not for worker functions");
     if (!is_asked_for(store)) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--tolerance is for models on data, not for worker functions");
 }

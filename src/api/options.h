@@ -23,7 +23,7 @@ struct shmt_config {
     uint64_t patience;              /* epochs; 0: any number */
     uint64_t max_respawns;          /* of each worker */
     char *checkpoint, *checkpoint_every, *init_from;
-    uint64_t keep; /* checkpoints; 0: all; SHMT_KEEP_BEST: as many as usual, and the best epoch's parameters */
+    uint64_t keep; /* checkpoints; 0: all; SHMT_KEEP_BEST: none, but the best epoch's parameters */
     uint64_t resume;
     char *on_death, *in_flight;
     char *stall_timeout, *on_stall; /* a time, or "none" */

@@ -111,8 +111,12 @@ static double median_size(const struct moments *of, uint32_t n_features, uint64_
 
 static int bring_down(const struct moments *of, uint64_t all, struct shmt_standard *out, struct shmt_error *e) {
     const double median = median_size(of, out->n_features, all);
-    if (!(median > 0))
+    if (isnan(median))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the sizes of %u features", out->n_features);
+    if (median == 0) { /* values whose squares are 0 */
+        shmt_standard_free(out);
+        return 0;
+    }
     const double unit = median > FAR || median < FAR_BELOW ? median : 1;
     bool changes = unit != 1;
     for (uint32_t j = 0; j < out->n_features; j++) {

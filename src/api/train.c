@@ -447,6 +447,7 @@ static int begin(struct shmt_training *s) {
 }
 
 static void end(struct shmt_training *s) {
+    shmt_standard_free(&s->store->standard); /* what the store does next is on features as they are */
     shmt_rows_free(&s->rows);
     shmt_split_free(&s->split);
     shmt_load_close(&s->valid);

@@ -1,7 +1,6 @@
 /* The choice of L2 and of scales: see choose.h. */
 #include "solve/choose.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "base/checked.h"

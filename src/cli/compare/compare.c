@@ -66,8 +66,9 @@ static int take_tune(struct comparison *c, const struct arguments *a) {
     const unsigned long n = a->tune ? strtoul(a->tune, &end, 10) : DEFAULT_RATES;
     if (a->tune && (a->tune[0] < '0' || a->tune[0] > '9' || *end != '\0' || n > MOST_RATES))
         return talk_refuse("--tune %.60s: expected a number of rates from 0 to %d", a->tune, MOST_RATES);
-    c->untuned = n == 0;
-    c->rates = arguments_value(a, "rate") ? 0 : (unsigned)n;
+    const bool typed = arguments_value(a, "rate") != NULL;
+    c->untuned = n <= 1 && !typed;
+    c->rates = typed ? 0 : (unsigned)n;
     return 0;
 }
 

@@ -22,7 +22,7 @@ struct compare_run {
     char mark;          /* its letter, which no other run has */
     bool tried;         /* false: a signal came before its turn */
     struct kept *kept;  /* what it did; NULL: nothing */
-    double times;       /* its rate, as a multiple of the automatic one; NaN: it was typed, or there is none */
+    double times;       /* its rate, as a multiple of that of the first trial */
     int status;         /* of the library, of a run that did nothing */
     char why[512];      /* its sentence */
     double final_loss;  /* of its last epoch */
