@@ -285,6 +285,38 @@ static void small_features_get_no_huge_rate_and_are_learned(void **state) {
     }
 }
 
+static int take_work_and_leave(shmtrain_session *s, void *arg) {
+    struct shmtrain_work work;
+    int rc;
+    (void)arg;
+    while ((rc = shmtrain_next(s, &work)) == 1)
+        if ((rc = shmtrain_clock(s, NULL)) < 0) break;
+    return rc;
+}
+
+/* Parameters are turned back once, behind the run that was on scaled features, and not behind the next one of the store. */
+static void what_a_store_does_next_leaves_parameters_alone(void **state) {
+    struct shmtrain_store *store = open_training("1", "sync", "none");
+    float before[3], after[3];
+    (void)state;
+    FILE *f = fopen("train.svm", "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < 500; i++) {
+        const double x = shmt_unit(shmt_hash64(5, i, 0, 0)) * 2 - 1;
+        fprintf(f, "%d 1:%.6f 2:%.6f\n", x > 0 ? 1 : -1, 1000 * x, 7 + x);
+    }
+    assert_int_equal(fclose(f), 0);
+    WELL(store, shmtrain_store_train(store, "train.svm"));
+    assert_int_equal(shmtrain_store_report(store)->scaled, 1);
+    WELL(store, shmtrain_store_read(store, 0, 0, 3, before));
+    WELL(store, shmtrain_store_examples(store, 10));
+    WELL(store, shmtrain_store_run(store, take_work_and_leave, NULL));
+    WELL(store, shmtrain_store_read(store, 0, 0, 3, after));
+    assert_memory_equal(after, before, sizeof before);
+    assert_int_equal(shmtrain_store_report(store)->scaled, 0);
+    shmtrain_store_destroy(store);
+}
+
 static void write_lines(const char *path, const char *lines) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
@@ -382,6 +414,7 @@ int main(void) {
         TEST(the_notes_of_a_model_are_those_of_its_run_not_of_later_options),
         TEST(a_train_that_fails_at_its_data_leaves_the_parameters_and_their_notes),
         TEST(small_features_get_no_huge_rate_and_are_learned),
+        TEST(what_a_store_does_next_leaves_parameters_alone),
         TEST(a_longer_run_learns_longer),
         TEST(a_linear_bias_begins_at_the_mean_label),
         TEST(large_features_are_learned),

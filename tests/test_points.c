@@ -57,6 +57,7 @@ struct mode {
 #define SPARSE "sparse.shmcache" /* 3000 examples, made once: there are hundreds of runs */
 static const struct mode MODES[] = {
     {"sync", {{"mode", "sync"}, {"batch", "1024"}}, true, SPARSE},
+    {"sync, keep best", {{"mode", "sync"}, {"batch", "256"}, {"keep", "best"}, {"valid", "0.25"}}, true, SPARSE},
     {"sync, adam", {{"mode", "sync"}, {"batch", "1024"}, {"optimizer", "adam"}}, true, SPARSE},
     {"tolerance, Cholesky", {{"tolerance", "1e-9"}, {"C", "1"}}, true, SPARSE},
     {"tolerance, conjugate gradients", {{"tolerance", "1e-9"}, {"C", "1"}}, true, "builtin:sparse:examples=1500,features=1500"},

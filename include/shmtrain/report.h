@@ -133,11 +133,9 @@ struct shmtrain_report {
     uint64_t parameter_bytes;
     uint64_t parameters_xxh64; /* XXH64, seed 0, of the final parameters: tables in order, rows in order, little-endian f32 */
     double tolerance; /* how near the optimum the objective was to be proved, as a part of it; NaN: the run took other steps */
-    uint64_t
-        choice_examples; /* with a tolerance, where nobody named L2, it is chosen by what fits do on examples that they have not
-                                 seen: from so many examples; 0: nothing is chosen, and the rest means nothing */
-    uint32_t choice_parts,
-        choice_held; /* they are dealt to so many parts, of which so many are held out, one after the other */
+    uint64_t choice_examples;               /* L2 is chosen by so many of them; 0: nothing is chosen */
+    uint32_t choice_parts;                  /* that they are dealt to */
+    uint32_t choice_held;                   /* of which so many are held out, one after the other */
     uint32_t choice_fits, choice_most_fits; /* fits that were made for it so far; at most */
     uint32_t scaled;     /* 1: features are on one scale (option scale): l2 is of such ones, or steps of SGD were */
     uint32_t kept_epoch; /* whose parameters the run has ended with (option keep: best), from 1; 0: the last one's */

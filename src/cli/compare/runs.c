@@ -69,7 +69,8 @@ static void say_end(const struct comparison *c, const struct compare_run *run, e
 
 /* All options of the run; names, and files that are one run's, are not for several (commands.c refuses them). */
 static int configure(const struct comparison *c, const struct compare_run *run, struct shmtrain_store *store) {
-    static const char *const OFF[][2] = {{"name", ""}, {"metrics", ""}, {"trace", ""}, {"checkpoint", ""}, {"resume", "0"}};
+    static const char *const OFF[][2] = {{"name", ""},       {"metrics", ""}, {"trace", ""},
+                                         {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}};
     int rc = arguments_configure(c->arguments, store);
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);
     return rc == 0 ? shmtrain_store_set(store, "mode", run->mode) : rc;
