@@ -62,7 +62,7 @@ static const struct mode MODES[] = {
     {"tolerance, Cholesky", {{"tolerance", "1e-9"}, {"C", "1"}}, true, SPARSE},
     {"tolerance, conjugate gradients", {{"tolerance", "1e-9"}, {"C", "1"}}, true, "builtin:sparse:examples=1500,features=1500"},
     {"tolerance, L1", {{"l1", "1e-3"}, {"tolerance", "1e-9"}}, true, "builtin:sparse:examples=1500,features=1500"},
-    {"tolerance, svm, Cholesky", {{"model", "svm"}, {"tolerance", "1e-9"}, {"C", "1"}, {"epochs", "5"}}, true, SPARSE},
+    {"tolerance, svm, interior points", {{"model", "svm"}, {"tolerance", "1e-9"}, {"C", "100"}, {"epochs", "6"}}, true, SPARSE},
     {"tolerance, svm, dual ascent",
      {{"model", "svm"}, {"tolerance", "1e-9"}, {"C", "1"}},
      true,

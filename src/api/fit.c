@@ -225,7 +225,8 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                                            .n_classes = n_classes,
                                            .n_held = fit->problem.n_held,
                                            .has_scales = fit->problem.scale != SHMT_SCALE_NO,
-                                           .has_values = !train->totals.all_ones};
+                                           .has_values = !train->totals.all_ones,
+                                           .is_hinge = model == &SHMT_MODEL_SVM};
     shmt_solve_plan(&sizes, &fit->plan);
     if (n_sample > 0) plan_sample(fit, n_sample, sizes.n_nonzeros / (sizes.n / n_sample)); /* about as many */
     set_room(store);

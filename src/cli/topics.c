@@ -156,12 +156,12 @@ MODES
 "digits for it, or --epochs (by default 1000) or Ctrl-C ends the run first, it\n"
 "says NOT proved.\n"
 "\n"
-"Steps are Newton's; with --l1 they are coordinate descent, and for svm with many\n"
-"features dual coordinate ascent, which is slow with a large C and begins anew\n"
-"whatever --init-from says. All workers meet after each pass over the data; the\n"
-"weights have the same bits for every -w, whoever dies. Beside the data it takes\n"
-"some 10 bytes per nonzero, 32 per example, 150 per feature; softmax 16 and 130\n"
-"more for each class. It has no checkpoints, no snapshots and no --name.\n"},
+"Steps are Newton's; with --l1 they are coordinate descent. Those of svm are dual\n"
+"coordinate ascent, by one worker, and, where that is slow and features are few,\n"
+"interior points; they begin anew whatever --init-from says. All workers meet\n"
+"after each pass over the data; the weights have the same bits for every -w,\n"
+"whoever dies. It takes some 10 bytes per nonzero, 32 per example (svm 96), 150\n"
+"per feature; softmax 16, 130 more per class. No checkpoints, snapshots, --name.\n"},
 
 {"learning", "what a run chooses by itself",
 "What a run chooses by itself\n"

@@ -16,8 +16,17 @@ static double *point(const struct shmt_pass *pass) { return pass->memory->w[pass
 
 /* ---- at rest ---- */
 
+static double square_of_row(const struct shmt_problem *p, uint64_t i) {
+    const uint64_t e = shmt_problem_example(p, i);
+    double sum = 0;
+    for (uint64_t at = p->data->start[e]; at < p->data->start[e + 1]; at++)
+        sum += shmt_problem_value(p, at) * shmt_problem_value(p, at);
+    return sum;
+}
+
 static void rest_rows(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
     (void)unused;
+    for (uint64_t i = from; i < to; i++) pass->memory->square[i] = square_of_row(pass->problem, i);
     memset(pass->memory->slope + from, 0, (to - from) * sizeof *pass->memory->slope);
     shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
 }
@@ -48,58 +57,94 @@ static double *dual_behind(const struct shmt_pass *pass) {
     return pass->state->inner % 2 ? pass->memory->scaled : pass->memory->score;
 }
 
-static void shuffle(const struct shmt_pass *pass, uint32_t *order) {
-    const uint64_t n = pass->problem->n;
-    for (uint64_t i = 0; i < n; i++) order[i] = (uint32_t)i;
-    for (uint64_t i = n; i > 1; i--) {
-        const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, pass->state->inner, 0, i), i);
-        const uint32_t other = order[k];
-        order[k] = order[i - 1];
-        order[i - 1] = other;
+/* Coordinates that are still worth a look, of a sweep after the other. */
+struct ascent {
+    const struct shmt_problem *p;
+    const double *square;
+    double *w, *u;
+    double b;         /* the bias, with what the sum of u adds to it */
+    uint32_t *order;  /* (n) */
+    uint64_t active;  /* the first ones of these */
+    uint64_t visits;  /* of coordinates, so far */
+    double high, low; /* the largest and the least slope of the dual that was left in the sweep before */
+};
+
+static void shuffle(const struct shmt_pass *pass, struct ascent *a) {
+    for (uint64_t i = a->active; i > 1; i--) {
+        const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, pass->state->inner, a->visits, i), i);
+        const uint32_t other = a->order[k];
+        a->order[k] = a->order[i - 1];
+        a->order[i - 1] = other;
     }
 }
 
 /* w += factor x_i. */
 static void add_row(const struct shmt_problem *p, uint64_t i, double factor, double *w) {
     const struct shmtrain_data *data = p->data;
-    const uint64_t e = shmt_problem_example(p, i);
-    for (uint64_t at = data->start[e]; at < data->start[e + 1]; at++) w[data->id[at]] += factor * shmt_problem_value(p, at);
+    const uint64_t e = shmt_problem_example(p, i), to = data->start[e + 1];
+    if (data->value)
+        for (uint64_t at = data->start[e]; at < to; at++) w[data->id[at]] += factor * (double)data->value[at];
+    else
+        for (uint64_t at = data->start[e]; at < to; at++) w[data->id[at]] += factor;
 }
 
-static double square_of_row(const struct shmt_problem *p, uint64_t i) {
-    const uint64_t e = shmt_problem_example(p, i);
-    double sum = 0;
-    for (uint64_t at = p->data->start[e]; at < p->data->start[e + 1]; at++)
-        sum += shmt_problem_value(p, at) * shmt_problem_value(p, at);
-    return sum;
-}
-
-/* One coordinate, to where the dual is largest for it. b: the bias with what the sum adds to it. */
-static void ascend(const struct shmt_problem *p, uint64_t i, double *w, double *u, double *b) {
-    const double c = shmt_problem_weight(p, i), s = shmt_example_label(p, i), n = (double)p->n;
-    const double room = 1 - s * (shmt_row_dot(p->data, shmt_problem_example(p, i), w) + *b);
-    const double before = s * *u;
-    if ((room <= 0 && before <= 0) || (room >= 0 && before >= c)) return;
-    const double bend = square_of_row(p, i) / (p->l2 * n) + rho(p) / n;
-    const double wanted = bend > 0 ? before + room / bend : c;
+/* One coordinate, to where the dual is largest for it. Returns the slope that it had, as far as it may follow it; NaN: it is at an end of
+ * its range, and so steep there that it will hardly leave it (shrinking: Hsieh et al. 2008). */
+static double ascend(struct ascent *a, uint64_t i) {
+    const struct shmt_problem *p = a->p;
+    const double c = shmt_problem_weight(p, i), s = shmt_example_label(p, i), n = (double)p->n, before = s * a->u[i];
+    const double slope = 1 - s * (shmt_row_dot(p->data, shmt_problem_example(p, i), a->w) + a->b);
+    if (slope <= 0 && before <= 0) return slope < a->low ? NAN : 0;
+    if (slope >= 0 && before >= c) return slope > a->high ? NAN : 0;
+    const double bend = a->square[i] / (p->l2 * n) + rho(p) / n;
+    const double wanted = bend > 0 ? before + slope / bend : c;
     const double change = s * ((wanted < 0 ? 0 : wanted > c ? c : wanted) - before);
-    *u += change;
-    *b += rho(p) * change / n;
-    add_row(p, i, change / (p->l2 * n), w);
+    a->u[i] += change;
+    a->b += rho(p) * change / n;
+    add_row(p, i, change / (p->l2 * n), a->w);
+    return slope;
+}
+
+/* Over those that are active. */
+static void sweep(const struct shmt_pass *pass, struct ascent *a) {
+    double high = 0, low = 0;
+    shuffle(pass, a);
+    a->visits += a->active;
+    for (uint64_t k = 0; k < a->active;) {
+        const double slope = ascend(a, a->order[k]);
+        if (isnan(slope)) {
+            const uint32_t gone = a->order[k];
+            a->order[k] = a->order[--a->active];
+            a->order[a->active] = gone;
+            continue;
+        }
+        high = slope > high ? slope : high;
+        low = slope < low ? slope : low;
+        k++;
+    }
+    a->high = high > 0 ? high : INFINITY;
+    a->low = low < 0 ? low : -INFINITY;
 }
 
 int shmt_ascent_sweep(const struct shmt_pass *pass) {
     const struct shmt_problem *p = pass->problem;
-    double *w = image_behind(pass), *u = dual_behind(pass), sum = 0;
+    struct ascent a = {.p = p,
+                       .square = pass->memory->square,
+                       .w = image_behind(pass),
+                       .u = dual_behind(pass),
+                       .active = p->n,
+                       .high = INFINITY,
+                       .low = -INFINITY};
+    double sum = 0;
     if (pass->part != 0) return 0;
-    uint32_t *order = malloc(p->n * sizeof *order);
-    if (!order) return -1;
-    memcpy(w, image_before(pass), p->n_columns * sizeof *w);
-    for (uint64_t i = 0; i < p->n; i++) sum += u[i] = dual_before(pass, i);
-    double b = p->bias ? point(pass)[p->n_columns] + rho(p) * sum / (double)p->n : 0;
-    shuffle(pass, order);
-    for (uint64_t k = 0; k < p->n; k++) ascend(p, order[k], w, &u[order[k]], &b);
-    free(order);
+    a.order = malloc(p->n * sizeof *a.order);
+    if (!a.order) return -1;
+    memcpy(a.w, image_before(pass), p->n_columns * sizeof *a.w);
+    for (uint64_t i = 0; i < p->n; i++) a.order[i] = (uint32_t)i;
+    for (uint64_t i = 0; i < p->n; i++) sum += a.u[i] = dual_before(pass, i);
+    a.b = p->bias ? point(pass)[p->n_columns] + rho(p) * sum / (double)p->n : 0;
+    while (a.visits < shmt_ascent_visits(pass->state) * p->n && a.active > 0) sweep(pass, &a);
+    free(a.order);
     return 0;
 }
 
@@ -188,7 +233,7 @@ static void weigh(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
     for (uint64_t i = from; i < to; i++) {
         const double c = shmt_problem_weight(p, i), u = m->slope[i].curve;
         m->slope[i].pull = u;
-        loss += shmt_loss_at(p->loss, shmt_example_dot(p, i, w), shmt_example_label(p, i), c, 0).loss;
+        loss += shmt_loss_at(p->loss, shmt_example_dot(p, i, w), shmt_example_label(p, i), c).loss;
         up += u > 0 ? u : 0;
         down += u > 0 ? 0 : -u;
         weight += c;

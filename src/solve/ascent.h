@@ -1,8 +1,9 @@
-/* Dual coordinate ascent with a proof, for the hinge where columns are many: maximises
+/* Dual coordinate ascent with a proof, for the hinge: maximises
  *
  *     D(u) = 1/N sum_i |u_i|  -  l2/2 |X'u / (l2 N)|^2        0 <= s_i u_i <= c_i, and with a bias sum_i u_i = 0
  *
- * (Hsieh et al. 2008). One worker ascends, coordinate by coordinate in a new order each time; all the others share the passes over the
+ * (Hsieh et al. 2008). One worker ascends, coordinate by coordinate in a new order each time, and leaves out for a while those at an end of
+ * their range that will hardly leave it; all the others share the passes over the
  * data around that: the image X'u / (l2 N), which is taken anew from u in each step, so that it cannot drift; the objective; the
  * proof. Rows in blocks that ascend side by side, with the best step along what they change together (Lee and Chang 2020), were
  * tried: already 2 blocks need 10 times as many steps on text, whose examples share most of their words.
@@ -17,13 +18,17 @@
 
 #include "solve/passes.h"
 
-#define SHMT_ASCENT_SWEEPS 10 /* an even number: the last one leaves u in `scaled` */
+#define SHMT_ASCENT_SWEEPS 2 /* an even number: the last one leaves u in `scaled` */
+
+/* Times that so many coordinates as there are, at least, are visited in a sweep. Who needs few is spared the others; who needs many, the
+ * proofs between them. */
+static inline uint32_t shmt_ascent_visits(const struct shmt_solve_state *s) { return s->epoch < 2 ? 2u << s->epoch : 8; }
 
 /* u = 0 and w = 0. */
 void shmt_ascent_rest(const struct shmt_pass *pass);
 
-/* A sweep over all coordinates, number state->inner of the step, by part 0: u goes to `score` or, behind an odd one, to `scaled`. A step
- * has SHMT_ASCENT_SWEEPS of them, so that none takes long. 0; -1: no memory. */
+/* A sweep over all coordinates, and some over those that may still move, number state->inner of the step, by part 0: u goes to `score` or,
+ * behind an odd one, to `scaled`. A step has SHMT_ASCENT_SWEEPS of these, so that none takes long. 0; -1: no memory. */
 int shmt_ascent_sweep(const struct shmt_pass *pass);
 
 /* The image of u, to `product`, and that of the direction: sums GAIN and CHANGE by rows, CROSS and LENGTHS by columns. */

@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* a = r' r, r upper triangular. */
-static void factor(uint64_t n, const double *a, double *r) {
+void shmt_cholesky_factor(uint64_t n, const double *a, double *r) {
     for (uint64_t j = 0; j < n; j++) {
         double *row = r + j * n;
         memcpy(row + j, a + j * n + j, (n - j) * sizeof *row);
@@ -24,8 +23,7 @@ static void factor(uint64_t n, const double *a, double *r) {
     }
 }
 
-void shmt_cholesky_solve(uint64_t n, const double *a, const double *b, double *r, double *x) {
-    factor(n, a, r);
+void shmt_cholesky_solve(uint64_t n, const double *r, const double *b, double *x) {
     for (uint64_t j = 0; j < n; j++) x[j] = -b[j];
     for (uint64_t j = 0; j < n; j++) { /* r' y = -b */
         const double *row = r + j * n;

@@ -1,36 +1,14 @@
-/* Passes by columns: see passes.h. The bias is the column behind the last one, in which every example has a 1. */
+/* Passes by columns: see passes.h. */
 #include <math.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/point.h"
-#include "solve/passes.h"
+#include "solve/columns_priv.h"
 
 enum { LANES = 4 };
-
-/* Calls `column` for each of my columns, and leaves the sums, block by block, of what it returns. */
-static void each_column(const struct shmt_pass *pass, enum shmt_solve_sums which, const double *vector,
-                        double (*column)(const struct shmt_pass *pass, uint32_t j, const double *vector)) {
-    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
-    uint64_t first, behind;
-    shmt_solve_share_columns(pass->plan, pass->memory, pass->part, pass->n_parts, &first, &behind);
-    for (uint64_t b = first; b < behind; b++) {
-        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, all);
-        double sum = 0;
-        SHMT_POINT("fit:columns");
-        for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += column(pass, (uint32_t)j, vector);
-        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
-    }
-}
-
-static bool is_bias(const struct shmt_pass *pass, uint32_t j) { return j == pass->plan->of.n_columns; }
 
 /* With L1 alone, columns that repeat one another leave directions without curvature: steps on a face are held back by as much of the
  * diagonal. */
 #define FACE_DAMPING 1e-4
-
-/* Beside the curvature along the bias, of steps alone: where no example lies on the parabola of the hinge there is none. */
-static double damping(const struct shmt_problem *p) { return p->loss == SHMT_SOLVE_HINGE ? p->l2 : 0; }
 
 /* What a column gives with u, with what the dual point differs by (|u|, or the weights of the examples), and the curvatures. */
 struct column_sums {
@@ -80,14 +58,14 @@ static double sum_weights(const struct shmt_pass *pass, uint32_t j) {
 }
 
 /* gradient = l2_j w_j - x_j . u / N; image = x_j . u* / (l2_j N), u* the dual point. */
-static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const double *w) {
+static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const void *point) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_state *s = pass->state;
     const struct shmt_solve_memory *m = pass->memory;
-    const double n = (double)p->n;
-    if (is_bias(pass, j)) {
+    const double n = (double)p->n, *w = point;
+    if (shmt_is_bias(pass, j)) {
         m->gradient[j] = -s->pull / n;
-        m->diagonal[j] = s->curve / n + damping(p);
+        m->diagonal[j] = s->curve / n;
         return 0;
     }
     const struct column_sums of = sum_column(pass, j);
@@ -114,62 +92,68 @@ static void leave_most(const struct shmt_pass *pass) {
 }
 
 void shmt_pass_slope(const struct shmt_pass *pass, const double *w) {
-    each_column(pass, SHMT_SUM_IMAGE, w, slope_of_column);
+    shmt_each_column(pass, SHMT_SUM_IMAGE, w, slope_of_column);
     leave_most(pass);
 }
 
-static double product_of_column(const struct shmt_pass *pass, uint32_t j, const double *search) {
+static double product_of_column(const struct shmt_pass *pass, uint32_t j, const void *vector) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_memory *m = pass->memory;
-    double sum[LANES] = {0}, product = pass->state->scaled;
-    if (!is_bias(pass, j)) {
-        const uint64_t from = m->start[j], to = m->start[j + 1];
-        uint64_t at = from;
-        if (m->value)
-            for (; at + LANES <= to; at += LANES)
-                for (uint64_t k = 0; k < LANES; k++) sum[k] += (double)m->value[at + k] * m->scaled[m->row[at + k]];
-        else
-            for (; at + LANES <= to; at += LANES)
-                for (uint64_t k = 0; k < LANES; k++) sum[k] += m->scaled[m->row[at + k]];
-        for (; at < to; at++) sum[0] += (m->value ? (double)m->value[at] : 1) * m->scaled[m->row[at]];
-        product = lanes(sum);
-    }
+    const double *search = vector, product = shmt_is_bias(pass, j) ? pass->state->scaled : shmt_column_dot(m, j, m->scaled);
     const double more = pass->state->face ? FACE_DAMPING * m->diagonal[j] : 0;
-    m->product[j] = product / (double)p->n + (more + (is_bias(pass, j) ? damping(p) : shmt_pass_l2(pass, j))) * search[j];
+    m->product[j] = product / (double)p->n + (more + (shmt_is_bias(pass, j) ? 0 : shmt_pass_l2(pass, j))) * search[j];
     return m->product[j] * search[j];
 }
 
 void shmt_pass_product(const struct shmt_pass *pass, const double *search) {
-    each_column(pass, SHMT_SUM_PQ, search, product_of_column);
+    shmt_each_column(pass, SHMT_SUM_PQ, search, product_of_column);
 }
 
 /* ---- the Hessian: row j is X' D X, for one column of X ---- */
 
-static void add_row(const struct shmt_problem *p, uint64_t i, double factor, double *to) {
-    const struct shmtrain_data *data = p->data;
-    const uint64_t e = shmt_problem_example(p, i);
-    for (uint64_t at = data->start[e]; at < data->start[e + 1]; at++) to[data->id[at]] += factor * shmt_problem_value(p, at);
+/* Interior points: most examples' curvature is a small part of the mean one. They give their squares alone. */
+static double small_curve(const struct shmt_solve_state *s) { return s->interior ? s->small * s->curve / s->weight : 0; }
+
+/* Of columns j and beyond, which lie at the end of a row that ascends; else of all. */
+static void add_row(const struct shmt_pass *pass, uint64_t i, uint32_t j, double factor, double *to) {
+    const struct shmt_problem *p = pass->problem;
+    const uint64_t e = shmt_problem_example(p, i), first = p->data->start[e];
+    const uint32_t least = pass->state->ascending ? j : 0, *id = p->data->id;
+    for (uint64_t at = p->data->start[e + 1]; at-- > first && id[at] >= least;)
+        to[id[at]] += factor * shmt_problem_value(p, at);
     if (p->bias) to[p->n_columns] += factor;
 }
 
-static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const double *unused) {
+static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const void *unused) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t all = (uint64_t)p->n_columns + p->bias;
-    double *row = m->hessian + j * all;
+    const double small = small_curve(pass->state);
+    double *row = m->hessian + j * all, alone = 0;
     (void)unused;
     memset(row, 0, all * sizeof *row);
-    if (is_bias(pass, j)) {
-        for (uint64_t i = 0; i < p->n; i++)
-            if (m->slope[i].curve != 0) add_row(p, i, m->slope[i].curve, row);
-    } else {
-        for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++)
-            if (m->slope[m->row[at]].curve != 0)
-                add_row(p, m->row[at], (m->value ? (double)m->value[at] : 1) * m->slope[m->row[at]].curve, row);
+    if (shmt_is_bias(pass, j)) {
+        row[j] = pass->state->curve / (double)p->n;
+        return 0;
     }
+    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++) {
+        const double x = m->value ? (double)m->value[at] : 1, curve = m->slope[m->row[at]].curve;
+        if (curve > small)
+            add_row(pass, m->row[at], j, x * curve, row);
+        else
+            alone += x * x * curve;
+    }
+    row[j] += alone;
     for (uint64_t k = 0; k < all; k++) row[k] /= (double)p->n;
-    row[j] += is_bias(pass, j) ? damping(p) : shmt_pass_l2(pass, j);
+    row[j] += shmt_pass_l2(pass, j);
     return 0;
 }
 
-void shmt_pass_hessian(const struct shmt_pass *pass) { each_column(pass, SHMT_SUM_NOTHING, NULL, hessian_of_column); }
+void shmt_pass_hessian(const struct shmt_pass *pass) {
+    uint64_t first, behind;
+    if (pass->state->ascending)
+        shmt_solve_share_pairs(pass->plan, pass->memory, pass->part, pass->n_parts, &first, &behind);
+    else
+        shmt_solve_share_columns(pass->plan, pass->memory, pass->part, pass->n_parts, &first, &behind);
+    shmt_columns_of(pass, first, behind, SHMT_SUM_NOTHING, NULL, hessian_of_column);
+}

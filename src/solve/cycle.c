@@ -94,9 +94,10 @@ static void shuffle(const struct shmt_pass *pass, struct bench *bench, uint32_t 
 static void take_out_bias(const struct shmt_pass *pass, struct bench *bench) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t b = pass->plan->of.n_columns, all = b + pass->plan->of.bias;
-    memcpy(m->factor, m->hessian, all * all * sizeof *m->factor);
+    for (uint64_t j = 0; j < all; j++)
+        for (uint64_t k = j; k < all; k++) m->factor[j * all + k] = m->factor[k * all + j] = m->hessian[j * all + k];
     if (!pass->problem->bias || !(m->diagonal[b] > 0)) return;
-    const double *with = m->hessian + b * all;
+    const double *with = m->factor + b * all;
     for (uint64_t j = 0; j < b; j++) {
         const double part = with[j] / with[b];
         bench->gradient[j] -= part * m->gradient[b];
@@ -110,7 +111,7 @@ static void put_back_bias(const struct shmt_pass *pass) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t b = pass->plan->of.n_columns, all = b + pass->plan->of.bias;
     double slope = m->gradient[b];
-    for (uint64_t j = 0; j < b; j++) slope += m->hessian[b * all + j] * m->direction[0][j];
+    for (uint64_t j = 0; j < b; j++) slope += m->hessian[j * all + b] * m->direction[0][j];
     m->direction[0][b] = m->diagonal[b] > 0 ? -slope / m->hessian[b * all + b] : 0;
 }
 

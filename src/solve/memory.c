@@ -1,6 +1,7 @@
 /* The shared memory of a fit: see memory.h. */
 #include "solve/memory.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "base/checked.h"
@@ -31,6 +32,9 @@ static uint64_t stride(uint64_t n) {
     return shmt_ceil_div(n, SHMT_SOLVE_ALIGNMENT / sizeof(double)) * (SHMT_SOLVE_ALIGNMENT / sizeof(double));
 }
 
+/* Interior points are for the hinge with the whole Hessian. */
+static bool has_inner(const struct shmt_solve_plan *plan) { return plan->of.is_hinge && plan->direct; }
+
 void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_plan *out) {
     const uint64_t n = sizes->n, m = (uint64_t)sizes->n_columns + sizes->bias, wide = sizes->n_classes;
     const bool is_wide = wide > 1;
@@ -50,6 +54,8 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.slope_off = add(&p.bytes, is_wide ? 0 : n, sizeof(struct shmt_solve_slope));
     p.score_off = add(&p.bytes, n * wide, sizeof(double));
     p.scaled_off = add(&p.bytes, n * wide, sizeof(double));
+    p.square_off = add(&p.bytes, sizes->is_hinge ? n : 0, sizeof(double));
+    p.inner_off = add(&p.bytes, has_inner(&p) ? n : 0, 2 * sizeof(struct shmt_interior) + 3 * sizeof(double));
     p.class_off = add(&p.bytes, is_wide ? n : 0, sizeof(uint32_t));
     p.heft_off = add(&p.bytes, is_wide ? n : 0, sizeof(double));
     p.by_classes_off = add(&p.bytes, is_wide ? 2 * SHMT_SOLVE_CLASS_SUMS * p.n_row_blocks * wide : 0, sizeof(double));
@@ -62,6 +68,15 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     *out = p;
 }
 
+static void set_hinge(const struct shmt_solve_plan *plan, unsigned char *at, struct shmt_solve_memory *out) {
+    const uint64_t n = plan->of.n;
+    out->square = (double *)(void *)(at + plan->square_off);
+    if (!has_inner(plan)) return;
+    for (uint32_t k = 0; k < 2; k++) out->inner[k] = (struct shmt_interior *)(void *)(at + plan->inner_off) + k * n;
+    out->wish = (double *)(void *)(out->inner[1] + n);
+    for (uint32_t k = 0; k < 2; k++) out->along[k] = out->wish + (1 + k) * n;
+}
+
 static void set_rows(const struct shmt_solve_plan *plan, unsigned char *at, struct shmt_solve_memory *out) {
     out->start = (uint64_t *)(void *)(at + plan->start_off);
     out->count = (uint32_t *)(void *)(at + plan->count_off);
@@ -71,6 +86,7 @@ static void set_rows(const struct shmt_solve_plan *plan, unsigned char *at, stru
     out->slope = (struct shmt_solve_slope *)(void *)(at + plan->slope_off);
     out->score = (double *)(void *)(at + plan->score_off);
     out->scaled = (double *)(void *)(at + plan->scaled_off);
+    set_hinge(plan, at, out);
     if (plan->of.n_classes == 1) return;
     out->class_of = (uint32_t *)(void *)(at + plan->class_off);
     out->heft = (double *)(void *)(at + plan->heft_off);
@@ -110,9 +126,11 @@ void shmt_solve_memory_of_sample(const struct shmt_solve_plan *plan, void *base,
     set_rows(plan, base, out);
 }
 
-/* The first block whose entries are not before `entry`. Each column counts as some entries more, for what is done to it anyway. */
+/* Each column counts as some entries more, for what is done to it anyway. */
+enum { OVERHEAD = 8 };
+
+/* The first block whose entries are not before `entry`. */
 static uint64_t block_at(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint64_t entry) {
-    enum { OVERHEAD = 8 };
     uint64_t low = 0, high = plan->n_col_blocks;
     while (low < high) {
         const uint64_t middle = (low + high) / 2, column = shmt_min_u64(middle * plan->col_block, plan->of.n_columns);
@@ -124,12 +142,22 @@ static uint64_t block_at(const struct shmt_solve_plan *plan, const struct shmt_s
     return low;
 }
 
+/* Where the columns are cut between the first `part` parts and the others; share: of their entries, the first parts' one. */
+static uint64_t cut(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part, uint32_t n_parts,
+                    double share) {
+    const double all = (double)(m->start[plan->of.n_columns] + (uint64_t)plan->of.n_columns * OVERHEAD);
+    return part == n_parts ? plan->n_col_blocks : block_at(plan, m, (uint64_t)(share * all));
+}
+
 void shmt_solve_share_columns(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
                               uint32_t n_parts, uint64_t *from, uint64_t *to) {
-    enum { OVERHEAD = 8 };
-    const uint64_t all = m->start[plan->of.n_columns] + (uint64_t)plan->of.n_columns * OVERHEAD;
-    uint64_t first, behind;
-    shmt_solve_share(all, part, n_parts, &first, &behind);
-    *from = block_at(plan, m, first);
-    *to = part + 1 == n_parts ? plan->n_col_blocks : block_at(plan, m, behind);
+    *from = cut(plan, m, part, n_parts, (double)part / n_parts);
+    *to = cut(plan, m, part + 1, n_parts, (part + 1.0) / n_parts);
+}
+
+/* A share e of the entries is in 1 - (1 - e)^2 of the pairs. */
+void shmt_solve_share_pairs(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
+                            uint32_t n_parts, uint64_t *from, uint64_t *to) {
+    *from = cut(plan, m, part, n_parts, 1 - sqrt(1 - (double)part / n_parts));
+    *to = cut(plan, m, part + 1, n_parts, 1 - sqrt(1 - (part + 1.0) / n_parts));
 }

@@ -24,6 +24,7 @@ struct shmt_solve_sizes {
     uint32_t n_held;    /* choice: parts that are held out; 0: nothing is chosen */
     bool has_scales;    /* of columns (choose.h) */
     bool has_values;    /* not all of them are 1 */
+    bool is_hinge;
 };
 
 /* Rows, and columns with the bias behind, are cut into blocks. Blocks depend on the sizes alone, and sums are taken block by
@@ -35,7 +36,7 @@ struct shmt_solve_plan {
     uint32_t n_row_blocks, n_col_blocks;
     bool direct; /* there is room for the Hessian */
     uint64_t saved_off, note_off, sums_off, start_off, count_off, cursor_off, row_off, value_off, slope_off, score_off,
-        scaled_off, class_off, heft_off, by_classes_off, columns_off, hessian_off;
+        scaled_off, square_off, inner_off, class_off, heft_off, by_classes_off, columns_off, hessian_off;
     uint64_t row_bytes, bytes; /* of the arrays by rows and by entries, which come first; of all */
 };
 
@@ -45,6 +46,11 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
 /* Of an example, at the point that was scored last. */
 struct shmt_solve_slope {
     double pull, curve; /* u_i = -c_i loss'(z_i), c_i loss''(z_i) */
+};
+
+/* Of an example, hinge: see interior.h. */
+struct shmt_interior {
+    double dual, slack;
 };
 
 /* What others may know of a choice: written by the chief. */
@@ -68,6 +74,10 @@ struct shmt_solve_memory {
     struct shmt_solve_slope *slope;  /* (n) */
     double *score;                   /* (n) z_i at the point that was scored last; dual ascent: u */
     double *scaled;                  /* (n) curve_i * (x_i . search); on a line x_i . direction; dual ascent: u */
+    double *square;                  /* (n) hinge: |x_i|^2 */
+    struct shmt_interior *inner[2];  /* (n) interior points, as the two that follow: at w[0] and w[1] */
+    double *wish;                    /* (n) what u is to become by a whole step */
+    double *along[2];                /* (n) x_i . direction, of the two directions */
     uint32_t *class_of;              /* (n) softmax, as the two that follow: each example's */
     double *heft;                    /* (n) c_i; 0 while it is held out */
     double *by_classes;              /* (2, SHMT_SOLVE_CLASS_SUMS, n_row_blocks, n_classes) as sums */
@@ -101,6 +111,11 @@ static inline void shmt_solve_share(uint64_t n, uint32_t part, uint32_t n_parts,
 /* Column blocks with about as many entries for each part. Columns are turned by then. */
 void shmt_solve_share_columns(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
                               uint32_t n_parts, uint64_t *from, uint64_t *to);
+
+/* As shmt_solve_share_columns, for what pairs the entries of a column with those of the columns behind it: of the first columns a part has
+ * fewer. */
+void shmt_solve_share_pairs(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
+                            uint32_t n_parts, uint64_t *from, uint64_t *to);
 
 static inline double *shmt_solve_sum(const struct shmt_solve_memory *m, uint64_t round, enum shmt_solve_sums which) {
     return m->sums + ((round % 2) * SHMT_SOLVE_SUMS + which) * SHMT_SOLVE_BLOCKS;

@@ -19,17 +19,19 @@
 #define LESS          0.999 /* ... to so much of what it was */
 #define FACES_FROM    1e-2  /* with L1, the gap from which on every other step is one on a face */
 #define IMPOSSIBLE    1e-9  /* a gap below 0 by more of the bound than rounding explains */
-#define LINE_LEFT     0.05  /* of the derivative along the line */
-#define MOST_TRIES    40
-#define FIRST_WIDTH   2 /* hinge: no example is beyond it where all weights are 0 */
-#define NARROW_AT     0.3
-#define MOST_NARROWER 0.1
-#define MOST_INNER    250  /* steps of conjugate gradients for one of Newton */
-#define LEAST_PART    1e-3 /* what they leave of the residual, between these two */
+#define MOST_SMALL    1e-3  /* ... what part of the mean curvature may be taken for small, ... */
+#define LESS_SMALL    0.1   /* ... and how much less behind a step after which the products are more than ... */
+#define SLOW          0.8   /* ... so much of what they were */
+#define INSIDE        0.99  /* interior points: of the way to where they would be none */
+#define MOST_INNER    250   /* steps of conjugate gradients for one of Newton */
+#define LEAST_PART    1e-3  /* what they leave of the residual, between these two */
 #define MOST_PART     0.3
 #define SCATTER_COST  1.2 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
 #define FACTOR_COST   0.3
 #define PASS_COST     2.5 /* ns: an entry read by rows and by columns */
+#define VISIT_COST    4   /* ... or visited by dual ascent */
+#define INNER_PRICE   20  /* interior points: steps, and passes of each */
+#define INNER_PASSES  4
 #define INNER_STEPS   300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
 
 static double sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint32_t n) {
@@ -92,11 +94,25 @@ static void end_candidate(const struct shmt_pass *pass, struct shmt_solve_state 
     s->phase = SHMT_PHASE_KEEP;
 }
 
+/* An interior point was scored: it is the next one, also where P is larger. Where it is no better, the Hessian may have been too rough. */
+static void take(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const double before = s->product;
+    if (s->tried) s->at = 1 - s->at;
+    s->tried = 0;
+    s->loss = by_rows(pass, SHMT_SUM_LOSS) / (double)pass->problem->n;
+    s->primal = s->loss + by_columns(pass, SHMT_SUM_PENALTY);
+    s->weight = by_rows(pass, SHMT_SUM_WEIGHT);
+    s->product = s->weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * s->weight) : 0;
+    s->small = s->product > SLOW * before ? LESS_SMALL * s->small : fmin(MOST_SMALL, s->small / LESS_SMALL);
+    s->wish = by_rows(pass, SHMT_SUM_WISH);
+    balance(pass, s);
+}
+
 /* The point was scored: it is the next one, or the step was too long. */
 static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double loss = by_rows(pass, SHMT_SUM_LOSS), penalties = by_columns(pass, SHMT_SUM_PENALTY);
-    const double merit = objective(pass, by_rows(pass, SHMT_SUM_SMOOTH), penalties), noise = 4 * DBL_EPSILON * fabs(s->merit);
-    const bool falls = merit <= s->merit + ARMIJO * s->step * s->along + noise; /* false for what is no number, too */
+    const double primal = objective(pass, loss, penalties), noise = 4 * DBL_EPSILON * fabs(s->primal);
+    const bool falls = primal <= s->primal + ARMIJO * s->step * s->along + noise; /* false for what is no number, too */
     if (s->tried && !falls && s->halved < MOST_HALVED) {
         s->step /= 2;
         s->halved++;
@@ -114,8 +130,7 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     }
     if (s->tried) s->at = 1 - s->at;
     s->tried = 0;
-    s->primal = objective(pass, loss, penalties);
-    s->merit = merit;
+    s->primal = primal;
     s->loss = loss / (double)pass->problem->n;
     s->held = by_rows(pass, SHMT_SUM_HELD);
     s->heavy = by_rows(pass, SHMT_SUM_HEAVY);
@@ -129,24 +144,22 @@ static double part_left(const struct shmt_solve_state *s) {
 }
 
 static void begin_step(struct shmt_solve_state *s) {
-    s->halved = s->inner = 0;
+    if (s->leaves) {
+        s->leaves = s->ascends = 0;
+        s->interior = s->direct = 1;
+        s->phase = SHMT_PHASE_REST;
+        return;
+    }
+    s->halved = s->inner = s->corrects = 0;
     s->step = 1;
     s->part = part_left(s);
     s->face = s->cycles && s->primal - s->dual <= FACES_FROM * s->dual && s->epoch % 2 == 1;
-    s->phase = s->ascends  ? SHMT_PHASE_ASCEND
-               : s->face   ? SHMT_PHASE_BEGIN
-               : s->direct ? SHMT_PHASE_HESSIAN
-               : s->cycles ? SHMT_PHASE_CYCLE
-                           : SHMT_PHASE_BEGIN;
-}
-
-/* The smooth hinge's gap has two parts: one that steps make smaller, and one that follows from the width of its parabola. When the
- * second one is the larger, the parabola is to be narrower: as much as is enough in the end, but not by far at once. */
-static double narrow(const struct shmt_pass *pass, const struct shmt_solve_state *s, double dual) {
-    const double gap = s->primal - dual, of_steps = s->merit - dual + by_rows(pass, SHMT_SUM_WIDTH) / (double)pass->problem->n;
-    const double of_width = gap - of_steps, enough = 0.25 * pass->problem->tolerance * fabs(s->dual);
-    if (!(of_width > 0) || of_steps > NARROW_AT * gap) return 1;
-    return fmin(1, fmax(MOST_NARROWER, enough / of_width));
+    s->phase = s->ascends    ? SHMT_PHASE_ASCEND
+               : s->interior ? SHMT_PHASE_AIM
+               : s->face     ? SHMT_PHASE_BEGIN
+               : s->direct   ? SHMT_PHASE_HESSIAN
+               : s->cycles   ? SHMT_PHASE_CYCLE
+                             : SHMT_PHASE_BEGIN;
 }
 
 /* With L1 the dual point must not have more than l1 along any column: it is made shorter (Gap Safe: Ndiaye et al. 2017). With L2, too,
@@ -187,6 +200,14 @@ static void step_or_keep(const struct shmt_pass *pass, struct shmt_solve_state *
     }
 }
 
+/* Dual ascent: the gap falls by about the same factor with each visit of all coordinates, and what is left of these is more than
+ * interior points cost. */
+static bool is_too_slow(const struct shmt_pass *pass, const struct shmt_solve_state *s, double before, double gap) {
+    const double wanted = pass->problem->tolerance * fabs(s->dual), visits = SHMT_ASCENT_SWEEPS * shmt_ascent_visits(s);
+    if (s->epoch == 0 || !(gap > wanted)) return false;
+    return !(gap < before) || visits * log(gap / wanted) > s->price * log(before / gap);
+}
+
 /* The best lower bound so far holds for good. */
 static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const struct shmt_problem *p = pass->problem;
@@ -196,7 +217,11 @@ static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double dual = found - rounding(pass, s, image);
     if (dual > s->dual) s->dual = dual;
     s->begun = 1;
-    s->narrower = p->loss == SHMT_SOLVE_HINGE && !s->ascends ? narrow(pass, s, dual) : 1;
+    if (s->ascends && s->stepped && s->may_leave) {
+        const double before = s->nearer;
+        s->nearer = fmin(s->primal, s->best) - s->dual;
+        s->leaves = is_too_slow(pass, s, before, s->nearer);
+    }
     s->phase = SHMT_PHASE_PUBLISH;
     if (s->choice.open)
         step_or_keep(pass, s);
@@ -215,55 +240,52 @@ static void weighed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->at = 1 - s->at;
     s->tried = 0;
     s->loss = loss / (double)pass->problem->n;
-    s->primal = s->merit = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
+    s->primal = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
     balance(pass, s);
 }
 
-/* The direction is known. */
-static void leave_direction(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->phase = pass->problem->loss == SHMT_SOLVE_HINGE ? SHMT_PHASE_LINE : SHMT_PHASE_MOVE;
+/* Behind the first direction of an interior point it is known how far down the products may be brought. */
+static double find_target(const struct shmt_pass *pass, const struct shmt_solve_state *s, double most) {
+    const double step = fmin(1, most), change = by_rows(pass, SHMT_SUM_FIRST) + step * by_rows(pass, SHMT_SUM_SECOND);
+    const double left = s->product > 0 ? fmax(0, 1 + step * change / (2 * s->weight * s->product)) : 0;
+    return left * left * left * s->product;
 }
 
-static void begin_line(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->along = by_columns(pass, SHMT_SUM_ALONG);
-    s->cross = by_columns(pass, SHMT_SUM_CROSS);
-    s->length = by_columns(pass, SHMT_SUM_LENGTHS);
-    s->low = s->high = 0;
-    s->tries = 0;
+/* The second direction is the one to go along. */
+static void reached(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const double *of = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_REACH);
+    double away = 0;
+    for (uint32_t b = 0; b < pass->plan->n_row_blocks; b++) away = fmax(away, of[b]);
+    const double most = away > 0 ? 1 / away : INFINITY;
+    s->step = fmin(1, INSIDE * most);
+    if (s->corrects) return;
+    s->target = find_target(pass, s, most);
+    s->corrects = 1;
+    s->phase = SHMT_PHASE_CORRECT;
 }
 
-/* On a parabola with corners Newton's step is often far from the best one: the derivative's zero is looked for, by its own Newton
- * steps between two places that have it between them. */
-static void try_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const struct shmt_problem *p = pass->problem;
-    const double n = (double)p->n;
-    const double slope = by_rows(pass, SHMT_SUM_FALL) / n + s->cross + s->step * s->length;
-    const double bend = by_rows(pass, SHMT_SUM_BEND) / n + s->length;
-    if (fabs(slope) <= LINE_LEFT * fabs(s->along) || !(bend > 0)) return;
-    if (slope < 0)
-        s->low = s->step;
-    else
-        s->high = s->step;
-    if (++s->tries == MOST_TRIES) {
-        if (s->low > 0) s->step = s->low;
-        return;
-    }
-    const double next = s->step - slope / bend;
-    const bool inside = next > s->low && (s->high == 0 || next < s->high);
-    s->step = inside && (s->high > 0 || next < 8 * s->step) ? next : s->high > 0 ? 0.5 * (s->low + s->high) : 4 * s->step;
-    s->phase = SHMT_PHASE_TRY;
+static void corrected(const struct shmt_pass *pass, struct shmt_solve_state *s) { s->wish = by_rows(pass, SHMT_SUM_WISH); }
+
+static void aimed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    s->phase = s->corrects ? SHMT_PHASE_AGAIN : SHMT_PHASE_HESSIAN;
+}
+
+static void solved(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    (void)pass;
+    s->phase = s->interior ? SHMT_PHASE_REACH : SHMT_PHASE_MOVE;
 }
 
 static void begin_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->rz = by_columns(pass, SHMT_SUM_RZ);
     s->rz_end = s->part * s->part * s->rz;
-    if (!(s->rz > 0)) leave_direction(pass, s);
+    if (!(s->rz > 0)) s->phase = SHMT_PHASE_MOVE;
 }
 
 static void step_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double curvature = by_columns(pass, SHMT_SUM_PQ);
     s->alpha = curvature > 0 ? s->rz / curvature : 0;
-    if (!(s->alpha > 0) || !isfinite(s->alpha)) leave_direction(pass, s);
+    if (!(s->alpha > 0) || !isfinite(s->alpha)) s->phase = SHMT_PHASE_MOVE;
 }
 
 static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -272,7 +294,7 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     s->rz = rz;
     s->inner++;
     if (rz <= s->rz_end || s->inner == MOST_INNER) {
-        leave_direction(pass, s);
+        s->phase = SHMT_PHASE_MOVE;
     } else if (s->inner == s->most_inner && !s->face) { /* the Hessian would have cost no more: it takes over for good */
         s->direct = 1;
         s->phase = SHMT_PHASE_HESSIAN;
@@ -284,20 +306,26 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
 static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double all = (double)pass->plan->of.n_columns + (double)pass->plan->of.bias;
     const double hessian = SCATTER_COST * by_rows(pass, SHMT_SUM_LENGTH) + FACTOR_COST * all * all * all / 3;
-    const double steps = hessian / (PASS_COST * (double)pass->plan->of.n_nonzeros); /* of conjugate gradients, for as much */
+    const double nonzeros = (double)pass->plan->of.n_nonzeros;
+    const double steps = hessian / (PASS_COST * nonzeros); /* of conjugate gradients, for as much */
     const bool hinge = pass->problem->loss == SHMT_SOLVE_HINGE, pays = pass->plan->direct && steps <= INNER_STEPS;
+    s->ascending = by_rows(pass, SHMT_SUM_DISORDER) == 0;
     s->cycles = pass->problem->l1 > 0;
-    s->direct = pays && (hinge || s->cycles);
-    s->ascends = hinge && !s->direct;
+    s->direct = pays && s->cycles;
+    s->ascends = hinge;
+    s->may_leave = hinge && pays;
+    s->price = INNER_PRICE * (hessian / 2 + INNER_PASSES * PASS_COST * nonzeros) / (VISIT_COST * nonzeros);
     s->most_inner = pays ? 1 + (uint32_t)steps : MOST_INNER;
 }
 
 static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = by_rows(pass, SHMT_SUM_LOSS), before = s->gap;
+    const double loss = by_rows(pass, SHMT_SUM_LOSS);
     s->loss = loss / (double)pass->problem->n;
     s->published = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
-    s->gap = fmin(before, s->published - s->dual);
-    s->idle = s->gap < LESS * before ? 0 : s->idle + 1;
+    s->gap = fmin(s->gap, s->published - s->dual);
+    const bool has_fallen = s->gap < LESS * s->stuck;
+    s->stuck = has_fallen ? s->gap : s->stuck;
+    s->idle = has_fallen ? 0 : s->idle + 1;
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
     else if ((is_near(pass, s) && ++s->unproved == MOST_UNPROVED) || s->idle == MOST_IDLE)
@@ -320,7 +348,7 @@ static void stop(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 
 /* Another objective: nothing is known of its minimum. */
 static void forget(struct shmt_solve_state *s) {
-    s->primal = s->merit = INFINITY;
+    s->primal = INFINITY;
     s->dual = -INFINITY;
     s->begun = s->stepped = s->tried = 0;
 }
@@ -366,10 +394,9 @@ void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_s
         .primal = INFINITY,
         .best = INFINITY,
         .gap = INFINITY,
-        .merit = INFINITY,
+        .stuck = INFINITY,
+        .small = MOST_SMALL,
         .dual = -INFINITY,
-        .width = FIRST_WIDTH,
-        .narrower = 1,
         .published = NAN,
         .loss = NAN,
         .up = 1,
@@ -386,12 +413,21 @@ static void sloped(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 
 static void rested(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     (void)pass;
-    begin_step(s);
+    if (s->ascends) begin_step(s);
+}
+
+static void scored(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    if (s->interior)
+        take(pass, s);
+    else
+        judge(pass, s);
 }
 
 static void turned(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     if (pass->problem->scale == SHMT_SCALE_NO) begin_choice(pass, s);
-    s->phase = s->ascends ? SHMT_PHASE_REST : pass->problem->scale != SHMT_SCALE_NO ? SHMT_PHASE_SCALES : SHMT_PHASE_SCORE;
+    s->phase = s->ascends || s->interior               ? SHMT_PHASE_REST
+               : pass->problem->scale != SHMT_SCALE_NO ? SHMT_PHASE_SCALES
+                                                       : SHMT_PHASE_SCORE;
 }
 
 static void has_hessian(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -430,21 +466,23 @@ static const struct {
             [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},
             [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
             [SHMT_PHASE_KEEP] = {SHMT_PHASE_SCORE, kept},
-            [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, judge},
+            [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, scored},
             [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},
             [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
-            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, leave_direction},
+            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, NULL},
             [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
-            [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, leave_direction},
+            [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, solved},
             [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
             [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},
             [SHMT_PHASE_COLUMNS] = {SHMT_PHASE_STEP, step_conjugate},
             [SHMT_PHASE_STEP] = {SHMT_PHASE_SEARCH, end_conjugate},
             [SHMT_PHASE_SEARCH] = {SHMT_PHASE_ROWS, NULL},
-            [SHMT_PHASE_LINE] = {SHMT_PHASE_TRY, begin_line},
-            [SHMT_PHASE_TRY] = {SHMT_PHASE_MOVE, try_next},
+            [SHMT_PHASE_AIM] = {SHMT_PHASE_HESSIAN, aimed},
+            [SHMT_PHASE_REACH] = {SHMT_PHASE_MOVE, reached},
+            [SHMT_PHASE_CORRECT] = {SHMT_PHASE_AIM, corrected},
+            [SHMT_PHASE_AGAIN] = {SHMT_PHASE_REACH, NULL},
             [SHMT_PHASE_MOVE] = {SHMT_PHASE_SCORE, moved},
-            [SHMT_PHASE_REST] = {SHMT_PHASE_ASCEND, rested},
+            [SHMT_PHASE_REST] = {SHMT_PHASE_SCORE, rested},
             [SHMT_PHASE_ASCEND] = {SHMT_PHASE_IMAGE, swept},
             [SHMT_PHASE_IMAGE] = {SHMT_PHASE_ADVANCE, find_step},
             [SHMT_PHASE_ADVANCE] = {SHMT_PHASE_WEIGH, advanced},
@@ -470,11 +508,5 @@ void shmt_newton_next_epoch(const struct shmt_solve_state *s, struct shmt_solve_
     *out = *s;
     out->epoch++;
     out->stepped = 0;
-    if (s->narrower < 1) { /* another loss to take steps on: the point is judged by it first */
-        out->width *= s->narrower;
-        out->narrower = 1;
-        out->phase = SHMT_PHASE_SCORE;
-    } else if (s->begun) {
-        begin_step(out);
-    }
+    if (s->begun) begin_step(out);
 }

@@ -4,9 +4,9 @@
  * else by conjugate gradients with the Hessian's diagonal as preconditioner, as near as the step is worth (Lin, Weng and Keerthi
  * 2008; Hsia, Chiang and Lin 2018). The step is halved until the objective falls enough (Armijo).
  *
- * The hinge has a corner: steps are taken on a parabola in its place, which gets narrower, with an exact search along each step; or by
- * dual ascent where columns are many (ascent.h). With L1 a step is coordinate descent (cycle.h), and near the minimum every other
- * one is by conjugate gradients on the face of the weights that are not 0.
+ * The hinge has a corner, but a smooth dual: a step is an ascent of that (ascent.h), until it turns out to be slow where interior points
+ * (interior.h) can be had. With L1 a step is coordinate descent (cycle.h), and near the minimum every other one is by conjugate
+ * gradients on the face of the weights that are not 0.
  *
  * The proof is the duality gap P - D of the point and of the dual point u_i = -c_i loss'(z_i); with a bias, u is brought to the sum 0
  * that a dual point must have: by a factor on its larger side (logistic, hinge), or by what a better bias would change (squared).

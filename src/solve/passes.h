@@ -35,7 +35,7 @@ static inline double shmt_pass_weight(const struct shmt_pass *pass, uint64_t i) 
 
 /* ---- by rows ---- */
 
-/* The squares of the rows' lengths, for what the Hessian would cost. */
+/* What the Hessian would cost: sums LENGTH, DISORDER. */
 void shmt_pass_lengths(const struct shmt_pass *pass);
 
 /* Losses at the point `w`, u_i and curvatures: sums LOSS, UP, DOWN, WEIGHT, HELD, HEAVY. */
@@ -46,12 +46,6 @@ void shmt_pass_verify(const struct shmt_pass *pass);
 
 /* Conjugates of the losses at the dual point: sum DUAL. */
 void shmt_pass_dual(const struct shmt_pass *pass);
-
-/* scaled_i = x_i . direction. */
-void shmt_pass_line(const struct shmt_pass *pass, const double *direction);
-
-/* Derivatives of the losses by the step, at the step that is tried: sums FALL, BEND. */
-void shmt_pass_try(const struct shmt_pass *pass);
 
 /* scaled_i = curve_i * (x_i . search): sum SCALED. */
 void shmt_pass_scaled(const struct shmt_pass *pass, const double *search);
@@ -64,7 +58,7 @@ void shmt_pass_slope(const struct shmt_pass *pass, const double *w);
 /* product = H search: sum PQ. */
 void shmt_pass_product(const struct shmt_pass *pass, const double *search);
 
-/* My columns' rows of the Hessian. */
+/* The Hessian, from the diagonal on: my part of its rows. */
 void shmt_pass_hessian(const struct shmt_pass *pass);
 
 #endif

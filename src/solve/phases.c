@@ -6,6 +6,7 @@
 #include "solve/cholesky.h"
 #include "solve/choose.h"
 #include "solve/cycle.h"
+#include "solve/interior.h"
 #include "solve/newton.h"
 #include "solve/turn.h"
 #include "solve/wide.h"
@@ -61,7 +62,7 @@ static uint32_t then(const struct shmt_pass *pass) { return 1 - now(pass); }
 static bool is_conjugate(const struct shmt_solve_state *s) { return s->face || !(s->direct || s->cycles); }
 
 static const double *direction(const struct shmt_pass *pass) {
-    return pass->memory->direction[is_conjugate(pass->state) ? now(pass) : 0];
+    return pass->memory->direction[is_conjugate(pass->state) ? now(pass) : pass->state->corrects];
 }
 
 /* Where the fit begins: at the best candidate of a choice that was made of a sample, else at the parameters. */
@@ -110,16 +111,6 @@ static double along(const struct shmt_pass *pass, uint64_t j) {
     const double l1 = j < n_penalised(pass) ? pass->problem->l1 : 0, g = pass->memory->gradient[j];
     if (pass->state->face) return slope_on_face(pass, j) * d;
     return g * d + (l1 > 0 ? l1 * (fabs(w + d) - fabs(w)) : 0);
-}
-
-static double cross(const struct shmt_pass *pass, uint64_t j) {
-    return j < n_penalised(pass)
-               ? shmt_pass_l2(pass, column_of(pass, j)) * pass->memory->w[pass->state->at][j] * direction(pass)[j]
-               : 0;
-}
-
-static double length(const struct shmt_pass *pass, uint64_t j) {
-    return j < n_penalised(pass) ? shmt_pass_l2(pass, column_of(pass, j)) * direction(pass)[j] * direction(pass)[j] : 0;
 }
 
 /* x = 0, r = -g, p = r / diagonal. */
@@ -182,6 +173,8 @@ static int keep(const struct shmt_pass *pass) {
 static int score(const struct shmt_pass *pass) {
     if (is_wide(pass))
         shmt_wide_score(pass, tried(pass));
+    else if (pass->state->interior)
+        shmt_interior_score(pass, tried(pass));
     else
         shmt_pass_score(pass, tried(pass));
     each(pass, SHMT_SUM_PENALTY, penalty);
@@ -209,10 +202,23 @@ static int hessian(const struct shmt_pass *pass) {
     return 0;
 }
 
-static int factor(const struct shmt_pass *pass) {
+/* The direction, of the equations with `gradient`. */
+static void solve(const struct shmt_pass *pass) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
-    if (pass->part == 0) shmt_cholesky_solve(all, m->hessian, m->gradient, m->factor, m->direction[0]);
+    shmt_cholesky_solve(all, m->factor, m->gradient, m->direction[pass->state->corrects]);
+}
+
+static int factor(const struct shmt_pass *pass) {
+    const struct shmt_solve_memory *m = pass->memory;
+    if (pass->part != 0) return 0;
+    shmt_cholesky_factor((uint64_t)pass->plan->of.n_columns + pass->plan->of.bias, m->hessian, m->factor);
+    solve(pass);
+    return 0;
+}
+
+static int again(const struct shmt_pass *pass) {
+    if (pass->part == 0) solve(pass);
     return 0;
 }
 
@@ -249,27 +255,33 @@ static int search(const struct shmt_pass *pass) {
     return 0;
 }
 
-static int line(const struct shmt_pass *pass) {
-    shmt_pass_line(pass, direction(pass));
-    each(pass, SHMT_SUM_ALONG, along);
-    each(pass, SHMT_SUM_CROSS, cross);
-    each(pass, SHMT_SUM_LENGTHS, length);
+static int aim(const struct shmt_pass *pass) {
+    shmt_interior_aim(pass);
     return 0;
 }
 
-static int try_step(const struct shmt_pass *pass) {
-    shmt_pass_try(pass);
+static int reach(const struct shmt_pass *pass) {
+    shmt_interior_reach(pass);
+    return 0;
+}
+
+static int correct(const struct shmt_pass *pass) {
+    shmt_interior_correct(pass);
     return 0;
 }
 
 static int move_all(const struct shmt_pass *pass) {
     each(pass, SHMT_SUM_ALONG, along);
     each(pass, SHMT_SUM_NOTHING, move);
+    if (pass->state->interior) shmt_interior_move(pass);
     return 0;
 }
 
 static int rest(const struct shmt_pass *pass) {
-    shmt_ascent_rest(pass);
+    if (pass->state->interior)
+        shmt_interior_rest(pass);
+    else
+        shmt_ascent_rest(pass);
     return 0;
 }
 
@@ -309,15 +321,34 @@ static int nothing(const struct shmt_pass *pass) {
 }
 
 int shmt_newton_work(const struct shmt_pass *pass) {
-    static int (*const WORK[])(const struct shmt_pass *pass) = {
-        [SHMT_PHASE_COUNT] = count,         [SHMT_PHASE_PLACE] = place,     [SHMT_PHASE_TURN] = turn,
-        [SHMT_PHASE_SCALES] = scales,       [SHMT_PHASE_KEEP] = keep,       [SHMT_PHASE_SCORE] = score,
-        [SHMT_PHASE_SLOPE] = slope,         [SHMT_PHASE_BOUND] = bound,     [SHMT_PHASE_CYCLE] = shmt_cycle,
-        [SHMT_PHASE_HESSIAN] = hessian,     [SHMT_PHASE_FACTOR] = factor,   [SHMT_PHASE_BEGIN] = begin,
-        [SHMT_PHASE_ROWS] = rows,           [SHMT_PHASE_COLUMNS] = columns, [SHMT_PHASE_STEP] = step,
-        [SHMT_PHASE_SEARCH] = search,       [SHMT_PHASE_LINE] = line,       [SHMT_PHASE_TRY] = try_step,
-        [SHMT_PHASE_MOVE] = move_all,       [SHMT_PHASE_REST] = rest,       [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
-        [SHMT_PHASE_IMAGE] = image,         [SHMT_PHASE_ADVANCE] = advance, [SHMT_PHASE_WEIGH] = weigh,
-        [SHMT_PHASE_PUBLISH] = publish_all, [SHMT_PHASE_VERIFY] = verify,   [SHMT_PHASE_OVER] = nothing};
+    static int (*const WORK[])(const struct shmt_pass *pass) = {[SHMT_PHASE_COUNT] = count,
+                                                                [SHMT_PHASE_PLACE] = place,
+                                                                [SHMT_PHASE_TURN] = turn,
+                                                                [SHMT_PHASE_SCALES] = scales,
+                                                                [SHMT_PHASE_KEEP] = keep,
+                                                                [SHMT_PHASE_SCORE] = score,
+                                                                [SHMT_PHASE_SLOPE] = slope,
+                                                                [SHMT_PHASE_BOUND] = bound,
+                                                                [SHMT_PHASE_CYCLE] = shmt_cycle,
+                                                                [SHMT_PHASE_HESSIAN] = hessian,
+                                                                [SHMT_PHASE_FACTOR] = factor,
+                                                                [SHMT_PHASE_BEGIN] = begin,
+                                                                [SHMT_PHASE_ROWS] = rows,
+                                                                [SHMT_PHASE_COLUMNS] = columns,
+                                                                [SHMT_PHASE_STEP] = step,
+                                                                [SHMT_PHASE_SEARCH] = search,
+                                                                [SHMT_PHASE_AIM] = aim,
+                                                                [SHMT_PHASE_REACH] = reach,
+                                                                [SHMT_PHASE_CORRECT] = correct,
+                                                                [SHMT_PHASE_AGAIN] = again,
+                                                                [SHMT_PHASE_MOVE] = move_all,
+                                                                [SHMT_PHASE_REST] = rest,
+                                                                [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
+                                                                [SHMT_PHASE_IMAGE] = image,
+                                                                [SHMT_PHASE_ADVANCE] = advance,
+                                                                [SHMT_PHASE_WEIGH] = weigh,
+                                                                [SHMT_PHASE_PUBLISH] = publish_all,
+                                                                [SHMT_PHASE_VERIFY] = verify,
+                                                                [SHMT_PHASE_OVER] = nothing};
     return WORK[pass->state->phase](pass);
 }

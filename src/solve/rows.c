@@ -4,15 +4,23 @@
 
 /* ---- lengths ---- */
 
+static bool ascends(const struct shmtrain_data *data, uint64_t example) {
+    for (uint64_t at = data->start[example] + 1; at < data->start[example + 1]; at++)
+        if (data->id[at] < data->id[at - 1]) return false;
+    return true;
+}
+
 static void measure(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
-    double sum = 0;
+    double squares = 0, disorder = 0;
     (void)w;
     for (uint64_t i = from; i < to; i++) {
         const uint64_t e = shmt_problem_example(pass->problem, i);
         const double length = (double)(pass->problem->data->start[e + 1] - pass->problem->data->start[e]);
-        sum += length * length;
+        squares += length * length;
+        disorder += !ascends(pass->problem->data, e);
     }
-    shmt_leave_sum(pass, SHMT_SUM_LENGTH, number, sum);
+    shmt_leave_sum(pass, SHMT_SUM_LENGTH, number, squares);
+    shmt_leave_sum(pass, SHMT_SUM_DISORDER, number, disorder);
 }
 
 void shmt_pass_lengths(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, measure); }
@@ -22,11 +30,11 @@ void shmt_pass_lengths(const struct shmt_pass *pass) { shmt_each_block(pass, NUL
 static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_memory *m = pass->memory;
-    double loss = 0, smooth = 0, up = 0, down = 0, weight = 0, curve = 0, held = 0, heavy = 0;
+    double loss = 0, up = 0, down = 0, weight = 0, curve = 0, held = 0, heavy = 0;
     for (uint64_t i = from; i < to; i++) {
         const double c = shmt_problem_weight(p, i);
         const struct shmt_loss_at at =
-            shmt_loss_at(p->loss, m->score[i] = shmt_example_dot(p, i, w), shmt_example_label(p, i), c, pass->state->width);
+            shmt_loss_at(p->loss, m->score[i] = shmt_example_dot(p, i, w), shmt_example_label(p, i), c);
         if (shmt_pass_is_held(pass, i)) {
             m->slope[i] = (struct shmt_solve_slope){0, 0};
             held += at.loss;
@@ -36,13 +44,11 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
         m->slope[i] = (struct shmt_solve_slope){at.pull, at.curve};
         curve += at.curve;
         loss += at.loss;
-        smooth += at.smooth;
         weight += c;
         up += at.pull > 0 ? at.pull : 0;
         down += at.pull > 0 ? 0 : -at.pull;
     }
     shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
-    shmt_leave_sum(pass, SHMT_SUM_SMOOTH, number, smooth);
     shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
     shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
     shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
@@ -66,9 +72,7 @@ static void verify(const struct shmt_pass *pass, uint64_t number, uint64_t from,
     double loss = 0;
     (void)w;
     for (uint64_t i = from; i < to; i++)
-        loss +=
-            shmt_loss_at(p->loss, dot_published(p, i), shmt_example_label(p, i), shmt_problem_weight(p, i), pass->state->width)
-                .loss;
+        loss += shmt_loss_at(p->loss, dot_published(p, i), shmt_example_label(p, i), shmt_problem_weight(p, i)).loss;
     shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
 }
 
@@ -82,7 +86,7 @@ static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
     const double b =
         p->bias ? pass->memory->w[s->at][p->n_columns] : 0; /* the sum of u is 0, so labels may be taken from here */
     const double centre = p->loss == SHMT_SOLVE_SQUARED ? b : 0;
-    double sum = 0, smooth = 0, shorter = 0, terms = 0;
+    double sum = 0, shorter = 0, terms = 0;
     (void)w;
     for (uint64_t i = from; i < to; i++) {
         const double c = shmt_pass_weight(pass, i), u = pass->memory->slope[i].pull;
@@ -91,42 +95,13 @@ static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
         sum += term;
         terms += fabs(term) + fabs(dual);
         if (p->l1 > 0) shorter += shmt_loss_conjugate(p->loss, s->shorter * dual, off, c);
-        if (p->loss == SHMT_SOLVE_HINGE && c > 0) smooth += 0.5 * s->width * dual * dual / c;
     }
     shmt_leave_sum(pass, SHMT_SUM_DUAL, number, sum);
     shmt_leave_sum(pass, SHMT_SUM_TERMS, number, terms);
-    shmt_leave_sum(pass, SHMT_SUM_WIDTH, number, smooth);
     shmt_leave_sum(pass, SHMT_SUM_SHORT, number, shorter);
 }
 
 void shmt_pass_dual(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, dual); }
-
-/* ---- along a direction ---- */
-
-static void project(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *direction) {
-    for (uint64_t i = from; i < to; i++) pass->memory->scaled[i] = shmt_example_dot(pass->problem, i, direction);
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
-}
-
-void shmt_pass_line(const struct shmt_pass *pass, const double *direction) { shmt_each_block(pass, direction, project); }
-
-static void try_step(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
-    const struct shmt_problem *p = pass->problem;
-    const struct shmt_solve_memory *m = pass->memory;
-    double fall = 0, bend = 0;
-    (void)unused;
-    for (uint64_t i = from; i < to; i++) {
-        const double along = m->scaled[i];
-        const struct shmt_loss_at at = shmt_loss_at(p->loss, m->score[i] + pass->state->step * along, shmt_example_label(p, i),
-                                                    shmt_pass_weight(pass, i), pass->state->width);
-        fall -= at.pull * along;
-        bend += at.curve * along * along;
-    }
-    shmt_leave_sum(pass, SHMT_SUM_FALL, number, fall);
-    shmt_leave_sum(pass, SHMT_SUM_BEND, number, bend);
-}
-
-void shmt_pass_try(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, try_step); }
 
 /* ---- conjugate gradients ---- */
 

@@ -11,35 +11,37 @@
 
 /* Sums over blocks of rows or of columns. A phase leaves those that are its own; all others keep what they were. */
 enum shmt_solve_sums {
-    SHMT_SUM_LENGTH,  /* squares of the numbers of entries, by rows */
-    SHMT_SUM_LOSS,    /* c_i loss_i, by rows */
-    SHMT_SUM_SMOOTH,  /* the same of the losses that steps are taken on */
-    SHMT_SUM_UP,      /* u_i above 0, by rows */
-    SHMT_SUM_DOWN,    /* -u_i of the others, by rows */
-    SHMT_SUM_WEIGHT,  /* c_i, by rows */
-    SHMT_SUM_CURVE,   /* c_i loss''_i, by rows */
-    SHMT_SUM_DUAL,    /* conjugates of the losses at the dual point, by rows */
-    SHMT_SUM_TERMS,   /* sizes of what is added up in DUAL, by rows */
-    SHMT_SUM_WIDTH,   /* hinge: how much more those of the smooth loss are, by rows */
-    SHMT_SUM_SCALED,  /* of the vector `scaled`, by rows */
-    SHMT_SUM_HELD,    /* choice: c_i loss_i of the examples that are held out, by rows, ... */
-    SHMT_SUM_HEAVY,   /* ... and their c_i */
-    SHMT_SUM_PENALTY, /* l2_j/2 w_j^2 + l1 |w_j| of the point, by columns, without the bias */
-    SHMT_SUM_IMAGE,   /* l2_j v_j^2: of the primal image of the dual point, by columns */
-    SHMT_SUM_ALONG,   /* gradient . direction, by columns */
-    SHMT_SUM_MOST,    /* the largest |x_j . u*| / N of each block of columns, u* the dual point */
-    SHMT_SUM_SHORT,   /* as DUAL, of the dual point made so short that none of these is above l1 */
-    SHMT_SUM_LEAST,   /* choice: the smallest square of a scale in each block of columns; MOST: the largest one */
-    SHMT_SUM_CROSS,   /* l2_j w_j direction_j, by columns, without the bias */
-    SHMT_SUM_LENGTHS, /* l2_j direction_j^2, likewise */
-    SHMT_SUM_FALL,    /* hinge: derivative of the losses along the line, by rows */
-    SHMT_SUM_BEND,    /* ... and the second one */
-    SHMT_SUM_GAIN,    /* dual ascent: of the sum of |u_i|, by rows */
-    SHMT_SUM_CHANGE,  /* ... of the sum of u_i */
-    SHMT_SUM_RZ,      /* residual . preconditioned residual, by columns */
-    SHMT_SUM_PQ,      /* search . product, by columns */
-    SHMT_SUM_NOTHING, /* of phases that have no sum */
-    SHMT_SUM_STOP,    /* by the chief alone: 1: the run is to end */
+    SHMT_SUM_LENGTH,   /* squares of the numbers of entries, by rows */
+    SHMT_SUM_DISORDER, /* rows whose columns do not ascend */
+    SHMT_SUM_LOSS,     /* c_i loss_i, by rows */
+    SHMT_SUM_UP,       /* u_i above 0, by rows */
+    SHMT_SUM_DOWN,     /* -u_i of the others, by rows */
+    SHMT_SUM_WEIGHT,   /* c_i, by rows */
+    SHMT_SUM_CURVE,    /* c_i loss''_i, by rows */
+    SHMT_SUM_DUAL,     /* conjugates of the losses at the dual point, by rows */
+    SHMT_SUM_TERMS,    /* sizes of what is added up in DUAL, by rows */
+    SHMT_SUM_SCALED,   /* of the vector `scaled`, by rows */
+    SHMT_SUM_HELD,     /* choice: c_i loss_i of the examples that are held out, by rows, ... */
+    SHMT_SUM_HEAVY,    /* ... and their c_i */
+    SHMT_SUM_PENALTY,  /* l2_j/2 w_j^2 + l1 |w_j| of the point, by columns, without the bias */
+    SHMT_SUM_IMAGE,    /* l2_j v_j^2: of the primal image of the dual point, by columns */
+    SHMT_SUM_ALONG,    /* gradient . direction, by columns */
+    SHMT_SUM_MOST,     /* the largest |x_j . u*| / N of each block of columns, u* the dual point */
+    SHMT_SUM_SHORT,    /* as DUAL, of the dual point made so short that none of these is above l1 */
+    SHMT_SUM_LEAST,    /* choice: the smallest square of a scale in each block of columns; MOST: the largest one */
+    SHMT_SUM_PRODUCTS, /* interior points: of what is 0 at the minimum, by rows, as the four that follow; ... */
+    SHMT_SUM_FIRST,    /* ... how this changes with a step, ... */
+    SHMT_SUM_SECOND,   /* ... and with its square */
+    SHMT_SUM_REACH,    /* the largest part of what must stay above 0 that a whole step takes off, of each block */
+    SHMT_SUM_WISH,     /* of what u is to become */
+    SHMT_SUM_CROSS,    /* dual ascent: l2_j v_j direction_j, by columns, v the image of u */
+    SHMT_SUM_LENGTHS,  /* ... l2_j direction_j^2 */
+    SHMT_SUM_GAIN,     /* ... of the sum of |u_i|, by rows */
+    SHMT_SUM_CHANGE,   /* ... of the sum of u_i */
+    SHMT_SUM_RZ,       /* residual . preconditioned residual, by columns */
+    SHMT_SUM_PQ,       /* search . product, by columns */
+    SHMT_SUM_NOTHING,  /* of phases that have no sum */
+    SHMT_SUM_STOP,     /* by the chief alone: 1: the run is to end */
     SHMT_SOLVE_SUMS
 };
 
@@ -69,11 +71,13 @@ enum shmt_solve_phase {
     SHMT_PHASE_COLUMNS, /* ... H p = X' D X p / N + l2 p */
     SHMT_PHASE_STEP,    /* ... direction and residual */
     SHMT_PHASE_SEARCH,  /* ... the next p */
-    SHMT_PHASE_LINE,    /* hinge: how the scores change along the direction */
-    SHMT_PHASE_TRY,     /* ... derivatives at a place on this line */
+    SHMT_PHASE_AIM,     /* interior points (interior.h): Newton's equations for them */
+    SHMT_PHASE_REACH,   /* ... how far the direction leads */
+    SHMT_PHASE_CORRECT, /* ... what is aimed at then */
+    SHMT_PHASE_AGAIN,   /* ... the equations solved for that */
     SHMT_PHASE_MOVE,    /* the next point to be tried */
-    SHMT_PHASE_REST,    /* dual ascent (ascent.h): from nothing */
-    SHMT_PHASE_ASCEND,  /* ... coordinate by coordinate */
+    SHMT_PHASE_REST,    /* hinge: from nothing */
+    SHMT_PHASE_ASCEND,  /* dual ascent (ascent.h): coordinate by coordinate */
     SHMT_PHASE_IMAGE,   /* ... the direction in the space of weights */
     SHMT_PHASE_ADVANCE, /* ... the step along it */
     SHMT_PHASE_WEIGH,   /* ... the objective there */
@@ -119,35 +123,42 @@ struct shmt_solve_state {
     uint32_t cycles;     /* 1: with L1, by coordinate descent */
     uint32_t face;       /* 1: with L1, this step leaves weights that are 0 alone */
     uint32_t ascends;    /* 1: by dual ascent, without Newton */
+    uint32_t ascending;  /* 1: the columns of each row ascend */
+    uint32_t interior;   /* 1: by interior points */
+    uint32_t may_leave;  /* 1: dual ascent may be left for interior points, */
+    uint32_t leaves;     /* ... and is left now */
+    uint32_t corrects;   /* interior points: which of the two directions */
     uint32_t stopped;    /* 1: somebody asked for it */
     uint32_t begun;      /* 1: a point has been judged */
     uint32_t stepped;    /* 1: this epoch's step is made */
-    uint32_t idle;       /* epochs in a row in which the gap has not fallen */
+    uint32_t idle;       /* epochs in a row in which the gap has not fallen by a part worth mention */
     uint32_t unproved;   /* how often the parameters were not near enough, though their point was */
-    uint32_t tries;      /* places on the line that were looked at */
     double step;         /* along the direction */
-    double low, high;    /* hinge: the best one is between these; high 0: nobody knows */
+    double price;        /* of interior points, in visits of all coordinates by dual ascent */
+    double nearer;       /* dual ascent: the gap before the step */
     double change;       /* dual ascent: of the sum of u, by the whole direction */
     double l2;           /* of the objective; of column j it is shmt_pass_l2 */
     struct shmt_choice choice;
-    double held, heavy;   /* choice: as HELD and HEAVY, of the point */
-    double cross, length; /* as CROSS, LENGTHS */
-    double part;          /* of the distance from a model's minimum that the step may leave */
-    double along;         /* gradient . direction */
-    double loss;          /* of the point: mean loss */
-    double pull, curve;   /* of the point that is judged: sums of u_i and of the curvatures */
-    double up, down;      /* what u_i above and below 0 are multiplied by for the dual point, ... */
-    double shift;         /* ... and what is taken off then, as a part of c_i; softmax: t (wide.h) */
-    double shorter;       /* with L1: what the dual point is multiplied by in SHMT_SUM_SHORT */
-    double primal, dual;  /* P of the point, and a lower bound of the minimum */
-    double size;          /* the sum of |u_i| */
-    double best;          /* P of the point that has become the parameters */
-    double gap;           /* of the parameters, the least so far */
-    double image;         /* the sum of IMAGE */
-    double merit;         /* as P, of the losses that steps are taken on */
-    double width;         /* hinge: of the parabola in the place of its corner */
-    double narrower;      /* what that is multiplied by for the next step */
-    double rz, rz_end;    /* conjugate gradients: as SHMT_SUM_RZ, now and where they end */
+    double held, heavy;  /* choice: as HELD and HEAVY, of the point */
+    double part;         /* of the distance from a model's minimum that the step may leave */
+    double along;        /* gradient . direction */
+    double loss;         /* of the point: mean loss */
+    double pull, curve;  /* of the point that is judged: sums of u_i and of the curvatures */
+    double up, down;     /* what u_i above and below 0 are multiplied by for the dual point, ... */
+    double shift;        /* ... and what is taken off then, as a part of c_i; softmax: t (wide.h) */
+    double shorter;      /* with L1: what the dual point is multiplied by in SHMT_SUM_SHORT */
+    double primal, dual; /* P of the point, and a lower bound of the minimum */
+    double size;         /* the sum of |u_i| */
+    double best;         /* P of the point that has become the parameters */
+    double gap;          /* of the parameters, the least so far */
+    double stuck;        /* what it was when it had last fallen */
+    double image;        /* the sum of IMAGE */
+    double weight;       /* interior points: the sum of c_i */
+    double product;      /* ... the mean of what is 0 at the minimum, and what the step aims at */
+    double target;
+    double small;      /* ... of the mean curvature: examples with less give the Hessian's diagonal alone */
+    double wish;       /* ... as SHMT_SUM_WISH */
+    double rz, rz_end; /* conjugate gradients: as SHMT_SUM_RZ, now and where they end */
     double alpha, beta;
     double scaled;    /* as SHMT_SUM_SCALED */
     double published; /* P of the parameters; NaN: not judged yet */

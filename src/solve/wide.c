@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "solve/columns_priv.h"
 #include "solve/loss_priv.h"
 #include "solve/rows_priv.h"
 
@@ -182,7 +183,6 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
         }
     }
     shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
-    shmt_leave_sum(pass, SHMT_SUM_SMOOTH, number, loss);
     shmt_leave_sum(pass, SHMT_SUM_UP, number, size);
     shmt_leave_sum(pass, SHMT_SUM_HELD, number, held);
     shmt_leave_sum(pass, SHMT_SUM_HEAVY, number, heavy);
@@ -258,22 +258,10 @@ void shmt_wide_scaled(const struct shmt_pass *pass, const double *search) { shmt
 
 /* ---- by columns ---- */
 
-/* Calls `column` for each of my columns, and leaves the sums of what it returns. `of_bias`: what the bias's column has, by classes. */
-static void each_column(const struct shmt_pass *pass, enum shmt_solve_sums which, const double *vector, const double *more,
-                        double (*column)(const struct shmt_pass *pass, uint32_t j, const double *vector, const double *more)) {
-    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
-    uint64_t first, behind;
-    shmt_solve_share_columns(pass->plan, pass->memory, pass->part, pass->n_parts, &first, &behind);
-    for (uint64_t b = first; b < behind; b++) {
-        const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, all);
-        double sum = 0;
-        SHMT_POINT("fit:columns");
-        for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += column(pass, (uint32_t)j, vector, more);
-        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
-    }
-}
-
-static bool is_bias(const struct shmt_pass *pass, uint64_t j) { return j == pass->plan->of.n_columns; }
+/* A number for each class of each column, and one for each class. */
+struct of_columns {
+    const double *vector, *more;
+};
 
 static void slope_of_bias(const struct shmt_pass *pass, uint32_t j) {
     const struct shmt_solve_memory *m = pass->memory;
@@ -309,13 +297,15 @@ static double sum_column(const struct shmt_pass *pass, uint32_t j, double *slope
     return heavy;
 }
 
-static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const double *w, const double *more) {
+/* about: the point, and what the dual point has more of each class. */
+static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const void *about) {
+    const double *w = ((const struct of_columns *)about)->vector, *more = ((const struct of_columns *)about)->more;
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t n = n_classes(pass);
     const uint64_t first = (uint64_t)j * n;
-    const double all = (double)pass->problem->n, l2 = is_bias(pass, j) ? 0 : shmt_pass_l2(pass, j);
+    const double all = (double)pass->problem->n, l2 = shmt_is_bias(pass, j) ? 0 : shmt_pass_l2(pass, j);
     double *slope = m->gradient + first, *curve = m->diagonal + first, part[SHMTRAIN_MAX_CLASSES], image = 0;
-    if (is_bias(pass, j)) {
+    if (shmt_is_bias(pass, j)) {
         slope_of_bias(pass, j);
         return 0;
     }
@@ -335,20 +325,23 @@ static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const do
 void shmt_wide_slope(const struct shmt_pass *pass, const double *w) {
     double more[SHMTRAIN_MAX_CLASSES];
     make_up(pass, more);
-    each_column(pass, SHMT_SUM_IMAGE, w, more, slope_of_column);
+    shmt_each_column(pass, SHMT_SUM_IMAGE, &(struct of_columns){w, more}, slope_of_column);
 }
 
-static double product_of_column(const struct shmt_pass *pass, uint32_t j, const double *search, const double *of_bias) {
+/* about: what is multiplied, and what the bias's column gives. */
+static double product_of_column(const struct shmt_pass *pass, uint32_t j, const void *about) {
+    const double *search = ((const struct of_columns *)about)->vector, *of_bias = ((const struct of_columns *)about)->more;
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t n = n_classes(pass);
     const uint64_t first = (uint64_t)j * n;
-    const double l2 = is_bias(pass, j) ? 0 : shmt_pass_l2(pass, j);
+    const double l2 = shmt_is_bias(pass, j) ? 0 : shmt_pass_l2(pass, j);
     double *out = m->product + first, sum = 0;
-    if (is_bias(pass, j))
+    if (shmt_is_bias(pass, j))
         memcpy(out, of_bias, n * sizeof *out);
     else
         memset(out, 0, n * sizeof *out);
-    if (!is_bias(pass, j)) add_entries(&(struct entries){m->row, m->value, m->start[j], m->start[j + 1], m->scaled, n}, out);
+    if (!shmt_is_bias(pass, j))
+        add_entries(&(struct entries){m->row, m->value, m->start[j], m->start[j + 1], m->scaled, n}, out);
     for (uint32_t k = 0; k < n; k++) {
         out[k] = out[k] / (double)pass->problem->n + l2 * search[first + k];
         sum += out[k] * search[first + k];
@@ -359,5 +352,5 @@ static double product_of_column(const struct shmt_pass *pass, uint32_t j, const 
 void shmt_wide_product(const struct shmt_pass *pass, const double *search) {
     double of_bias[SHMTRAIN_MAX_CLASSES];
     add_blocks(pass, pass->round - 1, SHMT_CLASS_SCALED, of_bias);
-    each_column(pass, SHMT_SUM_PQ, search, of_bias, product_of_column);
+    shmt_each_column(pass, SHMT_SUM_PQ, &(struct of_columns){search, of_bias}, product_of_column);
 }
