@@ -69,6 +69,30 @@ static bool is_default(const struct shmtrain_store *store, const struct shmtrain
            !shmt_config_any_given(c, OF_SGD) && !store->snapshots.wanted && strcmp(c->on_death, "continue") != 0;
 }
 
+/* In live modes a fit is dual ascent by all workers at once. */
+static enum shmt_solve_live live_of(const struct shmt_config *c) {
+    return strcmp(c->mode, "hogwild") == 0 ? SHMT_LIVE_RACY : strcmp(c->mode, "async") == 0 ? SHMT_LIVE_ATOMIC : SHMT_LIVE_NO;
+}
+
+/* Which has no weights of 0, goes on from no other L2, and is of one score of an example. */
+static int check_live(struct shmtrain_store *store, const struct shmtrain_model *model) {
+    const struct shmt_config *c = &store->config;
+    struct shmt_error *e = &store->error;
+    if (live_of(c) == SHMT_LIVE_NO) return 0;
+    if (model == &SHMT_MODEL_SOFTMAX)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance with --mode %s is for logistic, svm and linear: leave out --mode",
+                         c->mode);
+    if (c->l1 > 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "--tolerance with --mode %s is for L2 alone: leave out --mode or --l1", c->mode);
+    if (strcmp(c->scale, "yes") == 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "--tolerance with --mode %s is of features as they are: leave out --mode or --scale", c->mode);
+    if (chooses(c, model))
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "--tolerance with --mode %s does not choose L2: add --C X or --l2 X, or leave out --mode", c->mode);
+    return 0;
+}
+
 static int check_options(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
     struct shmt_error *e = &store->error;
@@ -77,10 +101,14 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
     if (step)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "--tolerance takes steps of its own, which have no %s: leave out --%s or --tolerance", step, step);
-    if (mode || (strcmp(c->mode, "auto") != 0 && strcmp(c->mode, "sync") != 0))
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "with --tolerance all workers take each step together, as in sync: leave out --%s or --tolerance",
-                         mode ? mode : "mode");
+    if (mode || (strcmp(c->mode, "auto") != 0 && strcmp(c->mode, "sync") != 0 && live_of(c) == SHMT_LIVE_NO))
+        return shmt_fail(
+            e, SHMTRAIN_E_USAGE,
+            "with --tolerance all workers take each step together, in the modes sync, async and hogwild: leave out "
+            "--%s or --tolerance",
+            mode ? mode : "mode");
+    const int rc = check_live(store, model);
+    if (rc < 0) return rc;
     if (strcmp(c->scale, "yes") == 0 && (model == &SHMT_MODEL_SVM || c->l1 > 0))
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--scale is for logistic, softmax and linear with L2 alone: leave it out");
     if (c->keep == SHMT_KEEP_BEST)
@@ -216,6 +244,7 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                               .l1 = store->config.l1,
                               .tolerance = isnan(store->config.tolerance) ? DEFAULT_TOLERANCE : store->config.tolerance};
     fit->problem.scale = scale_of(&store->config, model);
+    fit->problem.live = is_asked_for(store) ? live_of(&store->config) : SHMT_LIVE_NO;
     const uint64_t n_sample = chooses(&store->config, model) ? sample_of(&fit->problem, train->totals.n_nonzeros) : 0;
     if (chooses(&store->config, model)) plan_choice(store, &fit->problem, n_sample);
     const struct shmt_solve_sizes sizes = {.n = spec->n_examples,
@@ -226,7 +255,8 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                                            .n_held = fit->problem.n_held,
                                            .has_scales = fit->problem.scale != SHMT_SCALE_NO,
                                            .has_values = !train->totals.all_ones,
-                                           .is_hinge = model == &SHMT_MODEL_SVM};
+                                           .is_hinge = model == &SHMT_MODEL_SVM,
+                                           .is_live = fit->problem.live != SHMT_LIVE_NO};
     shmt_solve_plan(&sizes, &fit->plan);
     if (n_sample > 0) plan_sample(fit, n_sample, sizes.n_nonzeros / (sizes.n / n_sample)); /* about as many */
     set_room(store);
@@ -295,6 +325,10 @@ void shmt_fit_begin(struct shmtrain_store *store) {
 void shmt_fit_describe(const struct shmtrain_store *store, struct shmtrain_report *out) {
     const struct shmt_fit *fit = &store->fit;
     out->optimizer = "exact";
+    if (fit->problem.live != SHMT_LIVE_NO) {
+        out->mode = store->config.mode;
+        out->write = shmt_write_name(fit->problem.live == SHMT_LIVE_RACY ? SHMT_WRITE_RACY : SHMT_WRITE_ATOMIC);
+    }
     out->schedule = "none";
     out->l1 = fit->problem.l1;
     out->l2 = fit->problem.l2;

@@ -37,11 +37,11 @@ static const char *mode_of_axes(const struct shmt_config *c) {
 static const char *mode_of_config(struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
     store->mode_reason = "";
-    if (strcmp(c->mode, "auto") != 0) return c->mode;
-    if (store->fits) {
-        store->mode_reason = "a fit is a row of steps that all workers take together";
+    if (store->fits) { /* whatever its ascents are (fit.c): all workers meet behind them */
+        if (strcmp(c->mode, "auto") == 0) store->mode_reason = "a fit is a row of steps that all workers take together";
         return "sync";
     }
+    if (strcmp(c->mode, "auto") != 0) return c->mode;
     const char *mode = mode_of_axes(c);
     if (mode) return mode;
     store->mode_reason = !model         ? "the default for worker functions"

@@ -160,8 +160,10 @@ MODES
 "coordinate ascent, by one worker, and, where that is slow and features are few,\n"
 "interior points; they begin anew whatever --init-from says. All workers meet\n"
 "after each pass over the data; the weights have the same bits for every -w,\n"
-"whoever dies. It takes some 10 bytes per nonzero, 32 per example (svm 96), 150\n"
-"per feature; softmax 16, 130 more per class. No checkpoints, snapshots, --name.\n"},
+"whoever dies. With --mode async or hogwild all workers ascend the dual at once;\n"
+"what is proved is as true, but bits differ. It takes some 10 bytes per nonzero,\n"
+"32 per example (svm 96), 150 per feature; softmax 16, 130 more per class. No\n"
+"checkpoints, snapshots, --name.\n"},
 
 {"learning", "what a run chooses by itself",
 "What a run chooses by itself\n"

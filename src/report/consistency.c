@@ -41,10 +41,6 @@ static void say_quorum(char *out, size_t bytes, const struct shmtrain_report *r)
 }
 
 static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report *r) {
-    if (r->tolerance > 0) { /* a fit */
-        shmt_add_item(out, bytes, 1, "all workers meet after each pass over the data");
-        return;
-    }
     if (has_quorum(r)) {
         say_quorum(out, bytes, r);
         return;
@@ -90,10 +86,17 @@ static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
         shmt_add_item(out, bytes, 0, "no worker more than %" PRIu64 " clock%s ahead", r->staleness, shmt_plural(r->staleness));
 }
 
+static void say_fit(char *out, size_t bytes, const struct shmtrain_report *r) {
+    if (!is_aggregate(r)) shmt_add_item(out, bytes, 1, "all workers ascend the dual at once");
+    shmt_add_item(out, bytes, is_aggregate(r), "all workers meet after each pass over the data");
+}
+
 void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report *r) {
     add_axes(out, bytes, r);
     shmt_add(out, bytes, "%*s", SHMT_HEAD_COLUMNS, "");
-    if (is_aggregate(r))
+    if (r->tolerance > 0)
+        say_fit(out, bytes, r);
+    else if (is_aggregate(r))
         say_aggregate(out, bytes, r);
     else
         say_live(out, bytes, r);

@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/random.h"
 #include "solve/loss_priv.h"
 #include "solve/rows_priv.h"
+
+#define MOST_ROOTS 8    /* steps to a zero, ... */
+#define ROOT_LEFT  1e-4 /* ... and how near it has to be */
 
 /* How far the bias moves for a sum of u / N: as if it were a weight whose feature is 1. */
 static double rho(const struct shmt_problem *p) { return p->bias ? 1 / p->l2 : 0; }
@@ -41,29 +45,31 @@ void shmt_ascent_rest(const struct shmt_pass *pass) {
 
 /* ---- the ascent ---- */
 
+static uint32_t sweeps(const struct shmt_pass *pass) { return shmt_ascent_sweeps(pass->problem); }
+
 /* Where a sweep begins: the point, or what the sweep before it has left; and where it leaves what it has. No sweep changes what it begins
  * with, so it may be done again. */
 static const double *image_before(const struct shmt_pass *pass) {
     return pass->state->inner == 0 ? point(pass) : pass->memory->direction[pass->state->inner % 2];
 }
 
+/* The last sweep of a step leaves u in `scaled`, the one before in `score`. */
+static double *dual_of(const struct shmt_pass *pass, uint32_t sweep) {
+    return (sweeps(pass) - sweep) % 2 ? pass->memory->scaled : pass->memory->score;
+}
+
 static double dual_before(const struct shmt_pass *pass, uint64_t i) {
-    const struct shmt_solve_memory *m = pass->memory;
-    return pass->state->inner == 0 ? m->slope[i].pull : pass->state->inner % 2 ? m->score[i] : m->scaled[i];
+    return pass->state->inner == 0 ? pass->memory->slope[i].pull : dual_of(pass, pass->state->inner - 1)[i];
 }
 
 static double *image_behind(const struct shmt_pass *pass) { return pass->memory->direction[1 - pass->state->inner % 2]; }
-static double *dual_behind(const struct shmt_pass *pass) {
-    return pass->state->inner % 2 ? pass->memory->scaled : pass->memory->score;
-}
 
 /* Coordinates that are still worth a look, of a sweep after the other. */
 struct ascent {
     const struct shmt_problem *p;
     const double *square;
-    double *w, *u;
-    double b;         /* the bias, with what the sum of u adds to it */
-    uint32_t *order;  /* (n) */
+    double *w, *u;    /* w: with the bias behind it, to which the sum of u adds */
+    uint32_t *order;  /* the coordinates */
     uint64_t active;  /* the first ones of these */
     uint64_t visits;  /* of coordinates, so far */
     double high, low; /* the largest and the least slope of the dual that was left in the sweep before */
@@ -78,40 +84,103 @@ static void shuffle(const struct shmt_pass *pass, struct ascent *a) {
     }
 }
 
+/* Shared words of w: relaxed, all. Whatever order others see of them, and whatever is lost, the image is taken anew from u. */
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE double load_word(double *word, enum shmt_solve_live live) {
+    return live == SHMT_LIVE_NO ? *word : load_relaxed((_Atomic double *)(void *)word);
+}
+
+INLINE void add_to_word(double *word, double by, enum shmt_solve_live live) {
+    _Atomic double *shared = (_Atomic double *)(void *)word;
+    if (live == SHMT_LIVE_NO) {
+        *word += by;
+    } else if (live == SHMT_LIVE_RACY) {
+        store_relaxed(shared, load_relaxed(shared) + by);
+    } else {
+        double before = load_relaxed(shared);
+        while (!swap_relaxed(shared, &before, before + by)) continue;
+    }
+}
+
+INLINE double dot_shared(const struct shmtrain_data *data, uint64_t example, double *w, enum shmt_solve_live live) {
+    const uint64_t to = data->start[example + 1];
+    uint64_t at = data->start[example];
+    double sum[SHMT_LANES] = {0};
+    for (; at + SHMT_LANES <= to; at += SHMT_LANES)
+        for (uint64_t k = 0; k < SHMT_LANES; k++)
+            sum[k] += (data->value ? (double)data->value[at + k] : 1) * load_word(&w[data->id[at + k]], live);
+    for (; at < to; at++) sum[0] += (data->value ? (double)data->value[at] : 1) * load_word(&w[data->id[at]], live);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* w += factor x_i. */
-static void add_row(const struct shmt_problem *p, uint64_t i, double factor, double *w) {
+INLINE void add_row(const struct shmt_problem *p, uint64_t i, double factor, double *w, enum shmt_solve_live live) {
     const struct shmtrain_data *data = p->data;
     const uint64_t e = shmt_problem_example(p, i), to = data->start[e + 1];
-    if (data->value)
-        for (uint64_t at = data->start[e]; at < to; at++) w[data->id[at]] += factor * (double)data->value[at];
-    else
-        for (uint64_t at = data->start[e]; at < to; at++) w[data->id[at]] += factor;
+    for (uint64_t at = data->start[e]; at < to; at++)
+        add_to_word(&w[data->id[at]], data->value ? factor * (double)data->value[at] : factor, live);
+}
+
+/* Where the dual of the hinge is largest for one coordinate: s u, from s u `before`. slope: its derivative there. */
+INLINE double best_of_hinge(double before, double slope, double c, double bend) {
+    const double wanted = bend > 0 ? before + slope / bend : c;
+    return wanted < 0 ? 0 : wanted > c ? c : wanted;
+}
+
+/* Of the logistic loss (Yu et al. 2011): c / (1 + exp(-t)), at the zero of t + m + bend (c / (1 + exp(-t)) - before), which grows with t;
+ * m: the margin. */
+static double best_of_logistic(double before, double m, double c, double bend) {
+    double t = -m, best = c / (1 + exp(m));
+    double low = -INFINITY, high = INFINITY;
+    for (int k = 0; k < MOST_ROOTS; k++) {
+        const double off = t + m + bend * (best - before);
+        if (fabs(off) <= ROOT_LEFT) break;
+        if (off < 0)
+            low = t;
+        else
+            high = t;
+        const double next = t - off / (1 + bend * best * (1 - best / c));
+        t = next > low && next < high ? next : isinf(low) ? high - 1 : isinf(high) ? low + 1 : 0.5 * (low + high);
+        best = c / (1 + exp(-t));
+    }
+    return best;
 }
 
 /* One coordinate, to where the dual is largest for it. Returns the slope that it had, as far as it may follow it; NaN: it is at an end of
  * its range, and so steep there that it will hardly leave it (shrinking: Hsieh et al. 2008). */
-static double ascend(struct ascent *a, uint64_t i) {
+INLINE double ascend(struct ascent *a, uint64_t i, enum shmt_solve_loss loss, enum shmt_solve_live live) {
     const struct shmt_problem *p = a->p;
-    const double c = shmt_problem_weight(p, i), s = shmt_example_label(p, i), n = (double)p->n, before = s * a->u[i];
-    const double slope = 1 - s * (shmt_row_dot(p->data, shmt_problem_example(p, i), a->w) + a->b);
-    if (slope <= 0 && before <= 0) return slope < a->low ? NAN : 0;
-    if (slope >= 0 && before >= c) return slope > a->high ? NAN : 0;
+    const double c = shmt_problem_weight(p, i), label = shmt_example_label(p, i), n = (double)p->n, u = a->u[i];
+    const double b = p->bias ? load_word(&a->w[p->n_columns], live) : 0;
+    const double z = dot_shared(p->data, shmt_problem_example(p, i), a->w, live) + b;
     const double bend = a->square[i] / (p->l2 * n) + rho(p) / n;
-    const double wanted = bend > 0 ? before + slope / bend : c;
-    const double change = s * ((wanted < 0 ? 0 : wanted > c ? c : wanted) - before);
-    a->u[i] += change;
-    a->b += rho(p) * change / n;
-    add_row(p, i, change / (p->l2 * n), a->w);
+    double next, slope = 0;
+    if (loss == SHMT_SOLVE_HINGE) {
+        const double before = label * u;
+        slope = 1 - label * z;
+        if (slope <= 0 && before <= 0) return slope < a->low ? NAN : 0;
+        if (slope >= 0 && before >= c) return slope > a->high ? NAN : 0;
+        next = label * best_of_hinge(before, slope, c, bend);
+    } else if (c == 0) {
+        return 0;
+    } else if (loss == SHMT_SOLVE_LOGISTIC) {
+        next = label * best_of_logistic(label * u, label * z, c, bend);
+    } else {
+        next = u + (label - z - u / c) / (1 / c + bend);
+    }
+    a->u[i] = next;
+    if (p->bias) add_to_word(&a->w[p->n_columns], rho(p) * (next - u) / n, live);
+    add_row(p, i, (next - u) / (p->l2 * n), a->w, live);
     return slope;
 }
 
 /* Over those that are active. */
-static void sweep(const struct shmt_pass *pass, struct ascent *a) {
+INLINE void sweep(struct ascent *a, enum shmt_solve_loss loss, enum shmt_solve_live live) {
     double high = 0, low = 0;
-    shuffle(pass, a);
     a->visits += a->active;
     for (uint64_t k = 0; k < a->active;) {
-        const double slope = ascend(a, a->order[k]);
+        const double slope = ascend(a, a->order[k], loss, live);
         if (isnan(slope)) {
             const uint32_t gone = a->order[k];
             a->order[k] = a->order[--a->active];
@@ -126,36 +195,72 @@ static void sweep(const struct shmt_pass *pass, struct ascent *a) {
     a->low = low < 0 ? low : -INFINITY;
 }
 
-int shmt_ascent_sweep(const struct shmt_pass *pass) {
+static void sweep_alone(struct ascent *a) { sweep(a, SHMT_SOLVE_HINGE, SHMT_LIVE_NO); }
+static void sweep_racy(struct ascent *a) { sweep(a, a->p->loss, SHMT_LIVE_RACY); }
+static void sweep_atomic(struct ascent *a) { sweep(a, a->p->loss, SHMT_LIVE_ATOMIC); }
+
+void shmt_ascent_lay(const struct shmt_pass *pass) {
     const struct shmt_problem *p = pass->problem;
-    struct ascent a = {.p = p,
+    uint64_t from, to;
+    shmt_solve_share((uint64_t)p->n_columns + p->bias, pass->part, pass->n_parts, &from, &to);
+    for (uint64_t j = from; j < to; j++)
+        image_behind(pass)[j] = image_before(pass)[j] + (j == p->n_columns ? rho(p) * pass->state->pull / (double)p->n : 0);
+}
+
+/* Which coordinates are mine: alone, all or none. */
+static void my_coordinates(const struct shmt_pass *pass, uint64_t *from, uint64_t *to) {
+    const bool live = pass->problem->live != SHMT_LIVE_NO;
+    *from = 0;
+    *to = live || pass->part == 0 ? pass->problem->n : 0;
+    if (live) shmt_solve_share(pass->problem->n, pass->part, pass->n_parts, from, to);
+}
+
+static void copy_image(const struct shmt_pass *pass, double *w, double sum) {
+    const struct shmt_problem *p = pass->problem;
+    memcpy(w, image_before(pass), p->n_columns * sizeof *w);
+    if (p->bias) w[p->n_columns] = point(pass)[p->n_columns] + rho(p) * sum / (double)p->n;
+}
+
+int shmt_ascent_sweep(const struct shmt_pass *pass) {
+    static void (*const SWEEP[])(struct ascent * a) = {sweep_alone, sweep_racy, sweep_atomic};
+    struct ascent a = {.p = pass->problem,
                        .square = pass->memory->square,
                        .w = image_behind(pass),
-                       .u = dual_behind(pass),
-                       .active = p->n,
+                       .u = dual_of(pass, pass->state->inner),
                        .high = INFINITY,
                        .low = -INFINITY};
+    uint64_t from, to;
     double sum = 0;
-    if (pass->part != 0) return 0;
-    a.order = malloc(p->n * sizeof *a.order);
+    my_coordinates(pass, &from, &to);
+    a.active = to - from;
+    if (a.active == 0) return 0;
+    a.order = malloc(a.active * sizeof *a.order);
     if (!a.order) return -1;
-    memcpy(a.w, image_before(pass), p->n_columns * sizeof *a.w);
-    for (uint64_t i = 0; i < p->n; i++) a.order[i] = (uint32_t)i;
-    for (uint64_t i = 0; i < p->n; i++) sum += a.u[i] = dual_before(pass, i);
-    a.b = p->bias ? point(pass)[p->n_columns] + rho(p) * sum / (double)p->n : 0;
-    while (a.visits < shmt_ascent_visits(pass->state) * p->n && a.active > 0) sweep(pass, &a);
+    for (uint64_t i = from; i < to; i++) a.order[i - from] = (uint32_t)i;
+    for (uint64_t i = from; i < to; i++) sum += a.u[i] = dual_before(pass, i);
+    if (pass->problem->live == SHMT_LIVE_NO) copy_image(pass, a.w, sum);
+    while (a.visits < shmt_ascent_visits(pass->state) * (to - from) && a.active > 0) {
+        SHMT_POINT("fit:ascend");
+        shuffle(pass, &a);
+        SWEEP[pass->problem->live](&a);
+    }
     free(a.order);
     return 0;
 }
 
 /* ---- the direction ---- */
 
+static double conjugate(const struct shmt_pass *pass, uint64_t i, double u) {
+    const struct shmt_problem *p = pass->problem;
+    return shmt_loss_conjugate(p->loss, u, shmt_example_label(p, i), shmt_problem_weight(p, i));
+}
+
 static void gain(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
     const struct shmt_solve_memory *m = pass->memory;
     double sum = 0, change = 0;
     (void)unused;
     for (uint64_t i = from; i < to; i++) {
-        sum += fabs(m->scaled[i]) - fabs(m->slope[i].pull);
+        sum += conjugate(pass, i, m->slope[i].pull) - conjugate(pass, i, m->scaled[i]);
         change += m->scaled[i] - m->slope[i].pull;
     }
     shmt_leave_sum(pass, SHMT_SUM_GAIN, number, sum);

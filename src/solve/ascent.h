@@ -1,12 +1,17 @@
-/* Dual coordinate ascent with a proof, for the hinge: maximises
+/* Dual coordinate ascent with a proof: maximises
  *
- *     D(u) = 1/N sum_i |u_i|  -  l2/2 |X'u / (l2 N)|^2        0 <= s_i u_i <= c_i, and with a bias sum_i u_i = 0
+ *     D(u) = -1/N sum_i loss_i*(-u_i) - l2/2 |X'u / (l2 N)|^2        and with a bias sum_i u_i = 0
  *
- * (Hsieh et al. 2008). One worker ascends, coordinate by coordinate in a new order each time, and leaves out for a while those at an end of
- * their range that will hardly leave it; all the others share the passes over the
- * data around that: the image X'u / (l2 N), which is taken anew from u in each step, so that it cannot drift; the objective; the
+ * for the hinge (-loss* = |u_i|, 0 <= s_i u_i <= c_i; Hsieh et al. 2008), coordinate by coordinate in a new order each time. Those at an
+ * end of their range that will hardly leave it are left out for a while. One worker ascends; all the others share the passes over
+ * the data around that: the image X'u / (l2 N), which is taken anew from u in each step, so that it cannot drift; the objective; the
  * proof. Rows in blocks that ascend side by side, with the best step along what they change together (Lee and Chang 2020), were
  * tried: already 2 blocks need 10 times as many steps on text, whose examples share most of their words.
+ *
+ * In live modes (problem.live) all workers ascend at once, each the coordinates of its own examples, on one image that all change
+ * (PASSCoDe: Hsieh, Yu and Dhillon 2015): words of it by an atomic addition, or by a load and a store, so that some changes are lost. By
+ * the image that is taken anew, and a step along what has changed that is no longer than it is worth, each step is an ascent all
+ * the same. So the logistic (Yu et al. 2011) and the squared loss are fitted, too. Bits then follow who was when where.
  *
  * A bias is the multiplier of the constraint (method of multipliers: Hestenes 1969): it moves by RHO sum u / N after each step, and
  * within a step the sum is held near 0 by as much. The proof balances u to a sum of 0, as in newton.h.
@@ -18,7 +23,8 @@
 
 #include "solve/passes.h"
 
-#define SHMT_ASCENT_SWEEPS 2 /* an even number: the last one leaves u in `scaled` */
+/* Sweeps of a step. The first one begins with what others need meanwhile; live, there is one for all. */
+static inline uint32_t shmt_ascent_sweeps(const struct shmt_problem *p) { return p->live == SHMT_LIVE_NO ? 2 : 1; }
 
 /* Times that so many coordinates as there are, at least, are visited in a sweep. Who needs few is spared the others; who needs many, the
  * proofs between them. */
@@ -27,8 +33,11 @@ static inline uint32_t shmt_ascent_visits(const struct shmt_solve_state *s) { re
 /* u = 0 and w = 0. */
 void shmt_ascent_rest(const struct shmt_pass *pass);
 
-/* A sweep over all coordinates, and some over those that may still move, number state->inner of the step, by part 0: u goes to `score` or,
- * behind an odd one, to `scaled`. A step has SHMT_ASCENT_SWEEPS of these, so that none takes long. 0; -1: no memory. */
+/* Live: the image, to where all change it. */
+void shmt_ascent_lay(const struct shmt_pass *pass);
+
+/* A sweep over all coordinates, and some over those that may still move, number state->inner of the step; live over mine, else by part 0.
+ * The last one leaves u in `scaled`. A step has several of these, so that none takes long. 0; -1: no memory. */
 int shmt_ascent_sweep(const struct shmt_pass *pass);
 
 /* The image of u, to `product`, and that of the direction: sums GAIN and CHANGE by rows, CROSS and LENGTHS by columns. */

@@ -33,7 +33,9 @@ static uint64_t stride(uint64_t n) {
 }
 
 /* Interior points are for the hinge with the whole Hessian. */
-static bool has_inner(const struct shmt_solve_plan *plan) { return plan->of.is_hinge && plan->direct; }
+static bool has_inner(const struct shmt_solve_plan *plan) { return plan->of.is_hinge && !plan->of.is_live && plan->direct; }
+
+static bool ascends(const struct shmt_solve_sizes *of) { return of->is_hinge || of->is_live; }
 
 void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_plan *out) {
     const uint64_t n = sizes->n, m = (uint64_t)sizes->n_columns + sizes->bias, wide = sizes->n_classes;
@@ -54,7 +56,7 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.slope_off = add(&p.bytes, is_wide ? 0 : n, sizeof(struct shmt_solve_slope));
     p.score_off = add(&p.bytes, n * wide, sizeof(double));
     p.scaled_off = add(&p.bytes, n * wide, sizeof(double));
-    p.square_off = add(&p.bytes, sizes->is_hinge ? n : 0, sizeof(double));
+    p.square_off = add(&p.bytes, ascends(sizes) ? n : 0, sizeof(double));
     p.inner_off = add(&p.bytes, has_inner(&p) ? n : 0, 2 * sizeof(struct shmt_interior) + 3 * sizeof(double));
     p.class_off = add(&p.bytes, is_wide ? n : 0, sizeof(uint32_t));
     p.heft_off = add(&p.bytes, is_wide ? n : 0, sizeof(double));

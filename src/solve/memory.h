@@ -1,6 +1,6 @@
 /* The shared memory of a fit: all that those who work on it write and read, in one block, by offsets alone.
  *
- * Nothing in it is atomic. In each phase a word is written by one part or by none, and what a phase reads no part of it writes;
+ * Nothing in it is atomic but the image that live ascents change (ascent.h). In each phase a word is written by one part or by none, and what a phase reads no part of it writes;
  * the meetings between phases order the two. So a part may be done again after a death, and gives the same. */
 #ifndef SHMT_SOLVE_MEMORY_H
 #define SHMT_SOLVE_MEMORY_H
@@ -25,6 +25,7 @@ struct shmt_solve_sizes {
     bool has_scales;    /* of columns (choose.h) */
     bool has_values;    /* not all of them are 1 */
     bool is_hinge;
+    bool is_live; /* dual ascent by all at once */
 };
 
 /* Rows, and columns with the bias behind, are cut into blocks. Blocks depend on the sizes alone, and sums are taken block by
@@ -74,7 +75,7 @@ struct shmt_solve_memory {
     struct shmt_solve_slope *slope;  /* (n) */
     double *score;                   /* (n) z_i at the point that was scored last; dual ascent: u */
     double *scaled;                  /* (n) curve_i * (x_i . search); on a line x_i . direction; dual ascent: u */
-    double *square;                  /* (n) hinge: |x_i|^2 */
+    double *square;                  /* (n) dual ascent: |x_i|^2 */
     struct shmt_interior *inner[2];  /* (n) interior points, as the two that follow: at w[0] and w[1] */
     double *wish;                    /* (n) what u is to become by a whole step */
     double *along[2];                /* (n) x_i . direction, of the two directions */

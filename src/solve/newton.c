@@ -154,7 +154,8 @@ static void begin_step(struct shmt_solve_state *s) {
     s->step = 1;
     s->part = part_left(s);
     s->face = s->cycles && s->primal - s->dual <= FACES_FROM * s->dual && s->epoch % 2 == 1;
-    s->phase = s->ascends    ? SHMT_PHASE_ASCEND
+    s->phase = s->live       ? SHMT_PHASE_LAY
+               : s->ascends  ? SHMT_PHASE_ASCEND
                : s->interior ? SHMT_PHASE_AIM
                : s->face     ? SHMT_PHASE_BEGIN
                : s->direct   ? SHMT_PHASE_HESSIAN
@@ -203,7 +204,8 @@ static void step_or_keep(const struct shmt_pass *pass, struct shmt_solve_state *
 /* Dual ascent: the gap falls by about the same factor with each visit of all coordinates, and what is left of these is more than
  * interior points cost. */
 static bool is_too_slow(const struct shmt_pass *pass, const struct shmt_solve_state *s, double before, double gap) {
-    const double wanted = pass->problem->tolerance * fabs(s->dual), visits = SHMT_ASCENT_SWEEPS * shmt_ascent_visits(s);
+    const double wanted = pass->problem->tolerance * fabs(s->dual),
+                 visits = shmt_ascent_sweeps(pass->problem) * shmt_ascent_visits(s);
     if (s->epoch == 0 || !(gap > wanted)) return false;
     return !(gap < before) || visits * log(gap / wanted) > s->price * log(before / gap);
 }
@@ -312,8 +314,9 @@ static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state 
     s->ascending = by_rows(pass, SHMT_SUM_DISORDER) == 0;
     s->cycles = pass->problem->l1 > 0;
     s->direct = pays && s->cycles;
-    s->ascends = hinge;
-    s->may_leave = hinge && pays;
+    s->live = pass->problem->live != SHMT_LIVE_NO;
+    s->ascends = hinge || s->live;
+    s->may_leave = hinge && pays && !s->live;
     s->price = INNER_PRICE * (hessian / 2 + INNER_PASSES * PASS_COST * nonzeros) / (VISIT_COST * nonzeros);
     s->most_inner = pays ? 1 + (uint32_t)steps : MOST_INNER;
 }
@@ -436,8 +439,7 @@ static void has_hessian(const struct shmt_pass *pass, struct shmt_solve_state *s
 }
 
 static void swept(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    (void)pass;
-    s->phase = ++s->inner == SHMT_ASCENT_SWEEPS ? SHMT_PHASE_IMAGE : SHMT_PHASE_ASCEND;
+    s->phase = ++s->inner == shmt_ascent_sweeps(pass->problem) ? SHMT_PHASE_IMAGE : SHMT_PHASE_ASCEND;
 }
 
 static void scaled(const struct shmt_pass *pass, struct shmt_solve_state *s) { s->scaled = by_rows(pass, SHMT_SUM_SCALED); }
@@ -461,35 +463,21 @@ static void published(const struct shmt_pass *pass, struct shmt_solve_state *s) 
 static const struct {
     enum shmt_solve_phase then;
     void (*find)(const struct shmt_pass *pass, struct shmt_solve_state *s);
-} NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, choose_method},
-            [SHMT_PHASE_PLACE] = {SHMT_PHASE_TURN, NULL},
-            [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},
-            [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
-            [SHMT_PHASE_KEEP] = {SHMT_PHASE_SCORE, kept},
-            [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, scored},
-            [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},
-            [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
-            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, NULL},
-            [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
-            [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, solved},
-            [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
-            [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},
-            [SHMT_PHASE_COLUMNS] = {SHMT_PHASE_STEP, step_conjugate},
-            [SHMT_PHASE_STEP] = {SHMT_PHASE_SEARCH, end_conjugate},
-            [SHMT_PHASE_SEARCH] = {SHMT_PHASE_ROWS, NULL},
-            [SHMT_PHASE_AIM] = {SHMT_PHASE_HESSIAN, aimed},
-            [SHMT_PHASE_REACH] = {SHMT_PHASE_MOVE, reached},
-            [SHMT_PHASE_CORRECT] = {SHMT_PHASE_AIM, corrected},
-            [SHMT_PHASE_AGAIN] = {SHMT_PHASE_REACH, NULL},
-            [SHMT_PHASE_MOVE] = {SHMT_PHASE_SCORE, moved},
-            [SHMT_PHASE_REST] = {SHMT_PHASE_SCORE, rested},
-            [SHMT_PHASE_ASCEND] = {SHMT_PHASE_IMAGE, swept},
-            [SHMT_PHASE_IMAGE] = {SHMT_PHASE_ADVANCE, find_step},
-            [SHMT_PHASE_ADVANCE] = {SHMT_PHASE_WEIGH, advanced},
-            [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},
-            [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
-            [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},
-            [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
+} NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, choose_method}, [SHMT_PHASE_PLACE] = {SHMT_PHASE_TURN, NULL},
+            [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},         [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
+            [SHMT_PHASE_KEEP] = {SHMT_PHASE_SCORE, kept},           [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, scored},
+            [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},      [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
+            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, NULL},           [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
+            [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, solved},        [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
+            [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},       [SHMT_PHASE_COLUMNS] = {SHMT_PHASE_STEP, step_conjugate},
+            [SHMT_PHASE_STEP] = {SHMT_PHASE_SEARCH, end_conjugate}, [SHMT_PHASE_SEARCH] = {SHMT_PHASE_ROWS, NULL},
+            [SHMT_PHASE_AIM] = {SHMT_PHASE_HESSIAN, aimed},         [SHMT_PHASE_REACH] = {SHMT_PHASE_MOVE, reached},
+            [SHMT_PHASE_CORRECT] = {SHMT_PHASE_AIM, corrected},     [SHMT_PHASE_AGAIN] = {SHMT_PHASE_REACH, NULL},
+            [SHMT_PHASE_MOVE] = {SHMT_PHASE_SCORE, moved},          [SHMT_PHASE_REST] = {SHMT_PHASE_SCORE, rested},
+            [SHMT_PHASE_LAY] = {SHMT_PHASE_ASCEND, NULL},           [SHMT_PHASE_ASCEND] = {SHMT_PHASE_IMAGE, swept},
+            [SHMT_PHASE_IMAGE] = {SHMT_PHASE_ADVANCE, find_step},   [SHMT_PHASE_ADVANCE] = {SHMT_PHASE_WEIGH, advanced},
+            [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},       [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
+            [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},         [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
 
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;

@@ -22,6 +22,9 @@ enum { SHMT_CHOICE_PARTS = 10 }; /* of the examples, at most, that are held out 
 /* Whether L2 is of columns that are divided by their scales (choose.h). */
 enum shmt_solve_scale { SHMT_SCALE_NO, SHMT_SCALE_YES, SHMT_SCALE_CHOSEN };
 
+/* Dual ascent by all workers at once: what becomes of changes that two of them make to a weight at the same time. */
+enum shmt_solve_live { SHMT_LIVE_NO, SHMT_LIVE_RACY, SHMT_LIVE_ATOMIC };
+
 /* Constant, and the same in all who work on it. */
 struct shmt_problem {
     const struct shmtrain_data *data; /* in sparse rows */
@@ -33,10 +36,11 @@ struct shmt_problem {
     float high;    /* logistic, hinge: the larger label */
     double l2, l1; /* not both 0; hinge: l1 is 0. Where L2 is to be chosen (choose.h) l2 is 0 */
     enum shmt_solve_scale scale;
-    uint32_t n_parts; /* choice: that examples are dealt to; 0: nothing is chosen */
-    uint32_t n_held;  /* ... of which so many are held out, one after the other */
-    uint64_t seed;    /* ... by what they are dealt */
-    double tolerance; /* how near the optimum the objective is to be proved, as a part of it */
+    enum shmt_solve_live live; /* one score of an example, with L2 alone, which is not chosen */
+    uint32_t n_parts;          /* choice: that examples are dealt to; 0: nothing is chosen */
+    uint32_t n_held;           /* ... of which so many are held out, one after the other */
+    uint64_t seed;             /* ... by what they are dealt */
+    double tolerance;          /* how near the optimum the objective is to be proved, as a part of it */
     float *weight; /* (n_columns + bias) where parameters come from, and go to; softmax: (n_classes, stride) without biases */
     uint32_t n_classes, stride; /* softmax: numbers of each column; others: 1. The stride is at least n_columns */
     const float *classes;       /* softmax: (n_classes) labels, ascending */

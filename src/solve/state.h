@@ -77,7 +77,8 @@ enum shmt_solve_phase {
     SHMT_PHASE_AGAIN,   /* ... the equations solved for that */
     SHMT_PHASE_MOVE,    /* the next point to be tried */
     SHMT_PHASE_REST,    /* hinge: from nothing */
-    SHMT_PHASE_ASCEND,  /* dual ascent (ascent.h): coordinate by coordinate */
+    SHMT_PHASE_LAY,     /* dual ascent (ascent.h): the image, where all are to change it */
+    SHMT_PHASE_ASCEND,  /* ... coordinate by coordinate */
     SHMT_PHASE_IMAGE,   /* ... the direction in the space of weights */
     SHMT_PHASE_ADVANCE, /* ... the step along it */
     SHMT_PHASE_WEIGH,   /* ... the objective there */
@@ -125,6 +126,7 @@ struct shmt_solve_state {
     uint32_t ascends;    /* 1: by dual ascent, without Newton */
     uint32_t ascending;  /* 1: the columns of each row ascend */
     uint32_t interior;   /* 1: by interior points */
+    uint32_t live;       /* 1: ... by all at once */
     uint32_t may_leave;  /* 1: dual ascent may be left for interior points, */
     uint32_t leaves;     /* ... and is left now */
     uint32_t corrects;   /* interior points: which of the two directions */
