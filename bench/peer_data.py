@@ -62,8 +62,11 @@ class DataSet:
     def __init__(self, name, train, valid):
         self.name, self.train, self.valid = name, train, valid
         self.megabytes = os.path.getsize(train) / 1e6  # of text
+        self.examples = self.columns = 0
         with open(train, "rb") as f:
-            self.examples = sum(1 for _ in f)  # and now it is in the page cache
+            for line in f:  # and now it is in the page cache
+                self.examples += 1
+                self.columns = max(self.columns, int(line.rsplit(b":", 1)[0].rsplit(b" ", 1)[-1]) if b":" in line else 0)
 
 
 def made(n, folder):

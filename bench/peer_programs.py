@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 begun = time.perf_counter()
 x, y = load_svmlight_file(sys.argv[1])
 loaded = time.perf_counter()
-model = LogisticRegression(C=1, fit_intercept=False, max_iter=1000).fit(x, y)
+model = LogisticRegression(C=1, fit_intercept=False, max_iter=1000, solver=sys.argv[3], tol=float(sys.argv[4])).fit(x, y)
 print(loaded - begun, time.perf_counter() - begun)
 with open(sys.argv[2], "w") as f:
     f.write("solver_type L2R_LR\\nnr_class 2\\nlabel 1 -1\\nnr_feature %d\\nbias -1\\nw\\n" % x.shape[1])
@@ -44,13 +44,14 @@ def has_sklearn():
     return subprocess.run([sys.executable, "-c", "import sklearn"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def liblinear(data, model, epsilon):
-    return timed(["liblinear-train", "-q", "-s", "0", "-c", "1", "-e", str(epsilon), data.train, model])[0]
+def liblinear(data, model, epsilon, solver="0"):
+    return timed(["liblinear-train", "-q", "-s", solver, "-c", "1", "-e", str(epsilon), data.train, model])[0]
 
 
-def sklearn(data, model):
-    """Seconds of loading, and of loading and fitting; the time that importing takes is not counted."""
-    return [float(x) for x in timed([sys.executable, "-c", SKLEARN, data.train, model])[1].split()]
+def sklearn(data, model, tolerance, solver):
+    """Seconds of loading and fitting, and of fitting; the time that importing takes is not counted."""
+    loading, both = (float(x) for x in timed([sys.executable, "-c", SKLEARN, data.train, model, solver, str(tolerance)])[1].split())
+    return both, both - loading
 
 
 class Shmtrain:
@@ -61,9 +62,16 @@ class Shmtrain:
         return [self.program, "-q", "-w", str(workers), "--mode", "async", "-e", "10", "--bias", "0", "--l2",
                 repr(1 / data.examples), *more]
 
-    def train(self, data, model, *more):
-        """Seconds with two workers and the defaults, or with `more` options."""
-        return timed([*self._argv(data, 2, "--format", "liblinear", "-o", model, *more), data.train])[0]
+    def train(self, data, model, workers, *more):
+        """The same of steps of SGD."""
+        seconds, out = timed([*self._argv(data, workers, "--json", "--format", "liblinear", "-o", model, *more), data.train])
+        return seconds, json.loads(out)["train_seconds"]
+
+    def fit(self, data, model, workers, tolerance):
+        """Seconds of a fit that proves that it is so near the optimum: from start to end, and of training."""
+        seconds, out = timed([self.program, "-q", "--json", "-w", str(workers), "--bias", "0", "--C", "1", "--tolerance", repr(tolerance),
+                              "--format", "liblinear", "-o", model, data.train])
+        return seconds, json.loads(out)["train_seconds"]
 
     def load(self, data, workers, path=None):
         """Seconds of a run of one work item, and, by its own account, until it trains, and of the longest reader in it."""

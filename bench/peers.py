@@ -13,8 +13,9 @@ usage: bench/peers.py [OPTION...] [PATH/TO/shmtrain]        (apt-get install lib
 loading   a run of one work item, from start to end, against liblinear-train that stops at its first gradient (-e 1e9), and
           loading by itself in MB/s of text; from a cache (shmtrain data convert) against reading that file once by read(2), by
           as many processes as there are workers, each a part
-training  from the start of the program to a saved model: seconds, and how far its validation loss is above that of LIBLINEAR's
-          optimum; liblinear-train's -e is the one of 0.1, 0.01 (its default) and 0.001 that first comes within 0.1 % of it
+training  from the start of the program to a saved model, and of that training alone, with one worker beside the programs that have one
+          thread. Who takes part comes within 0.1 % of the least objective: liblinear-train and scikit-learn by the loosest tolerance
+          that does, and the solver that is the fastest then; shmtrain by its proof, or by ten epochs of SGD
 memory    of all processes of a run together (Pss), by the number of workers
 epochs    an epoch of scikit-learn's SGDClassifier against one of ours (bench/peer_epochs.py)
 
@@ -33,8 +34,10 @@ import time
 import peer_data
 import peer_programs as programs
 
-WITHIN = 1.001  # of the loss at LIBLINEAR's optimum
-OURS = (("10 epochs, the default", ()), ("20 epochs", ("-e", "20")))
+WITHIN = 1.001  # of the least objective
+TOLERANCES = (1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 1e-4)
+SOLVERS = {"liblinear-train": ("0", "7"), "scikit-learn": ("lbfgs", "newton-cg", "liblinear", "newton-cholesky")}
+MOST_COLUMNS = 5000  # for Newton's method with a matrix in memory
 
 
 def quartiles(values):
@@ -96,51 +99,71 @@ class Bench:
 
     # ---- training ----
 
+    def objective(self, model, data):
+        return self.ours.objective(model, data.train, data.examples)
+
     def optimum(self, data):
-        """Validation loss and objective there, and the largest -e that comes near."""
+        """The least objective that any of them finds."""
         model = self.path("optimum")
         programs.liblinear(data, model, 1e-7)
-        loss, objective = self.ours.loss(model, data.valid), self.ours.objective(model, data.train, data.examples)
-        for epsilon in (0.1, 0.01, 0.001):
-            programs.liblinear(data, model, epsilon)
-            if self.ours.loss(model, data.valid) <= WITHIN * loss:
-                break
-        else:
-            print(f"{data.name}: no -e comes within 0.1 % of the optimum; liblinear-train has {epsilon}", flush=True)
-        return loss, objective, epsilon
+        least = self.objective(model, data)
+        self.ours.fit(data, model, 2, 1e-8)
+        return min(least, self.objective(model, data))
 
-    def judge(self, name, model, data, best):
-        loss = self.ours.loss(model, data.valid)
-        excess = 100 * (loss / best[0] - 1), 100 * (self.ours.objective(model, data.train, data.examples) / best[1] - 1)
-        self.losses.setdefault(name, []).append(excess)
+    def loosest(self, name, data, run, optimum):
+        """(solver, tolerance) of the fastest that come near enough, each by its loosest tolerance; None: none does."""
+        found = []
+        for solver in SOLVERS[name]:
+            if solver == "newton-cholesky" and data.columns > MOST_COLUMNS:
+                continue
+            for tolerance in TOLERANCES:
+                seconds = run(data, self.path("model"), tolerance, solver)
+                if self.objective(self.path("model"), data) <= WITHIN * optimum:
+                    found.append((seconds, solver, tolerance))
+                    break
+        return min(found)[1:] if found else None
+
+    def liblinear(self, data, model, epsilon, solver):
+        """Seconds, and those beyond a run that stops at its first gradient."""
+        whole = programs.liblinear(data, model, epsilon, solver)
+        loading = programs.liblinear(data, self.path("none"), 1e9)
+        return whole, max(whole - loading, 0.0)
+
+    def contestants(self, data, optimum):
+        """Names, and what they call with a file for the model."""
+        runs = {}
+        peers = [("liblinear-train", self.liblinear)] + [("scikit-learn", programs.sklearn)] * programs.has_sklearn()
+        for name, run in peers:
+            best = self.loosest(name, data, lambda *a, run=run: run(*a)[0], optimum)
+            if best:
+                solver, tolerance = best
+                runs[f"{name}, {solver}, tolerance {tolerance:g}"] = lambda m, s=solver, t=tolerance, run=run: run(data, m, t, s)
+            else:
+                print(f"  {name} does not come within 0.1 % of the optimum")
+        for workers in (1, 2):
+            runs[f"shmtrain -w {workers}, proved"] = lambda m, w=workers: self.ours.fit(data, m, w, 1e-3)
+        for workers in (1, 2):
+            runs[f"shmtrain -w {workers}, 10 epochs of async"] = lambda m, w=workers: self.ours.train(data, m, w)
+        return runs
 
     def training(self, data):
         if not programs.has_liblinear():
             return print("training: skipped, there is no liblinear-train (Debian: liblinear-tools)")
-        best = self.optimum(data)
-        model, peer, runs, sklearn = self.path("model"), [], {name: [] for name, _ in OURS}, []
-        self.losses = {}
-        for i in range(self.rounds(data)):
-            peer.append(self.timed(programs.liblinear, data, model, best[2]))
-            self.judge("liblinear-train", model, data, best)
-            for name, more in OURS:
-                runs[name].append(self.timed(self.ours.train, data, model, "--seed", str(i + 1), *more))
-                self.judge(name, model, data, best)
-            if programs.has_sklearn() and (i == 0 or data.examples <= 100000):
-                sklearn.append(self.timed(programs.sklearn, data, model)[1])
-                self.judge("scikit-learn", model, data, best)
-        print(f"training on {data.name}, {data.megabytes:.1f} MB, from start to model; loss at the optimum: {best[0]:.5f}")
-        figure(f"liblinear-train -s 0 -e {best[2]}", peer, "s")
-        if sklearn:
-            figure("scikit-learn's LogisticRegression, imports not counted", sklearn, "s")
-        for name, times in runs.items():
-            figure(f"shmtrain -w 2, {name}", times, "s")
-            figure("  liblinear-train's time, of that", [p / t for p, t in zip(peer, times)], "x")
-        for name, excess in self.losses.items():
-            losses, reached = [e[0] for e in excess], sum(e[0] <= 100 * (WITHIN - 1) for e in excess)
-            print(f"  validation loss above, {name:<35} {statistics.median(losses):+9.3f} %           worst {max(losses):+.3f}, "
-                  f"within 0.1 %: {reached} of {len(losses)}; "
-                  f"objective above {statistics.median(e[1] for e in excess):+.3f} %", flush=True)
+        optimum = self.optimum(data)
+        print(f"training on {data.name}, {data.megabytes:.1f} MB; the least objective is {optimum:.7f}")
+        runs, model = self.contestants(data, optimum), self.path("model")
+        times, excess = {name: [] for name in runs}, {}
+        for _ in range(self.rounds(data)):
+            for name, run in runs.items():
+                times[name].append(self.timed(run, model))
+                excess.setdefault(name, []).append(100 * (self.objective(model, data) / optimum - 1))
+        peer = next(iter(times.values()))
+        for name, seconds in times.items():
+            print(f" {name}: objective {statistics.median(excess[name]):+.3f} % above it, at most {max(excess[name]):+.3f}")
+            for i, what in enumerate(("from start to model", "training alone")):
+                figure(what, [t[i] for t in seconds], "s")
+                if seconds is not peer:
+                    figure("  the first one's time, of that", [p[i] / t[i] for p, t in zip(peer, seconds)], "x")
 
     # ---- memory ----
 

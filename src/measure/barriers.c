@@ -3,6 +3,8 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -47,15 +49,20 @@ struct guest {
 
 static void futex(_Atomic uint32_t *word, int op, uint32_t value) { syscall(SYS_futex, word, op, value, NULL, NULL, 0); }
 
-static void meet_plainly(struct plain_barrier *b, uint32_t n) {
+/* Who waits sleeps, or yields. */
+static void meet_plainly(struct plain_barrier *b, uint32_t n, bool sleeps) {
     const uint32_t turn = load_acquire(&b->turn); /* acquire, here and below: with the release of who comes last */
     if (atomic_fetch_add(&b->come, 1) + 1 == n) { /* seq_cst, as one writes it first: it is measured as it is */
         store_relaxed(&b->come, 0);               /* published by `turn` */
         store_release(&b->turn, turn + 1);
-        futex(&b->turn, FUTEX_WAKE, INT32_MAX);
+        if (sleeps) futex(&b->turn, FUTEX_WAKE, INT32_MAX);
         return;
     }
-    while (load_acquire(&b->turn) == turn) futex(&b->turn, FUTEX_WAIT, turn);
+    while (load_acquire(&b->turn) == turn)
+        if (sleeps)
+            futex(&b->turn, FUTEX_WAIT, turn);
+        else
+            (void)sched_yield();
 }
 
 static void barrier(struct guest *g, enum shmt_barrier kind, uint32_t i) {
@@ -75,7 +82,7 @@ static void barrier(struct guest *g, enum shmt_barrier kind, uint32_t i) {
             (void)pthread_barrier_wait(&g->hall->barrier);
             return;
         default:
-            meet_plainly(&g->hall->plain, g->hall->n);
+            meet_plainly(&g->hall->plain, g->hall->n, kind == SHMT_BARRIER_PLAIN);
             return;
     }
 }

@@ -1,6 +1,6 @@
 /* What it costs to wait for one another: the library's meetings and clocks (sync/gate.h, as its workers use them), a
- * process-shared pthread_barrier, and the plain barrier that one writes first: a counter, and FUTEX_WAKE of all by the last
- * one. With two workers on two cores the floor is a cache line's way to the other core and back; with more workers than
+ * process-shared pthread_barrier, and the two plain barriers that one writes first: a counter, and FUTEX_WAKE of all by the last
+ * one, or sched_yield until it has come. With two workers on two cores the floor is a cache line's way to the other core and back; with more workers than
  * cores it is the plain barrier. */
 #ifndef SHMT_MEASURE_BARRIERS_H
 #define SHMT_MEASURE_BARRIERS_H
@@ -14,6 +14,7 @@ enum shmt_barrier {
     SHMT_BARRIER_CLOCK,
     SHMT_BARRIER_PTHREAD,
     SHMT_BARRIER_PLAIN,
+    SHMT_BARRIER_YIELD,
     SHMT_BARRIERS
 };
 
