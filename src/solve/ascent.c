@@ -252,7 +252,10 @@ int shmt_ascent_sweep(const struct shmt_pass *pass) {
 
 static double conjugate(const struct shmt_pass *pass, uint64_t i, double u) {
     const struct shmt_problem *p = pass->problem;
-    return shmt_loss_conjugate(p->loss, u, shmt_example_label(p, i), shmt_problem_weight(p, i));
+    const double label = shmt_example_label(p, i), c = shmt_problem_weight(p, i);
+    double out;
+    shmt_conjugates(p->loss, 1, &u, &label, &c, &out);
+    return out;
 }
 
 static void gain(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
@@ -336,12 +339,19 @@ static void weigh(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
     const struct shmt_solve_memory *m = pass->memory;
     double loss = 0, up = 0, down = 0, weight = 0;
     for (uint64_t i = from; i < to; i++) {
-        const double c = shmt_problem_weight(p, i), u = m->slope[i].curve;
+        const double u = m->slope[i].curve;
         m->slope[i].pull = u;
-        loss += shmt_loss_at(p->loss, shmt_example_dot(p, i, w), shmt_example_label(p, i), c).loss;
         up += u > 0 ? u : 0;
         down += u > 0 ? 0 : -u;
-        weight += c;
+        weight += shmt_problem_weight(p, i);
+    }
+    for (uint64_t i = from; i < to; i += SHMT_TOGETHER) {
+        struct shmt_loss_at at[SHMT_TOGETHER];
+        double z[SHMT_TOGETHER];
+        const uint32_t n = shmt_together(i, to);
+        for (uint32_t k = 0; k < n; k++) z[k] = shmt_example_dot(p, i + k, w);
+        shmt_losses(p, i, n, z, at);
+        for (uint32_t k = 0; k < n; k++) loss += at[k].loss;
     }
     shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
     shmt_leave_sum(pass, SHMT_SUM_UP, number, up);

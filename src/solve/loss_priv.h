@@ -11,18 +11,27 @@
 
 #include <math.h>
 
-#include "solve/problem.h"
+#include "math/logistic_doubles.h"
+#include "solve/rows_priv.h"
 
 struct shmt_loss_at {
     double loss, pull, curve; /* loss, u, second derivative; hinge: loss alone */
 };
 
-/* label: s or y. */
-static inline struct shmt_loss_at shmt_loss_logistic(double z, double label, double c) {
-    const double margin = label * z, e = exp(-fabs(margin)); /* at most 1 */
-    const double q = (margin > 0 ? e : 1) / (1 + e);
-    const double loss = c * (log1p(e) + (margin > 0 ? 0 : -margin));
-    return (struct shmt_loss_at){loss, c * label * q, c * e / ((1 + e) * (1 + e))};
+/* Examples whose losses are taken together, by vector code. */
+enum { SHMT_TOGETHER = 64 };
+static inline uint32_t shmt_together(uint64_t from, uint64_t to) { return (uint32_t)shmt_min_u64(SHMT_TOGETHER, to - from); }
+
+static inline void shmt_losses_logistic(const struct shmt_problem *p, uint64_t first, uint32_t n, const double *z,
+                                        struct shmt_loss_at *out) {
+    double label[SHMT_TOGETHER], margin[SHMT_TOGETHER], loss[SHMT_TOGETHER], fall[SHMT_TOGETHER], bend[SHMT_TOGETHER];
+    for (uint32_t k = 0; k < n; k++) label[k] = shmt_example_label(p, first + k);
+    for (uint32_t k = 0; k < n; k++) margin[k] = label[k] * z[k];
+    shmt_logistic_doubles(n, margin, loss, fall, bend);
+    for (uint32_t k = 0; k < n; k++) {
+        const double c = shmt_problem_weight(p, first + k);
+        out[k] = (struct shmt_loss_at){c * loss[k], c * label[k] * fall[k], c * bend[k]};
+    }
 }
 
 static inline struct shmt_loss_at shmt_loss_squared(double z, double label, double c) {
@@ -30,21 +39,38 @@ static inline struct shmt_loss_at shmt_loss_squared(double z, double label, doub
     return (struct shmt_loss_at){0.5 * c * off * off, -c * off, c};
 }
 
-static inline struct shmt_loss_at shmt_loss_at(enum shmt_solve_loss loss, double z, double label, double c) {
-    return loss == SHMT_SOLVE_LOGISTIC  ? shmt_loss_logistic(z, label, c)
-           : loss == SHMT_SOLVE_SQUARED ? shmt_loss_squared(z, label, c)
-                                        : (struct shmt_loss_at){.loss = c * fmax(0, 1 - label * z)};
+static inline struct shmt_loss_at shmt_loss_hinge(double z, double label, double c) {
+    const double off = 1 - label * z;
+    return (struct shmt_loss_at){.loss = off <= 0 ? 0 : c * off}; /* NaN stays */
+}
+
+/* Of examples first .. first + n - 1, at most SHMT_TOGETHER, with these scores. */
+static inline void shmt_losses(const struct shmt_problem *p, uint64_t first, uint32_t n, const double *z,
+                               struct shmt_loss_at *out) {
+    if (p->loss == SHMT_SOLVE_LOGISTIC) {
+        shmt_losses_logistic(p, first, n, z, out);
+        return;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        const double c = shmt_problem_weight(p, first + k), label = shmt_example_label(p, first + k);
+        out[k] = p->loss == SHMT_SOLVE_SQUARED ? shmt_loss_squared(z[k], label, c) : shmt_loss_hinge(z[k], label, c);
+    }
 }
 
 static inline double shmt_x_log_x(double x) { return x > 0 ? x * log(x) : 0; }
 
-/* loss*(-u). */
-static inline double shmt_loss_conjugate(enum shmt_solve_loss loss, double u, double label, double c) {
-    if (c == 0) return 0;
-    if (loss == SHMT_SOLVE_SQUARED) return 0.5 * u * u / c - u * label;
-    if (loss == SHMT_SOLVE_HINGE) return -fabs(u);
-    const double q = fabs(u) / c;
-    return q >= 1 ? 0 : c * (shmt_x_log_x(q) + (1 - q) * log1p(-q));
+/* out = loss*(-u) of n examples, at most SHMT_TOGETHER, with these labels and weights. */
+static inline void shmt_conjugates(enum shmt_solve_loss loss, uint32_t n, const double *u, const double *label, const double *c,
+                                   double *out) {
+    double q[SHMT_TOGETHER];
+    if (loss == SHMT_SOLVE_LOGISTIC) {
+        for (uint32_t k = 0; k < n; k++) q[k] = c[k] > 0 ? fmin(1, fabs(u[k]) / c[k]) : 0;
+        shmt_entropy_doubles(n, q, out);
+        for (uint32_t k = 0; k < n; k++) out[k] *= c[k];
+        return;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        out[k] = c[k] == 0 ? 0 : loss == SHMT_SOLVE_SQUARED ? 0.5 * u[k] * u[k] / c[k] - u[k] * label[k] : -fabs(u[k]);
 }
 
 #endif

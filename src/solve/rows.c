@@ -1,6 +1,7 @@
 /* Passes by rows: see passes.h. */
+#include <math.h>
+
 #include "solve/loss_priv.h"
-#include "solve/rows_priv.h"
 
 /* ---- lengths ---- */
 
@@ -27,34 +28,44 @@ void shmt_pass_lengths(const struct shmt_pass *pass) { shmt_each_block(pass, NUL
 
 /* ---- losses ---- */
 
-static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
+/* Sums over a block. */
+struct of_block {
+    double loss, up, down, weight, curve, held, heavy;
+};
+
+/* Of a few examples, whose scores are known. */
+static void add_losses(const struct shmt_pass *pass, uint64_t first, uint32_t n, struct of_block *sum) {
     const struct shmt_problem *p = pass->problem;
-    const struct shmt_solve_memory *m = pass->memory;
-    double loss = 0, up = 0, down = 0, weight = 0, curve = 0, held = 0, heavy = 0;
-    for (uint64_t i = from; i < to; i++) {
-        const double c = shmt_problem_weight(p, i);
-        const struct shmt_loss_at at =
-            shmt_loss_at(p->loss, m->score[i] = shmt_example_dot(p, i, w), shmt_example_label(p, i), c);
-        if (shmt_pass_is_held(pass, i)) {
-            m->slope[i] = (struct shmt_solve_slope){0, 0};
-            held += at.loss;
-            heavy += c;
+    struct shmt_loss_at at[SHMT_TOGETHER];
+    shmt_losses(p, first, n, pass->memory->score + first, at);
+    for (uint32_t k = 0; k < n; k++) {
+        const double c = shmt_problem_weight(p, first + k);
+        if (shmt_pass_is_held(pass, first + k)) {
+            pass->memory->slope[first + k] = (struct shmt_solve_slope){0, 0};
+            sum->held += at[k].loss;
+            sum->heavy += c;
             continue;
         }
-        m->slope[i] = (struct shmt_solve_slope){at.pull, at.curve};
-        curve += at.curve;
-        loss += at.loss;
-        weight += c;
-        up += at.pull > 0 ? at.pull : 0;
-        down += at.pull > 0 ? 0 : -at.pull;
+        pass->memory->slope[first + k] = (struct shmt_solve_slope){at[k].pull, at[k].curve};
+        sum->curve += at[k].curve;
+        sum->loss += at[k].loss;
+        sum->weight += c;
+        sum->up += at[k].pull > 0 ? at[k].pull : 0;
+        sum->down += at[k].pull > 0 ? 0 : -at[k].pull;
     }
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
-    shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
-    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
-    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
-    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, curve);
-    shmt_leave_sum(pass, SHMT_SUM_HELD, number, held);
-    shmt_leave_sum(pass, SHMT_SUM_HEAVY, number, heavy);
+}
+
+static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
+    struct of_block sum = {0};
+    for (uint64_t i = from; i < to; i++) pass->memory->score[i] = shmt_example_dot(pass->problem, i, w);
+    for (uint64_t i = from; i < to; i += SHMT_TOGETHER) add_losses(pass, i, shmt_together(i, to), &sum);
+    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, sum.loss);
+    shmt_leave_sum(pass, SHMT_SUM_UP, number, sum.up);
+    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, sum.down);
+    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, sum.weight);
+    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, sum.curve);
+    shmt_leave_sum(pass, SHMT_SUM_HELD, number, sum.held);
+    shmt_leave_sum(pass, SHMT_SUM_HEAVY, number, sum.heavy);
 }
 
 void shmt_pass_score(const struct shmt_pass *pass, const double *w) { shmt_each_block(pass, w, score); }
@@ -68,11 +79,15 @@ static double dot_published(const struct shmt_problem *p, uint64_t i) {
 }
 
 static void verify(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
-    const struct shmt_problem *p = pass->problem;
-    double loss = 0;
+    struct shmt_loss_at at[SHMT_TOGETHER];
+    double z[SHMT_TOGETHER], loss = 0;
     (void)w;
-    for (uint64_t i = from; i < to; i++)
-        loss += shmt_loss_at(p->loss, dot_published(p, i), shmt_example_label(p, i), shmt_problem_weight(p, i)).loss;
+    for (uint64_t i = from; i < to; i += SHMT_TOGETHER) {
+        const uint32_t n = shmt_together(i, to);
+        for (uint32_t k = 0; k < n; k++) z[k] = dot_published(pass->problem, i + k);
+        shmt_losses(pass->problem, i, n, z, at);
+        for (uint32_t k = 0; k < n; k++) loss += at[k].loss;
+    }
     shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
 }
 
@@ -80,25 +95,42 @@ void shmt_pass_verify(const struct shmt_pass *pass) { shmt_each_block(pass, NULL
 
 /* ---- the dual point ---- */
 
-static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
+/* Sums over a block: of conjugates, of those of the shortened point, and of the sizes of what is added up. */
+struct of_dual {
+    double dual, shorter, terms;
+};
+
+static void add_conjugates(const struct shmt_pass *pass, uint64_t first, uint32_t n, struct of_dual *sum) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_state *s = pass->state;
     const double b =
         p->bias ? pass->memory->w[s->at][p->n_columns] : 0; /* the sum of u is 0, so labels may be taken from here */
     const double centre = p->loss == SHMT_SOLVE_SQUARED ? b : 0;
-    double sum = 0, shorter = 0, terms = 0;
-    (void)w;
-    for (uint64_t i = from; i < to; i++) {
-        const double c = shmt_pass_weight(pass, i), u = pass->memory->slope[i].pull;
-        const double dual = u * (u > 0 ? s->up : s->down) - s->shift * c;
-        const double off = shmt_example_label(p, i) - centre, term = shmt_loss_conjugate(p->loss, dual, off, c);
-        sum += term;
-        terms += fabs(term) + fabs(dual);
-        if (p->l1 > 0) shorter += shmt_loss_conjugate(p->loss, s->shorter * dual, off, c);
+    double dual[SHMT_TOGETHER], off[SHMT_TOGETHER], c[SHMT_TOGETHER], term[SHMT_TOGETHER];
+    for (uint32_t k = 0; k < n; k++) {
+        const double u = pass->memory->slope[first + k].pull;
+        c[k] = shmt_pass_weight(pass, first + k);
+        dual[k] = u * (u > 0 ? s->up : s->down) - s->shift * c[k];
+        off[k] = shmt_example_label(p, first + k) - centre;
     }
-    shmt_leave_sum(pass, SHMT_SUM_DUAL, number, sum);
-    shmt_leave_sum(pass, SHMT_SUM_TERMS, number, terms);
-    shmt_leave_sum(pass, SHMT_SUM_SHORT, number, shorter);
+    shmt_conjugates(p->loss, n, dual, off, c, term);
+    for (uint32_t k = 0; k < n; k++) {
+        sum->dual += term[k];
+        sum->terms += fabs(term[k]) + fabs(dual[k]);
+    }
+    if (p->l1 == 0) return;
+    for (uint32_t k = 0; k < n; k++) dual[k] *= s->shorter;
+    shmt_conjugates(p->loss, n, dual, off, c, term);
+    for (uint32_t k = 0; k < n; k++) sum->shorter += term[k];
+}
+
+static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
+    struct of_dual sum = {0};
+    (void)w;
+    for (uint64_t i = from; i < to; i += SHMT_TOGETHER) add_conjugates(pass, i, shmt_together(i, to), &sum);
+    shmt_leave_sum(pass, SHMT_SUM_DUAL, number, sum.dual);
+    shmt_leave_sum(pass, SHMT_SUM_TERMS, number, sum.terms);
+    shmt_leave_sum(pass, SHMT_SUM_SHORT, number, sum.shorter);
 }
 
 void shmt_pass_dual(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, dual); }
