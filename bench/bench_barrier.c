@@ -4,8 +4,8 @@
  *
  * Forked processes go through many barriers, one right behind the other, in a shared mapping: the meetings and clocks of the
  * library (sync/gate.h, as its workers use them), a process-shared pthread_barrier, and the plain barriers that one writes
- * first: a counter, and FUTEX_WAKE of all by the last one, or sched_yield until it has come. With two workers on two cores the floor is a cache line's way to the
- * other core and back; with eight on two cores it is the plain barrier that sleeps.
+ * first: a counter, and FUTEX_WAKE of all by the last one, or sched_yield until it has come. With two workers on two cores the
+ * floor is a cache line's way to the other core and back; with eight on two cores it is the plain barrier that sleeps.
  *
  * All take turns within a round, in short matches; a round's figure is the median of its matches. Then what waiters burn: the
  * processor time of all who wait for one that comes 50 milliseconds late, as a share of that time. */

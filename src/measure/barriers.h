@@ -1,7 +1,7 @@
 /* What it costs to wait for one another: the library's meetings and clocks (sync/gate.h, as its workers use them), a
  * process-shared pthread_barrier, and the two plain barriers that one writes first: a counter, and FUTEX_WAKE of all by the last
- * one, or sched_yield until it has come. With two workers on two cores the floor is a cache line's way to the other core and back; with more workers than
- * cores it is the plain barrier. */
+ * one, or sched_yield until it has come. With two workers on two cores the floor is a cache line's way to the other core and
+ * back; with more workers than cores it is the plain barrier that sleeps. */
 #ifndef SHMT_MEASURE_BARRIERS_H
 #define SHMT_MEASURE_BARRIERS_H
 
