@@ -78,6 +78,24 @@ static void seeds_and_held_out_examples_differ(void **state) {
     load_free(&held_out);
 }
 
+/* In the name it counts more than that of the run. */
+static void a_seed_in_the_name_gives_the_same_data_whatever_the_run_has(void **state) {
+    (void)state;
+    static const char *const names[][2] = {
+        {"builtin:sparse:examples=50", "builtin:sparse:examples=50,seed=7"},
+        {"builtin:dense:examples=50", "builtin:dense:seed=7,examples=50"},
+        {"builtin:line:noise=1", "builtin:line:noise=1,seed=7"},
+    };
+    for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+        struct loaded plain, named;
+        assert_loads(&plain, names[i / 2][0], 7, i % 2 != 0, 1);
+        assert_loads(&named, names[i / 2][1], 8, i % 2 != 0, 1);
+        assert_same_data(&plain, &named);
+        load_free(&plain);
+        load_free(&named);
+    }
+}
+
 static void a_larger_set_begins_with_the_smaller_one(void **state) {
     (void)state;
     struct loaded small, large;
@@ -288,15 +306,15 @@ static void wrong_names_and_keys_are_refused_with_what_there_is(void **state) {
         {"builtin:", "unknown data \"builtin:\"; use builtin:sparse, builtin:dense or builtin:line"},
         {"builtin:spars:valid=3", "unknown data \"builtin:spars:valid=3\"; use builtin:sparse, builtin:dense or builtin:line"},
         {"builtin:dense:labels=3",
-         "builtin:dense has no key \"labels=3\"; its keys are examples, valid, features, classes, noise, as in "
+         "builtin:dense has no key \"labels=3\"; its keys are examples, valid, features, classes, noise, seed, as in "
          "builtin:dense:examples=1000"},
         {"builtin:dense:classes=1", "builtin:dense: classes must be a whole number from 2 to 1024, not \"1\""},
         {"builtin:dense:features=0", "builtin:dense: features must be a whole number from 1 to 100000, not \"0\""},
         {"builtin:sparse:rows=3",
-         "builtin:sparse has no key \"rows=3\"; its keys are examples, valid, features, nonzeros, as in "
+         "builtin:sparse has no key \"rows=3\"; its keys are examples, valid, features, nonzeros, seed, as in "
          "builtin:sparse:examples=1000"},
         {"builtin:line:noise",
-         "builtin:line has no key \"noise\"; its keys are examples, valid, noise, as in builtin:line:examples=1000"},
+         "builtin:line has no key \"noise\"; its keys are examples, valid, noise, seed, as in builtin:line:examples=1000"},
         {"builtin:line:noise=-1", "builtin:line: noise must be a number from 0 to 1000000, not \"-1\""},
         {"builtin:line:noise=1x,valid=3", "builtin:line: noise must be a number from 0 to 1000000, not \"1x\""},
         {"builtin:line:noise=nan", "builtin:line: noise must be a number from 0 to 1000000, not \"nan\""},
@@ -417,6 +435,7 @@ int main(void) {
         cmocka_unit_test(the_bytes_are_frozen),
         cmocka_unit_test(any_number_of_parts_gives_the_same_bytes),
         cmocka_unit_test(seeds_and_held_out_examples_differ),
+        cmocka_unit_test(a_seed_in_the_name_gives_the_same_data_whatever_the_run_has),
         cmocka_unit_test(a_larger_set_begins_with_the_smaller_one),
         cmocka_unit_test(rows_are_shaped_like_news),
         cmocka_unit_test(frequent_features_are_scattered_over_the_ids),

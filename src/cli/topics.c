@@ -202,7 +202,7 @@ MODES
 "  builtin:line            generated, points near a line\n"
 "Sizes of generated data: builtin:sparse:examples=100000,features=1000,nonzeros=9\n"
 "(dense: examples, valid, features, classes, noise; line: examples, valid,\n"
-"noise). The same --seed gives the same data.\n"
+"noise). The same --seed gives the same data; seed=N in its name comes first.\n"
 "\n"
 "--valid FILE validates on another file after each epoch, --valid 0.1 on a tenth\n"
 "of DATA that is not trained on. Generated data has its own validation data.\n"

@@ -221,6 +221,7 @@ int shmt_dense_open(const char *keys, uint64_t seed, bool held_out, struct shmt_
         {"features", 1, MAX_FEATURES, &features, NULL},
         {"classes", 2, SHMTRAIN_MAX_CLASSES, &classes, NULL},
         {"noise", 0, 0, NULL, &noise},
+        {"seed", 0, SHMT_SEED_MAX, &seed, NULL},
     };
     int status = shmt_keys_read(NAME, keys, key, sizeof key / sizeof *key, e);
     if (status != 0) return status;

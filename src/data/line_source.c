@@ -97,6 +97,7 @@ int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_s
         {"examples", 1, UINT32_MAX, &examples, NULL},
         {"valid", 1, UINT32_MAX, &valid, NULL},
         {"noise", 0, 0, NULL, &noise},
+        {"seed", 0, SHMT_SEED_MAX, &seed, NULL},
     };
     const int status = shmt_keys_read(NAME, keys, key, sizeof key / sizeof *key, e);
     if (status != 0) return status;

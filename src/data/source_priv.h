@@ -47,6 +47,7 @@ void shmt_part_end_count(struct shmt_part *part, const struct shmt_stage *stage)
 
 /* One key of a generator's name: a whole number, or any number from 0 to SHMT_KEY_MOST, a noise of which labels stay floats. */
 #define SHMT_KEY_MOST 1000000
+#define SHMT_SEED_MAX INT64_MAX /* of key `seed`, which counts more than the option of this name */
 struct shmt_key {
     const char *name;
     uint64_t low, high; /* the whole numbers that are accepted */

@@ -119,6 +119,7 @@ int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt
         {"valid", 1, UINT32_MAX, &valid, NULL},
         {"features", 4, SHMT_PLANTED_MAX_FEATURES, &features, NULL},
         {"nonzeros", 1, SHMT_PLANTED_MAX_FEATURES / 4, &nonzeros, NULL},
+        {"seed", 0, SHMT_SEED_MAX, &seed, NULL},
     };
     int status = shmt_keys_read(NAME, keys, key, sizeof key / sizeof *key, e);
     if (status != 0) return status;
