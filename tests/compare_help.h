@@ -100,6 +100,13 @@ static inline struct shmtrain_report made_report(const struct made *m, struct sh
     return r;
 }
 
+static inline void add_made_seed(struct compare_run *run, const struct shmtrain_report *r, uint64_t seed) {
+    struct compare_seed *to = &run->seed[run->n_seeds++];
+    *to = (struct compare_seed){.seed = seed, .kept = kept_create(r)}; /* a copy: the arrays go */
+    assert_non_null(to->kept);
+    if (!run->kept) run->kept = to->kept;
+}
+
 static inline void add_made(struct comparison *c, const struct made *m) {
     struct shmtrain_epoch epoch[MADE_EPOCHS];
     struct shmtrain_worker_report worker[MADE_WORKERS];
@@ -107,15 +114,42 @@ static inline void add_made(struct comparison *c, const struct made *m) {
     const struct shmtrain_report r = made_report(m, epoch, worker, bucket);
     struct compare_run *run = &c->run[c->n++];
     snprintf(run->mode, sizeof run->mode, "%s", m->name);
+    run->which = c->n_modes++;
     compare_name(c);
     run->tried = true;
-    run->kept = kept_create(&r); /* a copy: the arrays go */
-    assert_non_null(run->kept);
+    add_made_seed(run, &r, 1);
+}
+
+/* The same mode with one more seed, whose losses are all higher, and whose epochs all take longer, by these factors. */
+static inline void add_seed(struct compare_run *run, const struct made *m, double loss, double seconds) {
+    struct shmtrain_epoch epoch[MADE_EPOCHS];
+    struct shmtrain_worker_report worker[MADE_WORKERS];
+    struct shmtrain_delays bucket[2];
+    struct made of = *m;
+    for (size_t i = 0; i < MADE_EPOCHS; i++) of.loss[i] *= loss;
+    of.seconds *= seconds;
+    const struct shmtrain_report r = made_report(&of, epoch, worker, bucket);
+    add_made_seed(run, &r, run->n_seeds + 1);
+}
+
+/* A mode with so many workers, each epoch of so many seconds. */
+static inline struct compare_run *add_workers(struct comparison *c, const struct made *m, uint32_t workers, double seconds) {
+    struct made of = *m;
+    of.seconds = seconds;
+    const bool again = c->n > 0 && strcmp(c->run[c->n - 1].mode, m->name) == 0;
+    add_made(c, &of);
+    struct compare_run *run = &c->run[c->n - 1];
+    if (again) run->which = --c->n_modes - 1;
+    run->workers = workers;
+    run->kept->report.cores = 2;
+    compare_name(c);
+    return run;
 }
 
 static inline void add_refused(struct comparison *c, const char *name, int status, const char *why) {
     struct compare_run *run = &c->run[c->n++];
     snprintf(run->mode, sizeof run->mode, "%s", name);
+    run->which = c->n_modes++;
     compare_name(c);
     snprintf(run->why, sizeof run->why, "%s", why);
     run->status = status;
@@ -138,6 +172,7 @@ static inline struct comparison *make_comparison(void) {
     c->data = "/data/a9a";
     snprintf(c->title, sizeof c->title, "%s", c->data);
     c->target = NAN;
+    c->seeds = 1;
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++) add_made(c, &MADE[i]);
     add_refused(c, "ssp:4", SHMTRAIN_E_USAGE,
                 "adam cannot be written atomically: its step has no bound if its two averages are not of the same moment; use "
@@ -148,7 +183,8 @@ static inline struct comparison *make_comparison(void) {
 }
 
 static inline void destroy_comparison(struct comparison *c) {
-    for (unsigned i = 0; i < c->n; i++) kept_destroy(c->run[i].kept);
+    for (unsigned i = 0; i < c->n; i++)
+        for (unsigned k = 0; k < c->run[i].n_seeds; k++) kept_destroy(c->run[i].seed[k].kept);
     free(c);
 }
 

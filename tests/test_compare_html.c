@@ -145,8 +145,11 @@ static void the_page_has_what_the_reports_say(void **state) {
     struct comparison *c = make_comparison();
     char *page = page_of(c), cell[32], words[64];
     for (unsigned i = 0; i < 3; i++) {
-        for (unsigned column = 1; column < COMPARE_COLUMNS; column++) {
-            snprintf(words, sizeof words, "\">%s</td>", compare_cell(c, &c->run[i], column, cell));
+        int column;
+        for (unsigned k = 1; (column = compare_column_at(c, k)) >= 0; k++) {
+            const bool best = compare_is_best(c, &c->run[i], (unsigned)column);
+            snprintf(words, sizeof words, best ? "\"><b>%s</b></td>" : "\">%s</td>",
+                     compare_cell(c, &c->run[i], (unsigned)column, cell));
             assert_says(page, words);
         }
     }
@@ -158,7 +161,70 @@ static void the_page_has_what_the_reports_say(void **state) {
     assert_says(page,
                 "<span>compare</span> <span>--slow</span> <span>3:5x</span> <span>'a &lt;b&gt; &amp; '\\''c'\\'''</span>");
     assert_int_equal(count(page, "scope=\"row\""), 4 + 3); /* the modes; what ran */
-    assert_int_equal(count(page, "<th scope=\"col\""), COMPARE_COLUMNS + 8);
+    assert_int_equal(count(page, "<th scope=\"col\""), 8 + 8);
+    assert_null(strstr(page, "Every seed"));
+    assert_null(strstr(page, "What more workers bring"));
+    free(page);
+    destroy_comparison(c);
+}
+
+static const struct made QUICK = {"async", {0.40, 0.36, 0.34, 0.33}, 0.5, 0, 0, 3};
+static const struct made SLOW = {"sync", {0.38, 0.33, 0.32, 0.32}, 2, 0.5, 0, 0};
+
+static struct comparison *begin(void) {
+    struct comparison *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->arguments = &MADE_ARGUMENTS;
+    c->data = "x";
+    c->target = NAN;
+    c->seeds = 1;
+    return c;
+}
+
+/* Figures of each of them, the ends beside the medians, a band around each curve. */
+static void the_page_shows_every_seed(void **state) {
+    (void)state;
+    struct comparison *c = begin();
+    c->seeds = 3;
+    c->first_seed = 1;
+    add_made(c, &QUICK);
+    add_made(c, &SLOW);
+    for (unsigned k = 1; k < 3; k++) {
+        add_seed(&c->run[0], &QUICK, 1 + 0.001 * k, 1);
+        add_seed(&c->run[1], &SLOW, 1 + 0.001 * k, 1);
+    }
+    compare_letter(c);
+    compare_work_out(c);
+    char *page = page_of(c);
+    check_xml(page + strlen(DOCTYPE));
+    assert_says(page, "Every seed");
+    assert_says(page, ">3</td><td data-label=\"seconds\">");
+    assert_says(page, "<b>0.32032</b><small>0.32000 to 0.32064</small>");
+    assert_int_equal(count(page, "<polygon class=\"band"), 4); /* two modes, over epochs and over time */
+    free(page);
+    destroy_comparison(c);
+}
+
+/* A row for each number, a curve for each mode and the perfect one, panels of the most workers alone. */
+static void the_page_shows_the_speed_up(void **state) {
+    (void)state;
+    struct comparison *c = begin();
+    c->n_workers = 3;
+    memcpy(c->workers, (uint32_t[]){1, 2, 4}, 3 * sizeof *c->workers);
+    for (unsigned i = 0; i < 3; i++) add_workers(c, &QUICK, c->workers[i], 1.0 / (i + 1));
+    for (unsigned i = 0; i < 3; i++) add_workers(c, &SLOW, c->workers[i], 1);
+    assert_int_equal(c->n_modes, 2);
+    compare_letter(c);
+    compare_work_out(c);
+    char *page = page_of(c);
+    check_xml(page + strlen(DOCTYPE));
+    assert_says(page, "What more workers bring");
+    assert_says(page, "<title id=\"t1\">speed-up over -w 1</title>");
+    assert_says(page, ">2 cores</text>");
+    assert_int_equal(count(page, "class=\"guide\""), 1);
+    assert_int_equal(count(page, "<td data-label=\"speed-up\">"), 6);
+    assert_int_equal(count(page, "role=\"img\""), 1 + 2 + 2 + 2);
+    assert_says(page, "What the workers did with their time, with 4 workers");
     free(page);
     destroy_comparison(c);
 }
@@ -207,7 +273,7 @@ static void a_large_comparison_is_well_formed(void **state) {
     (void)state;
     struct comparison *c = make_comparison();
     static const struct made ODD = {"ssp:123456789012", {NAN, 1e-9, 1e9, INFINITY}, 1e-9, 0.5, 0, 1e12};
-    while (c->n < COMPARE_MOST) add_made(c, &ODD);
+    while (c->n < COMPARE_MODES) add_made(c, &ODD);
     compare_letter(c);
     compare_work_out(c);
     char *page = page_of(c);
@@ -247,6 +313,8 @@ int main(void) {
         cmocka_unit_test(the_page_is_well_formed),
         cmocka_unit_test(the_page_needs_nothing_but_itself),
         cmocka_unit_test(the_page_has_what_the_reports_say),
+        cmocka_unit_test(the_page_shows_every_seed),
+        cmocka_unit_test(the_page_shows_the_speed_up),
         cmocka_unit_test(every_figure_says_what_it_shows),
         cmocka_unit_test(a_comparison_of_nothing_is_a_page_too),
         cmocka_unit_test(a_large_comparison_is_well_formed),

@@ -110,7 +110,8 @@ static void assert_drawn(const struct plot *plot, const struct plot_screen *scre
 static const struct plot_point DOWN[] = {{1, 4}, {2, 3}, {3, 2}, {4, 1}};
 static const struct plot_point LEVEL[] = {{1, 4}, {2, 2}, {3, 2}, {4, 2}};
 
-static const struct plot_curve TWO[] = {{"async", 'a', DOWN, 4}, {"sync", 's', LEVEL, 4}};
+static const struct plot_curve TWO[] = {{.name = "async", .mark = 'a', .point = DOWN, .n = 4},
+                                        {.name = "sync", .mark = 's', .point = LEVEL, .n = 4}};
 static const struct plot_screen SMALL = {.columns = 36, .rows = 12};
 
 static void two_curves_and_a_target_are_drawn_as_they_should_be(void **state) {
@@ -135,7 +136,8 @@ static void two_curves_and_a_target_are_drawn_as_they_should_be(void **state) {
 static void curves_that_coincide_take_turns(void **state) {
     (void)state;
     static const struct plot_point SLOW[] = {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}};
-    static const struct plot_curve SAME[] = {{"sync", 's', SLOW, 7}, {"backup", 'b', SLOW, 7}};
+    static const struct plot_curve SAME[] = {{.name = "sync", .mark = 's', .point = SLOW, .n = 7},
+                                             {.name = "backup", .mark = 'b', .point = SLOW, .n = 7}};
     const struct plot plot = {.title = "loss", .x_title = "s", .curve = SAME, .n_curves = 2, .target = NAN};
     const struct plot_screen screen = {.columns = 32, .rows = 8};
     unsigned lines;
@@ -149,7 +151,8 @@ static void a_wide_range_is_logarithmic_and_the_title_says_so(void **state) {
     (void)state;
     static const struct plot_point FALL[] = {{0.1, 100}, {1, 1}, {2, 0.1}};
     static const struct plot_point LONG[] = {{1, 100}, {100, 0.1}};
-    static const struct plot_curve FALLING[] = {{"async", 'a', FALL, 3}, {"sync", 's', LONG, 2}};
+    static const struct plot_curve FALLING[] = {{.name = "async", .mark = 'a', .point = FALL, .n = 3},
+                                                {.name = "sync", .mark = 's', .point = LONG, .n = 2}};
     struct plot plot = {.title = "loss", .x_title = "seconds", .curve = FALLING, .n_curves = 1, .target = NAN};
     struct scale x, y;
     unsigned lines;
@@ -171,7 +174,8 @@ static void what_is_no_number_is_left_out(void **state) {
     (void)state;
     static const struct plot_point HOLES[] = {{1, 2}, {2, NAN}, {3, INFINITY}, {4, 1}};
     static const struct plot_point NOTHING[] = {{1, NAN}};
-    const struct plot_curve holes = {"async", 'a', HOLES, 4}, nothing = {"sync", 's', NOTHING, 1};
+    const struct plot_curve holes = {.name = "async", .mark = 'a', .point = HOLES, .n = 4},
+                            nothing = {.name = "sync", .mark = 's', .point = NOTHING, .n = 1};
     struct plot plot = {.title = "loss", .x_title = "epochs", .curve = &holes, .n_curves = 1, .target = NAN, .x_whole = true};
     unsigned lines;
     char *text = draw(&plot, &SMALL, &lines);
@@ -192,7 +196,7 @@ static void plots_fit_their_screen(void **state) {
     struct plot_curve curve[8];
     for (unsigned i = 0; i < 8; i++) {
         for (unsigned k = 0; k < 50; k++) point[i][k] = (struct plot_point){(k + 1) * (i + 1.0), 0.3 + 0.1 * (i + 1) / (k + 1)};
-        curve[i] = (struct plot_curve){NAMES[i], (char)('a' + i), point[i], 50};
+        curve[i] = (struct plot_curve){.name = NAMES[i], .mark = (char)('a' + i), .point = point[i], .n = 50};
     }
     const struct plot plot = {.title = "loss", .x_title = "seconds", .curve = curve, .n_curves = 8, .target = 0.31};
     for (unsigned columns = 32; columns <= 120; columns += 11) {

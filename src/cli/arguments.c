@@ -30,6 +30,7 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare: the modes, with commas between them"},
     {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the lowest"},
     {"tune", 0, "N", "3", "", PROGRAM, "compare: rates that each mode tries; 0: its default, and no verdict"},
+    {"seeds", 0, "N", "1", "", PROGRAM, "compare: runs of each mode, with N seeds from --seed on"},
     {"html", 0, "FILE", "", "", PROGRAM, "compare: also write a page with table and plots to FILE"},
     {"quick", 0, NULL, "", "", PROGRAM, "bench: take a few seconds, with rough figures"},
     {"rounds", 0, "N", "1000", "", PROGRAM, "drill: number of runs to disturb"},
@@ -48,6 +49,7 @@ enum {
     OWN_MODES,
     OWN_TARGET,
     OWN_TUNE,
+    OWN_SEEDS,
     OWN_HTML,
     OWN_QUICK,
     OWN_ROUNDS,
@@ -214,6 +216,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
         case OWN_TUNE:
             out->tune = argument;
             break;
+        case OWN_SEEDS:
+            out->seeds = argument;
+            break;
         case OWN_HTML:
             out->html = argument;
             break;
@@ -280,6 +285,11 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
     if (is_own) {
         take_own(given->value - OWN, given->argument, out);
         return check_argument(o, given->argument);
+    }
+    if (command_takes_list(out->command, o->name)) {
+        const bool is_list = strchr(given->argument, ',') != NULL;
+        out->workers = is_list ? given->argument : NULL;
+        if (is_list) return 0; /* each number of it is checked by the command */
     }
     struct library_option taken = {o->name, o->argument ? given->argument : "1"};
     if (strcmp(o->name, "valid") == 0) taken.value = all_of_valid(out, taken.value);

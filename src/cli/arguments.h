@@ -20,7 +20,8 @@ struct arguments {
     const struct command *command;
     bool named; /* the command was; else it is the first one, which is meant */
     bool help, version, quiet, json, scores, probabilities, force, quick;
-    const char *output, *format, *progress, *modes, *target, *tune, *html, *rounds; /* NULL: not given */
+    const char *output, *format, *progress, *modes, *target, *tune, *seeds, *html, *rounds; /* NULL: not given */
+    const char *workers; /* the list of them that compare takes; NULL: one number, or none */
     struct library_option option[MOST_OPTIONS];
     int n_options;
     char **argv; /* (argc): the words of the command line, perhaps in another order */

@@ -48,12 +48,16 @@ static const struct command COMMANDS[] = {
      "plan for such a machine.\n",
      "* json", 0, MOST_OPERANDS, topo_run},
     {"compare", "[DATA...]", "train in several modes",
-     "One run after the other, with the same data, seed and epochs. Prints a table,\n"
-     "loss over epochs (what an epoch is worth: statistical efficiency) and loss over\n"
-     "time (hardware efficiency). DATA and options are those of train. To see which\n"
-     "modes wait for a slow worker:\n"
-     "shmtrain compare --modes async,sync,ssp:4,backup:6,local:16 --slow 3:5x a9a.\n",
-     NOT_COMPARED "* modes target tune html json quiet progress", 0, MOST_OPERANDS, compare_run},
+     "One run after the other, with the same data and epochs. Prints a table, loss\n"
+     "over epochs (what an epoch is worth: statistical efficiency) and loss over time\n"
+     "(hardware efficiency). DATA and options are those of train. To see which modes\n"
+     "wait for a slow worker:\n"
+     "shmtrain compare --modes async,sync,ssp:4,backup:6,local:16 --slow 3:5x a9a.\n"
+     "--seeds N measures each mode with N seeds and shows the least and the most; only\n"
+     "what is outside of that is a win. -w 1,2,4,8 measures each mode with each number\n"
+     "of workers, and plots the speed-up:\n"
+     "shmtrain compare -w 1,2,4 --seeds 5 --modes async,sync a9a.\n",
+     NOT_COMPARED "* modes target tune seeds html json quiet progress", 0, MOST_OPERANDS, compare_run},
     {"data", "info|convert DATA...", "describe or cache data",
      "data info DATA: examples, features, labels, how often features occur, and what\n"
      "may be a mistake: duplicates, empty examples, rare or constant features.\n"
@@ -133,6 +137,10 @@ int command_takes(const struct command *command, const char *option, int is_own)
         at += word;
     }
     return 0;
+}
+
+int command_takes_list(const struct command *command, const char *option) {
+    return strcmp(command->name, "compare") == 0 && strcmp(option, "workers") == 0;
 }
 
 const char *command_instead(const struct command *command, const char *option) {

@@ -26,6 +26,9 @@ const struct command *command_named(const char *name); /* NULL: there is none */
 /* Whether the command takes this option; is_own: it is one of the program's, not of the library's. */
 int command_takes(const struct command *command, const char *option, int is_own);
 
+/* Whether the command takes several values of this option of the library, with commas between them. */
+int command_takes_list(const struct command *command, const char *option);
+
 /* What to take in place of an option that the command does not take, in words; NULL: there is nothing like it. */
 const char *command_instead(const struct command *command, const char *option);
 

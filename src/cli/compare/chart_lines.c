@@ -56,6 +56,36 @@ static void put_target(struct chart *chart, const struct plot *plot, const struc
     chart_words(chart, "number", "end", a->right - 3, y - 4, "target");
 }
 
+static void put_upright(struct chart *chart, const struct plot *plot, const struct area *a) {
+    if (!plot_shows_at(plot, &a->x)) return;
+    const double x = at_x(a, plot->at);
+    chart_line(chart, "target", x, a->top, x, a->bottom);
+    chart_words(chart, "number", "start", x + 4, a->bottom - 6, plot->at_name);
+}
+
+/* ---- spans ---- */
+
+/* From the least to the most, behind the curves: a band, or a bar at each point where there are few. */
+static void put_band(struct chart *chart, const struct plot_curve *curve, unsigned look, const struct area *a) {
+    fprintf(chart->out, "<polygon class=\"band c%u\" points=\"", look % CHART_COLOURS);
+    for (size_t i = 0; i < 2 * curve->n; i++) { /* there above, and back below */
+        const size_t at = i < curve->n ? i : 2 * curve->n - 1 - i;
+        const double y = i < curve->n ? curve->span[at].most : curve->span[at].least;
+        fprintf(chart->out, "%s%.1f,%.1f", i > 0 ? " " : "", at_x(a, curve->point[at].x), at_y(a, y));
+    }
+    fprintf(chart->out, "\"/>\n");
+}
+
+static void put_bars(struct chart *chart, const struct plot_curve *curve, unsigned look, const struct area *a) {
+    char kind[24];
+    snprintf(kind, sizeof kind, "whisker c%u", look % CHART_COLOURS);
+    for (size_t i = 0; i < curve->n; i++) {
+        const double x = at_x(a, curve->point[i].x);
+        if (curve->span[i].most > curve->span[i].least)
+            chart_line(chart, kind, x, at_y(a, curve->span[i].least), x, at_y(a, curve->span[i].most));
+    }
+}
+
 /* ---- curves ---- */
 
 /* A shape around a place; which one goes with the curve's colour. */
@@ -82,6 +112,19 @@ struct end {
     double x, y, label; /* the last point; where its name goes */
     unsigned curve;
 };
+
+/* A line that was not measured has no markers. */
+static struct end put_guide(struct chart *chart, const struct plot_curve *curve, const struct area *a) {
+    struct end end = {NAN, NAN, NAN, 0};
+    fprintf(chart->out, "<polyline class=\"guide\" points=\"");
+    for (size_t i = 0; i < curve->n; i++) {
+        end.x = at_x(a, curve->point[i].x);
+        end.y = end.label = at_y(a, curve->point[i].y);
+        fprintf(chart->out, "%s%.1f,%.1f", i > 0 ? " " : "", end.x, end.y);
+    }
+    fprintf(chart->out, "\"/>\n");
+    return end;
+}
 
 static struct end put_curve(struct chart *chart, const struct plot_curve *curve, unsigned look, const struct area *a) {
     struct end end = {NAN, NAN, NAN, 0};
@@ -153,8 +196,12 @@ void chart_lines(struct chart *chart, const struct plot *plot, const unsigned *l
     describe(chart, plot);
     put_axes(chart, plot, &a);
     put_target(chart, plot, &a);
+    put_upright(chart, plot, &a);
+    for (unsigned i = 0; i < plot->n_curves; i++)
+        if (plot->curve[i].span) (plot->linear ? put_bars : put_band)(chart, &plot->curve[i], look[i], &a);
     for (unsigned i = 0; i < plot->n_curves; i++) {
-        end[n] = put_curve(chart, &plot->curve[i], look[i], &a);
+        const struct plot_curve *curve = &plot->curve[i];
+        end[n] = curve->is_guide ? put_guide(chart, curve, &a) : put_curve(chart, curve, look[i], &a);
         end[n].curve = i;
         n += isfinite(end[n].x);
     }

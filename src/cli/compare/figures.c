@@ -13,8 +13,9 @@
 static void name_run(struct comparison *c, unsigned i) {
     struct compare_run *run = &c->run[i];
     unsigned n = 1;
-    for (unsigned j = 0; j < i; j++) n += strcmp(c->run[j].mode, run->mode) == 0;
-    snprintf(run->name, sizeof run->name, n > 1 ? "%s (%u)" : "%s", run->mode, n);
+    for (unsigned j = 0; j < i; j++) n += strcmp(c->run[j].mode, run->mode) == 0 && c->run[j].workers == run->workers;
+    snprintf(run->label, sizeof run->label, n > 1 ? "%s (%u)" : "%s", run->mode, n);
+    snprintf(run->name, sizeof run->name, run->workers > 0 ? "%s -w %u" : "%s", run->label, run->workers);
 }
 
 void compare_name(struct comparison *c) {
@@ -29,7 +30,9 @@ static bool is_free(const struct comparison *c, unsigned n, char letter) {
 
 /* Of its name: "async" a, "sync" s, "ssp:4" p, ... ; else the first one of the alphabet that nobody has. */
 static char letter_for(const struct comparison *c, unsigned i) {
-    for (const char *at = c->run[i].name; *at && *at != ':'; at++)
+    for (unsigned j = 0; j < i; j++)
+        if (c->run[j].which == c->run[i].which) return c->run[j].mark;
+    for (const char *at = c->run[i].label; *at && *at != ':'; at++)
         if (*at >= 'a' && *at <= 'z' && is_free(c, i, *at)) return *at;
     char letter = 'a';
     while (!is_free(c, i, letter)) letter++;
@@ -53,8 +56,7 @@ static double epochs_at(const struct shmtrain_report *r, const struct shmtrain_e
     return e->epoch - 1 + fmin(1, (double)e->examples / all);
 }
 
-struct plot_point *compare_points(const struct comparison *c, const struct compare_run *run, bool by_time, size_t *n_out) {
-    const struct shmtrain_report *r = compare_report(run);
+struct plot_point *compare_points(const struct comparison *c, const struct shmtrain_report *r, bool by_time, size_t *n_out) {
     struct plot_point *point = r && r->n_epochs > 0 ? calloc(r->n_epochs, sizeof *point) : NULL;
     double seconds = 0;
     *n_out = 0;
@@ -71,17 +73,37 @@ struct plot_point *compare_points(const struct comparison *c, const struct compa
 
 /* ---- the target ---- */
 
-static void find_losses(const struct comparison *c, struct compare_run *run) {
+static const struct shmtrain_report *report_of(const struct compare_seed *seed) {
+    return seed->kept ? &seed->kept->report : NULL;
+}
+
+static void find_losses(const struct comparison *c, struct compare_seed *seed) {
     size_t n;
-    struct plot_point *point = compare_points(c, run, false, &n);
-    run->final_loss = n > 0 ? point[n - 1].y : NAN;
-    run->lowest_loss = run->lowest_at = NAN;
+    struct plot_point *point = compare_points(c, report_of(seed), false, &n);
+    seed->final_loss = n > 0 ? point[n - 1].y : NAN;
+    seed->lowest_loss = seed->lowest_at = NAN;
     for (size_t i = 0; i < n; i++) {
-        if (i > 0 && !(point[i].y < run->lowest_loss)) continue;
-        run->lowest_loss = point[i].y;
-        run->lowest_at = point[i].x;
+        if (i > 0 && !(point[i].y < seed->lowest_loss)) continue;
+        seed->lowest_loss = point[i].y;
+        seed->lowest_at = point[i].x;
     }
     free(point);
+}
+
+/* NaN where there is none, or half of the seeds do not come to it. */
+static double median_of(const struct compare_run *run, enum compare_figure figure) {
+    const double median = compare_spread_of(run, figure).median;
+    return isfinite(median) ? median : NAN;
+}
+
+/* What is shown of a run beside medians is of the seed in the middle. */
+static void find_run_losses(const struct comparison *c, struct compare_run *run) {
+    for (unsigned k = 0; k < run->n_seeds; k++) find_losses(c, &run->seed[k]);
+    const struct compare_seed *middle = compare_middle(run);
+    run->kept = middle ? middle->kept : NULL;
+    run->lowest_at = middle ? middle->lowest_at : NAN;
+    run->final_loss = median_of(run, COMPARE_LOSS);
+    run->lowest_loss = median_of(run, COMPARE_LOWEST);
 }
 
 static double a_bit_above(double loss) { return loss + ABOVE_BEST * fabs(loss); }
@@ -98,15 +120,24 @@ static void choose_target(struct comparison *c) {
 
 /* Where the curve first comes to the target: on the straight line between two points, at the first point if that is below it
  * already (what was before is unknown). */
-static double reach(const struct comparison *c, const struct compare_run *run, bool by_time) {
+static double reach(const struct comparison *c, const struct compare_seed *seed, bool by_time) {
     size_t n, i = 0;
     double at = NAN;
-    struct plot_point *p = compare_points(c, run, by_time, &n);
+    struct plot_point *p = compare_points(c, report_of(seed), by_time, &n);
     while (i < n && !(p[i].y <= c->target)) i++;
     if (i < n && i == 0) at = p[0].x;
     if (i < n && i > 0) at = p[i - 1].x + (p[i].x - p[i - 1].x) * (p[i - 1].y - c->target) / (p[i - 1].y - p[i].y);
     free(p);
     return at;
+}
+
+static void find_target(const struct comparison *c, struct compare_run *run) {
+    for (unsigned k = 0; k < run->n_seeds; k++) {
+        run->seed[k].to_target_s = reach(c, &run->seed[k], true);
+        run->seed[k].to_target_epochs = reach(c, &run->seed[k], false);
+    }
+    run->to_target_s = median_of(run, COMPARE_TIME);
+    run->to_target_epochs = median_of(run, COMPARE_EPOCHS);
 }
 
 void compare_work_out(struct comparison *c) {
@@ -115,12 +146,10 @@ void compare_work_out(struct comparison *c) {
         const struct shmtrain_report *r = compare_report(&c->run[i]);
         if (r && r->valid.name[0] != '\0') c->validates = true;
     }
-    for (unsigned i = 0; i < c->n; i++) find_losses(c, &c->run[i]);
+    for (unsigned i = 0; i < c->n; i++) find_run_losses(c, &c->run[i]);
     choose_target(c);
-    for (unsigned i = 0; i < c->n; i++) {
-        c->run[i].to_target_s = reach(c, &c->run[i], true);
-        c->run[i].to_target_epochs = reach(c, &c->run[i], false);
-    }
+    for (unsigned i = 0; i < c->n; i++) find_target(c, &c->run[i]);
+    compare_work_out_speed(c);
 }
 
 const struct shmtrain_report *compare_any_report(const struct comparison *c) {
@@ -170,28 +199,4 @@ double compare_dropped(const struct shmtrain_report *r) {
     if (computed < r->examples) computed = r->examples;
     if (computed < r->dropped) computed = r->dropped;
     return computed > 0 ? (double)r->dropped / (double)computed : 0;
-}
-
-/* ---- curves ---- */
-
-void compare_make_plot(const struct comparison *c, bool by_time, struct compare_plot *out) {
-    unsigned n = 0;
-    for (unsigned i = 0; i < c->n; i++) {
-        struct plot_curve curve = {.name = c->run[i].name, .mark = c->run[i].mark};
-        curve.point = compare_points(c, &c->run[i], by_time, &curve.n);
-        if (!curve.point) continue;
-        out->run[n] = i;
-        out->curve[n++] = curve;
-    }
-    snprintf(out->title, sizeof out->title, "%s over %s", compare_loss_name(c), by_time ? "time" : "epochs");
-    out->plot = (struct plot){.title = out->title,
-                              .x_title = by_time ? "seconds" : "epochs",
-                              .curve = out->curve,
-                              .n_curves = n,
-                              .target = c->target,
-                              .x_whole = !by_time};
-}
-
-void compare_release_plot(struct compare_plot *made) {
-    for (unsigned i = 0; i < made->plot.n_curves; i++) free((void *)(uintptr_t)made->curve[i].point);
 }

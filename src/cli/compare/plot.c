@@ -17,7 +17,7 @@
 struct cell {
     uint32_t marks;  /* a bit for each curve that has a point here */
     uint8_t line;    /* 1 + the curve that passes between two points; 0: none */
-    uint8_t between; /* 1: the target's line */
+    uint8_t between; /* 1: the target's line; 2: the upright one */
 };
 
 struct canvas {
@@ -72,6 +72,11 @@ static void draw_target(struct canvas *c, double target) {
     for (unsigned column = 0; column < c->columns; column++) cell_at(c, column, row)->between = 1;
 }
 
+static void draw_upright(struct canvas *c, double at) {
+    const unsigned column = column_of(c, at);
+    for (unsigned row = 0; row < c->rows; row++) cell_at(c, column, row)->between = 2;
+}
+
 /* Of the curves that meet in a cell, the one whose turn it is in this column. */
 static unsigned whose_turn(uint32_t marks, unsigned column) {
     unsigned n = 0, turn;
@@ -119,6 +124,8 @@ static void put_cell(const struct plot *plot, const struct canvas *c, unsigned c
         brush(to, colour_of(curve), mark);
     } else if (cell->line != 0) {
         brush(to, colour_of(cell->line - 1u), blocks ? "·" : ".");
+    } else if (cell->between == 2) {
+        brush(to, PEN_DIM, blocks ? "┊" : ":");
     } else if (cell->between != 0) {
         brush(to, PEN_DIM, blocks ? "╌" : column % 2 == 0 ? "-" : " ");
     } else {
@@ -149,7 +156,8 @@ static void put_row(const struct plot *plot, const struct canvas *c, unsigned ro
     unsigned last = 0; /* no blanks at the end of the line */
     for (unsigned column = 0; column < c->columns; column++) {
         const struct cell *cell = cell_at(c, column, row);
-        if (cell->marks != 0 || cell->line != 0 || (cell->between != 0 && (blocks || column % 2 == 0))) last = column + 1;
+        if (cell->marks != 0 || cell->line != 0 || cell->between == 2 || (cell->between != 0 && (blocks || column % 2 == 0)))
+            last = column + 1;
     }
     struct brush to = {.pen = pen};
     for (unsigned column = 0; column < last; column++) put_cell(plot, c, column, row, blocks, &to);
@@ -212,6 +220,7 @@ static void put_legend(const struct plot *plot, const struct canvas *c, const st
         put_entry(pen, colour_of(i), mark, plot->curve[i].name);
     }
     if (plot_shows_target(plot, &c->y)) put_entry(pen, PEN_DIM, screen->blocks ? "╌╌╌" : "- -", "target");
+    if (plot_shows_at(plot, &c->x)) put_entry(pen, PEN_DIM, screen->blocks ? "┊" : ":", plot->at_name);
     pen_end_line(pen);
 }
 
@@ -247,6 +256,7 @@ unsigned plot_draw(const struct plot *plot, const struct plot_screen *screen, FI
     c.cell = calloc((size_t)c.rows * c.columns, sizeof *c.cell);
     if (!c.cell) return 0;
     if (plot_shows_target(plot, &c.y)) draw_target(&c, plot->target);
+    if (plot_shows_at(plot, &c.x)) draw_upright(&c, plot->at);
     for (unsigned i = 0; i < plot->n_curves; i++) draw_curve(&c, i, &plot->curve[i]);
     put_legend(plot, &c, screen, &pen);
     for (unsigned row = 0; row < c.rows; row++) put_row(plot, &c, row, screen->blocks, &pen);

@@ -26,19 +26,28 @@ struct plot_point {
     double x, y; /* points that are not finite are left out */
 };
 
+struct plot_span {
+    double least, most; /* of several runs */
+};
+
 struct plot_curve {
     const char *name;
     char mark;
     const struct plot_point *point; /* (n), x ascending */
+    const struct plot_span *span;   /* (n) around each point; NULL: none. Text does not show them */
     size_t n;
+    bool is_guide; /* no measurement: a line to hold the others against */
 };
 
 struct plot {
     const char *title, *x_title;
     const struct plot_curve *curve; /* (n_curves) */
     unsigned n_curves;
-    double target; /* a line at this height; NaN: none */
-    bool x_whole;  /* x counts something: its axis has whole numbers only, and begins at the first one; else at 0 */
+    double target;       /* a line at this height; NaN: none */
+    double at;           /* an upright line at this x */
+    const char *at_name; /* its name; NULL: there is none */
+    bool linear;         /* no axis is logarithmic */
+    bool x_whole;        /* x counts something: its axis has whole numbers only, and begins at the first one; else at 0 */
 };
 
 struct plot_screen {

@@ -15,6 +15,8 @@ static void take_curve(struct bounds *b, const struct plot_curve *curve) {
         b->most_x = fmax(b->most_x, p->x);
         b->least_y = fmin(b->least_y, p->y);
         b->most_y = fmax(b->most_y, p->y);
+        if (curve->span && isfinite(curve->span[i].least)) b->least_y = fmin(b->least_y, curve->span[i].least);
+        if (curve->span && isfinite(curve->span[i].most)) b->most_y = fmax(b->most_y, curve->span[i].most);
         end = fmax(end, p->x);
     }
     if (end == -INFINITY) return;
@@ -29,7 +31,7 @@ static void fit_y(const struct plot *plot, struct bounds *b, unsigned ticks, str
     if (isfinite(plot->target) && plot->target > b->most_y && plot->target < b->most_y + (b->most_y - b->least_y))
         b->most_y = plot->target;
     const double pad = 0.03 * (b->most_y - b->least_y);
-    if (b->least_y > 0 && b->most_y > PLOT_LOG_Y * b->least_y)
+    if (!plot->linear && b->least_y > 0 && b->most_y > PLOT_LOG_Y * b->least_y)
         scale_log(y, b->least_y / 1.05, b->most_y * 1.05, ticks);
     else
         scale_linear(y, b->least_y - pad, b->most_y + pad, ticks);

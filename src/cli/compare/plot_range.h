@@ -17,6 +17,10 @@ static inline bool plot_shows_target(const struct plot *plot, const struct scale
     return isfinite(plot->target) && plot->target >= y->from && plot->target <= y->to;
 }
 
+static inline bool plot_shows_at(const struct plot *plot, const struct scale *x) {
+    return plot->at_name && isfinite(plot->at) && plot->at >= x->from && plot->at <= x->to;
+}
+
 /* The axes that show all points. false: there are none. */
 bool plot_range(const struct plot *plot, unsigned x_ticks, unsigned y_ticks, struct scale *x, struct scale *y);
 

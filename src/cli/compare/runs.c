@@ -1,4 +1,6 @@
-/* One run of a comparison: a store of its own, configured as all of them, in one mode. See compare.h. */
+/* The runs of a comparison: each in a store of its own, configured as all of them, but for its mode, and for what is tried or
+ * measured: rate, number of workers, seed. See compare.h. */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,34 +48,32 @@ static void on_progress(void *arg, const struct shmtrain_report *r, const struct
     display_progress(view->display, r, now);
 }
 
-/* A line that stays when the run is over: as the program's lines in a log, or below the one that said that it begins. */
-static void say_end(const struct comparison *c, const struct compare_run *run, enum progress_kind kind) {
-    const struct shmtrain_report *r = compare_report(run);
-    const unsigned number = (unsigned)(run - c->run) + 1;
-    if (kind == PROGRESS_NONE) return;
-    if (kind == PROGRESS_PLAIN)
-        fprintf(stderr, "shmtrain: %u of %u, %s: ", number, c->n, run->name);
-    else
-        fprintf(stderr, "      ");
-    if (!r || r->n_epochs == 0) {
-        fprintf(stderr, "%s\n", r ? "stopped" : run->why);
-        return;
-    }
-    const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
-    const bool validated = r->valid.name[0] != '\0';
-    fprintf(stderr, "%u epoch%s in %.3f s, %s loss %.5f%s\n", r->n_epochs, r->n_epochs == 1 ? "" : "s", r->seconds,
-            validated ? "validation" : "train", validated ? last->valid_loss : last->train_loss, r->stopped ? ", stopped" : "");
+/* ---- what it is to be ---- */
+
+struct attempt {
+    struct comparison *comparison;
+    struct compare_run *run;
+    uint64_t seed;
+    double times; /* its rate, as a multiple of run->auto_rate; 0: what the options say, or else the library chooses */
+    bool counts;  /* it is measured; else it tries a rate */
+};
+
+static int set_number(struct shmtrain_store *store, const char *option, uint64_t number) {
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    return shmtrain_store_set(store, option, text);
 }
 
-/* ---- the run ---- */
-
 /* All options of the run; names, and files that are one run's, are not for several (commands.c refuses them). */
-static int configure(const struct comparison *c, const struct compare_run *run, struct shmtrain_store *store) {
+static int configure(const struct attempt *a, struct shmtrain_store *store) {
     static const char *const OFF[][2] = {{"name", ""},       {"metrics", ""}, {"trace", ""},
                                          {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}};
+    const struct comparison *c = a->comparison;
     int rc = arguments_configure(c->arguments, store);
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);
-    return rc == 0 ? shmtrain_store_set(store, "mode", run->mode) : rc;
+    if (rc == 0 && a->run->workers > 0) rc = set_number(store, "workers", a->run->workers);
+    if (rc == 0 && c->seeds > 1) rc = set_number(store, "seed", a->seed);
+    return rc == 0 ? shmtrain_store_set(store, "mode", a->run->mode) : rc;
 }
 
 /* All modes have a schedule of the same shape, unless one is typed: an optimizer that wants another one has it in all modes. */
@@ -95,12 +95,14 @@ static double times_of(unsigned k) {
 }
 
 /* As the first trial, but at another rate; a rate that is typed would leave features as they are. */
-static int set_rate(const struct shmtrain_report *first, double times, struct shmtrain_store *store) {
+static int set_rate(const struct attempt *a, struct shmtrain_store *store) {
     char rate[32];
-    snprintf(rate, sizeof rate, "%.9g", times * first->rate);
+    snprintf(rate, sizeof rate, "%.9g", a->times * a->run->auto_rate);
     const int rc = shmtrain_store_set(store, "rate", rate);
-    return rc == 0 && first->scaled ? shmtrain_store_set(store, "scale", "yes") : rc;
+    return rc == 0 && a->run->scaled ? shmtrain_store_set(store, "scale", "yes") : rc;
 }
+
+/* ---- what comes out ---- */
 
 /* What failed for a reason that has to do with the mode, or may have, is a row of the table. */
 static bool concerns_all(int rc) { return rc == SHMTRAIN_E_DATA || rc == SHMTRAIN_E_SYSTEM; }
@@ -110,77 +112,120 @@ static void keep_failure(const struct shmtrain_store *store, struct compare_run 
     snprintf(run->why, sizeof run->why, "%s", shmtrain_store_message(store));
 }
 
+static void lack_memory(struct compare_run *run, const char *why) {
+    run->status = SHMTRAIN_E_MEMORY;
+    snprintf(run->why, sizeof run->why, "%s", why);
+}
+
 static double final_loss(const struct shmtrain_report *r) {
     const struct shmtrain_epoch *last = r->n_epochs > 0 ? &r->epoch[r->n_epochs - 1] : NULL;
     const double loss = !last ? INFINITY : r->valid.name[0] != '\0' ? last->valid_loss : last->train_loss;
     return isnan(loss) ? INFINITY : loss;
 }
 
-/* If it is the best one so far. */
-static void keep_report(const struct shmtrain_store *store, struct compare_run *run, double times) {
+/* If it is the best one so far. The first one says what the automatic rate is. */
+static void keep_trial(const struct attempt *a, const struct shmtrain_store *store) {
+    struct compare_run *run = a->run;
     const struct shmtrain_report *r = shmtrain_store_report(store);
+    if (a->times == 0) {
+        run->auto_rate = r->rate;
+        run->scaled = r->scaled;
+    }
     if (run->kept && !(final_loss(r) < final_loss(&run->kept->report))) return;
     struct kept *kept = kept_create(r);
     if (!kept && run->kept) return;
     kept_destroy(run->kept);
     run->kept = kept;
-    run->times = times;
-    if (run->kept) return;
-    run->status = SHMTRAIN_E_MEMORY;
-    snprintf(run->why, sizeof run->why, "not enough memory for its report");
+    run->seed[0] = (struct compare_seed){.kept = kept, .seed = a->seed};
+    run->n_seeds = kept != NULL;
+    run->times = a->times == 0 ? 1 : a->times;
+    if (!kept) lack_memory(run, "not enough memory for its report");
 }
 
-static void say_trial(const struct comparison *c, const struct compare_run *run, struct view *view, double times,
-                      enum progress_kind kind) {
-    char line[96], rate[32] = "";
-    if (c->rates > 1) snprintf(rate, sizeof rate, ", rate x %.3g", times);
-    snprintf(line, sizeof line, "%2u/%-2u %s%s", (unsigned)(run - c->run) + 1, c->n, run->name, rate);
-    if (kind == PROGRESS_BAR) display_line(view->display, line);
+/* What comes first takes the place of the trial, which was chosen as the best one of several. */
+static void keep_measured(const struct attempt *a, const struct shmtrain_store *store, int rc) {
+    struct compare_run *run = a->run;
+    const struct shmtrain_report *r = rc == 0 ? shmtrain_store_report(store) : NULL;
+    if (run->n_seeds > 0 && talk_caught() && (!r || r->stopped)) return;
+    struct compare_seed seed = {.seed = a->seed, .status = rc, .kept = r ? kept_create(r) : NULL};
+    if (rc < 0) keep_failure(store, run, rc);
+    if (r && !seed.kept) lack_memory(run, "not enough memory for its report");
+    if (!run->measured) {
+        kept_destroy(run->kept);
+        run->kept = NULL;
+        run->n_seeds = 0;
+    }
+    run->measured = true;
+    if (!run->kept) run->kept = seed.kept;
+    if (seed.kept || rc < 0) run->seed[run->n_seeds++] = seed;
 }
 
-/* `first`: what the first trial has reported; NULL: this is it. */
-static int train(const struct comparison *c, struct compare_run *run, struct view *view, enum progress_kind kind, double times,
-                 const struct shmtrain_report *first) {
+/* ---- a run of the library ---- */
+
+static void say_trial(const struct attempt *a, struct view *view, enum progress_kind kind) {
+    const struct comparison *c = a->comparison;
+    char line[128], rate[32] = "";
+    if (c->rates > 1) snprintf(rate, sizeof rate, ", rate x %.3g", a->times == 0 ? 1 : a->times);
+    snprintf(line, sizeof line, "%2u/%-2u %s%s", (unsigned)(a->run - c->run) + 1, c->n, a->run->name, rate);
+    if (kind == PROGRESS_BAR && !a->counts) display_line(view->display, line);
+}
+
+static int train(const struct attempt *a, struct view *view, enum progress_kind kind) {
     const struct shmtrain_listener listener = {
         .size = sizeof(struct shmtrain_listener), .arg = view, .begin = on_begin, .note = on_note, .progress = on_progress};
-    int rc = configure(c, run, view->store);
-    if (rc == 0) rc = set_schedule(c, view->store);
-    if (rc == 0 && first) rc = set_rate(first, times, view->store);
+    int rc = configure(a, view->store);
+    if (rc == 0) rc = set_schedule(a->comparison, view->store);
+    if (rc == 0 && a->times > 0) rc = set_rate(a, view->store);
     shmtrain_store_listen(view->store, &listener);
-    say_trial(c, run, view, times, kind);
+    say_trial(a, view, kind);
     talk_catch_signals(view->store);
-    if (rc == 0) rc = shmtrain_store_train(view->store, c->data);
+    if (rc == 0) rc = shmtrain_store_train(view->store, a->comparison->data);
     talk_catch_signals(NULL); /* the store goes */
     display_close(view->display);
-    if (rc == 0)
-        keep_report(view->store, run, times);
-    else if (!run->kept) /* a rate that is too large is no failure of the mode */
-        keep_failure(view->store, run, rc);
+    if (a->counts)
+        keep_measured(a, view->store, rc);
+    else if (rc == 0)
+        keep_trial(a, view->store);
+    else if (!a->run->kept) /* a rate that is too large is no failure of the mode */
+        keep_failure(view->store, a->run, rc);
     return rc < 0 && concerns_all(rc) ? rc : 0;
 }
 
-static int try_rate(struct comparison *c, struct compare_run *run, double times, const struct shmtrain_report *first) {
-    const struct arguments *a = c->arguments;
-    const enum progress_kind kind = display_choose(a->progress, a->quiet, STDERR_FILENO);
-    struct view view = {.comparison = c, .name = run->name, .display = display_open(kind, stderr)};
+static int attempt(const struct attempt *a) {
+    struct comparison *c = a->comparison;
+    const enum progress_kind kind = display_choose(c->arguments->progress, c->arguments->quiet, STDERR_FILENO);
+    struct view view = {.comparison = c, .name = a->run->name, .display = display_open(kind, stderr)};
+    a->run->tried = true;
+    c->n_done++;
     if (!view.display || shmtrain_store_create(&view.store) < 0) {
         display_close(view.display);
-        run->status = SHMTRAIN_E_MEMORY;
-        snprintf(run->why, sizeof run->why, "not enough memory to begin");
+        lack_memory(a->run, "not enough memory to begin");
         return SHMTRAIN_E_MEMORY;
     }
-    const int rc = train(c, run, &view, kind, times, first);
+    const int rc = train(a, &view, kind);
     shmtrain_store_destroy(view.store);
     return rc;
 }
 
-int compare_train(struct comparison *c, struct compare_run *run) {
-    struct shmtrain_report first = {0};
-    run->tried = true;
-    int rc = try_rate(c, run, times_of(0), NULL);
-    if (run->kept) first = run->kept->report; /* its numbers */
-    for (unsigned k = 1; k < c->rates && rc == 0 && run->kept && !talk_caught(); k++)
-        rc = try_rate(c, run, times_of(k), &first);
-    if (rc == 0) say_end(c, run, display_choose(c->arguments->progress, c->arguments->quiet, STDERR_FILENO));
+int compare_tune(struct comparison *c, struct compare_run *run) {
+    struct attempt a = {.comparison = c, .run = run, .seed = c->first_seed};
+    const unsigned done = c->n_done, most = c->rates > 1 ? c->rates : 1;
+    int rc = attempt(&a);
+    for (unsigned k = 1; k < most && rc == 0 && run->kept && !talk_caught(); k++) {
+        a.times = times_of(k);
+        rc = attempt(&a);
+    }
+    c->n_done = done + most;
     return rc;
+}
+
+int compare_measure(struct comparison *c, struct compare_run *run, unsigned k) {
+    const struct attempt a = {
+        .comparison = c, .run = run, .seed = c->first_seed + k, .times = c->rates > 1 ? run->times : 0, .counts = true};
+    const bool is_refused = run->tried && !run->kept && (!run->measured || run->status == SHMTRAIN_E_USAGE);
+    if (is_refused) {
+        c->n_done++;
+        return 0;
+    }
+    return attempt(&a);
 }
