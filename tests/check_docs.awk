@@ -38,7 +38,7 @@ function near(a, b, share,    apart) {
 # Whose numbers: "facts" are the same everywhere, "scores" of a run, "moment" of the moment. Sets `table`, whose rows follow.
 function kind_of(line) {
     if (line == "") table = ""
-    if (line ~ /^(epoch +(train loss|objective)|  mode +seconds|worker +examples|NAME +MODEL|classes +precision|confusion|calibration)/) {
+    if (line ~ /^(epoch +(train loss|objective)|  mode +(-w +)?seconds|worker +examples|NAME +MODEL|classes +precision|confusion|calibration)/) {
         table = line ~ /^epoch/ ? "epochs" : line ~ /^(classes|confusion|calib)/ ? "scores" : "moment"
         return line ~ /^calib/ ? "scores" : "facts"
     }

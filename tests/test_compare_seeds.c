@@ -237,6 +237,8 @@ static void the_table_of_workers_is_as_it_should_be(void **state) {
                 "s sync     1    7.340    3.67   2.0000     1.00    0.0 %    0.33000\n"
                 "s sync     2    9.175    3.67   2.5000     0.80    0.0 %    0.33000\n"
                 "s sync     4   14.680    3.67   4.0000     0.50    0.0 %    0.33000\n");
+    for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        assert_int_not_equal(strncmp(line, "-w ", 3), 0); /* names are not torn */
     assert_tells(text, "the best of 3 for each mode, with -w 1, 2, 4: async 0.5, 0.5, 0.5; sync 0.5, 0.5, 0.5.");
     free(text);
     destroy_comparison(c);

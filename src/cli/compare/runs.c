@@ -162,12 +162,17 @@ static void keep_measured(const struct attempt *a, const struct shmtrain_store *
 
 /* ---- a run of the library ---- */
 
-static void say_trial(const struct attempt *a, struct view *view, enum progress_kind kind) {
+/* What begins, above the lines that live. */
+static void say_begin(const struct attempt *a, struct view *view, enum progress_kind kind) {
     const struct comparison *c = a->comparison;
     char line[128], rate[32] = "";
     if (c->rates > 1) snprintf(rate, sizeof rate, ", rate x %.3g", a->times == 0 ? 1 : a->times);
-    snprintf(line, sizeof line, "%2u/%-2u %s%s", (unsigned)(a->run - c->run) + 1, c->n, a->run->name, rate);
-    if (kind == PROGRESS_BAR && !a->counts) display_line(view->display, line);
+    if (a->counts)
+        snprintf(line, sizeof line, "%2u/%-2u seed %" PRIu64 ", %s", (unsigned)(a->seed - c->first_seed) + 1, c->seeds, a->seed,
+                 a->run->name);
+    else
+        snprintf(line, sizeof line, "%2u/%-2u %s%s", (unsigned)(a->run - c->run) + 1, c->n, a->run->name, rate);
+    if (kind == PROGRESS_BAR) display_line(view->display, line);
 }
 
 static int train(const struct attempt *a, struct view *view, enum progress_kind kind) {
@@ -177,7 +182,7 @@ static int train(const struct attempt *a, struct view *view, enum progress_kind 
     if (rc == 0) rc = set_schedule(a->comparison, view->store);
     if (rc == 0 && a->times > 0) rc = set_rate(a, view->store);
     shmtrain_store_listen(view->store, &listener);
-    say_trial(a, view, kind);
+    say_begin(a, view, kind);
     talk_catch_signals(view->store);
     if (rc == 0) rc = shmtrain_store_train(view->store, a->comparison->data);
     talk_catch_signals(NULL); /* the store goes */

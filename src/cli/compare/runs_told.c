@@ -80,7 +80,7 @@ void compare_say_tuned(const struct comparison *c, const struct compare_run *run
 void compare_say_round(const struct comparison *c, unsigned k, double seconds) {
     const enum progress_kind kind = kind_of(c);
     if (kind == PROGRESS_NONE) return;
-    fprintf(stderr, "%sseed %llu (%u of %u): %u run%s in %.1f s", kind == PROGRESS_PLAIN ? "shmtrain: " : " ",
-            (unsigned long long)(c->first_seed + k), k + 1, c->seeds, c->n, c->n == 1 ? "" : "s", seconds);
+    say_head(kind, "seed %llu (%u of %u): ", (unsigned long long)(c->first_seed + k), k + 1, c->seeds);
+    fprintf(stderr, "%u run%s in %.1f s", c->n, c->n == 1 ? "" : "s", seconds);
     say_left(c);
 }

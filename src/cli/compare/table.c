@@ -156,11 +156,17 @@ bool compare_is_best(const struct comparison *c, const struct compare_run *run, 
 
 /* ---- the table ---- */
 
+/* Of a word, or of the name of a run: "sync -w 2" stays in one line. */
+static size_t length_of_word(const char *words) {
+    const size_t n = strcspn(words, " ");
+    return strncmp(words + n, " -w ", 4) == 0 ? n + 4 + strcspn(words + n + 4, " ") : n;
+}
+
 /* Words, in lines of at most WIDTH columns; those behind the first begin at `indent`. `column`: where the cursor is. */
 static void put_words(FILE *out, const char *words, size_t column, size_t indent) {
     size_t n;
     for (bool first = true; *words; words += n + strspn(words + n, " "), first = false) {
-        n = strcspn(words, " ");
+        n = length_of_word(words);
         if (!first && column + 1 + n > WIDTH) {
             fprintf(out, "\n%*s", (int)indent, "");
             column = indent;

@@ -54,7 +54,7 @@ static void add_figure(const struct compare_run *run, unsigned column, const cha
     if (isfinite(median))
         compare_add(out, bytes, "%s (%s%s)", run->name, compare_words(column, median, words), unit);
     else
-        compare_add(out, bytes, "%s (not with most seeds)", run->name);
+        compare_add(out, bytes, "%s (not reached with most seeds)", run->name);
 }
 
 static bool overlaps(const struct compare_run *least, const struct compare_run *run, enum compare_figure figure) {
