@@ -41,7 +41,7 @@ static void of_runs_that_overfit_the_best_epoch_counts(void **state) {
     assert_int_equal(c->best, 4);
     NEAR(c->run[4].final_loss, 0.5);
     NEAR(c->run[4].lowest_loss, 0.30);
-    NEAR(c->run[4].lowest_at, 2);
+    NEAR(c->run[4].seed[0].lowest_at, 2);
     NEAR(c->run[4].to_target_epochs, 1 + 0.097 / 0.1);
     assert_true(compare_got_worse(&c->run[4]));
     assert_false(compare_got_worse(&c->run[1]));

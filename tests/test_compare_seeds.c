@@ -260,6 +260,30 @@ static void speed_that_costs_loss_is_called_so(void **state) {
     destroy_comparison(c);
 }
 
+/* With any number of workers, and each seed; the best number is told. */
+static void of_several_numbers_of_workers_a_mode_wins_over_all_of_another(void **state) {
+    (void)state;
+    struct comparison *c = make_workers();
+    c->seeds = 3;
+    c->first_seed = 1;
+    static const double TIMES[] = {2, 1, 2, 1, 1, 1};
+    for (unsigned i = 0; i < c->n; i++)
+        for (unsigned k = 1; k < 3; k++) add_seed(&c->run[i], i < 3 ? &QUICK : &SLOW, 1, TIMES[i]);
+    compare_work_out(c);
+    char *text = text_of(compare_put_table, c);
+    assert_tells(text, ": async wins, at best async -w 2 (1.835 s). ");
+    assert_tells(text, "Final loss: no winner; within the spread are async -w 1 (0.33000), sync -w 1 (0.33000). ");
+    assert_true(compare_is_best(c, &c->run[1], COLUMN_TIME));
+    free(text);
+    struct shmtrain_epoch *epoch = (struct shmtrain_epoch *)(uintptr_t)c->run[5].seed[2].kept->report.epoch;
+    for (unsigned i = 0; i < MADE_EPOCHS; i++) epoch[i].seconds = 0.4; /* with four workers sync is as fast with one seed */
+    compare_work_out(c);
+    text = text_of(compare_put_table, c);
+    assert_tells(text, "no winner; within the spread are async -w 2 (1.835 s), sync -w 4 (");
+    free(text);
+    destroy_comparison(c);
+}
+
 /* One of its seeds was slower with two workers. */
 static void a_speed_up_within_the_spread_is_no_gain(void **state) {
     (void)state;
@@ -277,6 +301,7 @@ static void a_speed_up_within_the_spread_is_no_gain(void **state) {
     NEAR(s.most, 2);
     char *text = text_of(compare_put_table, c);
     assert_tells(text, "No gain outside of the spread with more than -w 1: async, sync. ");
+    assert_null(strstr(text, "wins")); /* sync has one seed */
     free(text);
     destroy_comparison(c);
 }
@@ -338,6 +363,7 @@ int main(void) {
         cmocka_unit_test(the_median_epoch_counts),
         cmocka_unit_test(the_table_of_workers_is_as_it_should_be),
         cmocka_unit_test(speed_that_costs_loss_is_called_so),
+        cmocka_unit_test(of_several_numbers_of_workers_a_mode_wins_over_all_of_another),
         cmocka_unit_test(a_speed_up_within_the_spread_is_no_gain),
         cmocka_unit_test(the_perfect_speed_up_ends_at_the_cores),
         cmocka_unit_test(the_plot_marks_the_cores),

@@ -54,8 +54,8 @@ static const struct command COMMANDS[] = {
      "wait for a slow worker:\n"
      "shmtrain compare --modes async,sync,ssp:4,backup:6,local:16 --slow 3:5x a9a.\n"
      "--seeds N measures each mode with N seeds and shows the least and the most; only\n"
-     "what is outside of that is a win. -w 1,2,4,8 measures each mode with each number\n"
-     "of workers, and plots the speed-up:\n"
+     "what is outside of that is a win. -w 1,2,4,8 measures each mode with each\n"
+     "number of workers, and plots the speed-up:\n"
      "shmtrain compare -w 1,2,4 --seeds 5 --modes async,sync a9a.\n",
      NOT_COMPARED "* modes target tune seeds html json quiet progress", 0, MOST_OPERANDS, compare_run},
     {"data", "info|convert DATA...", "describe or cache data",

@@ -23,7 +23,7 @@ static void add_run(struct comparison *c, const char *mode, uint32_t workers) {
     snprintf(run->mode, sizeof run->mode, "%s", mode);
     run->which = c->n_modes;
     run->workers = workers;
-    run->to_target_s = run->to_target_epochs = run->final_loss = run->lowest_loss = run->lowest_at = NAN;
+    run->to_target_s = run->to_target_epochs = run->final_loss = run->lowest_loss = NAN;
     run->epoch_s = run->speed_up = NAN;
 }
 

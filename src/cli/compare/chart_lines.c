@@ -16,6 +16,7 @@
 #define BOTTOM    40.0
 #define LINE      15.0 /* from one name to the next, at least */
 #define MARKERS   24   /* of a curve, about; more would hide it */
+#define ASIDE     2.5  /* from one mode's bar to the next, of the same x */
 #define MOST_NAME 12   /* characters */
 
 /* Axes, and where they are. */
@@ -60,7 +61,7 @@ static void put_upright(struct chart *chart, const struct plot *plot, const stru
     if (!plot_shows_at(plot, &a->x)) return;
     const double x = at_x(a, plot->at);
     chart_line(chart, "target", x, a->top, x, a->bottom);
-    chart_words(chart, "number", "start", x + 4, a->bottom - 6, plot->at_name);
+    chart_words(chart, "number", "middle", x, a->top - 3, plot->at_name);
 }
 
 /* ---- spans ---- */
@@ -80,7 +81,7 @@ static void put_bars(struct chart *chart, const struct plot_curve *curve, unsign
     char kind[24];
     snprintf(kind, sizeof kind, "whisker c%u", look % CHART_COLOURS);
     for (size_t i = 0; i < curve->n; i++) {
-        const double x = at_x(a, curve->point[i].x);
+        const double x = at_x(a, curve->point[i].x) + ASIDE * ((int)(look % 5) - 2);
         if (curve->span[i].most > curve->span[i].least)
             chart_line(chart, kind, x, at_y(a, curve->span[i].least), x, at_y(a, curve->span[i].most));
     }

@@ -54,7 +54,7 @@ struct compare_run {
     double times;      /* its rate, as a multiple of that of the first trial */
     int status;        /* of the library, of a run that did nothing */
     char why[512];     /* its sentence */
-    double final_loss, lowest_loss, lowest_at, to_target_s, to_target_epochs, epoch_s, speed_up;
+    double final_loss, lowest_loss, to_target_s, to_target_epochs, epoch_s, speed_up;
 };
 
 struct comparison {
@@ -188,7 +188,8 @@ void compare_work_out(struct comparison *c);
 const struct shmtrain_report *compare_any_report(const struct comparison *c);
 static inline bool compare_has_runs(const struct comparison *c) { return compare_any_report(c) != NULL; }
 
-/* Whether a run ended well above its own lowest loss: it overfits, or its rate is too high. */
+/* Whether a run, of several seeds the one in the middle, ended well above its own lowest loss: it overfits, or its rate is too
+ * high. */
 bool compare_got_worse(const struct compare_run *run);
 
 /* What a run was, where that is not the mode that was asked for: "locked, staleness 0", "ssp:3". Returns `out`, "" where it

@@ -101,7 +101,6 @@ static void find_run_losses(const struct comparison *c, struct compare_run *run)
     for (unsigned k = 0; k < run->n_seeds; k++) find_losses(c, &run->seed[k]);
     const struct compare_seed *middle = compare_middle(run);
     run->kept = middle ? middle->kept : NULL;
-    run->lowest_at = middle ? middle->lowest_at : NAN;
     run->final_loss = median_of(run, COMPARE_LOSS);
     run->lowest_loss = median_of(run, COMPARE_LOWEST);
 }
@@ -158,7 +157,10 @@ const struct shmtrain_report *compare_any_report(const struct comparison *c) {
     return NULL;
 }
 
-bool compare_got_worse(const struct compare_run *run) { return run->final_loss > a_bit_above(run->lowest_loss); }
+bool compare_got_worse(const struct compare_run *run) {
+    const struct compare_seed *middle = compare_middle(run);
+    return middle && middle->final_loss > a_bit_above(middle->lowest_loss);
+}
 
 /* ---- what ran ---- */
 

@@ -35,6 +35,19 @@ static void put_word(FILE *out, const char *word) {
     fputc('\'', out);
 }
 
+/* "-w 2" stays in one line: a browser would tear it behind the dash. */
+static void put_sentence(FILE *out, const char *words) {
+    for (const char *at; (at = strstr(words, "-w ")); words = at) {
+        markup_part(out, words, (size_t)(at - words));
+        const size_t n = 3 + strcspn(at + 3, " ");
+        fputs("<span class=\"whole\">", out);
+        markup_part(out, at, n);
+        fputs("</span>", out);
+        at += n;
+    }
+    markup_text(out, words);
+}
+
 static void put_top(const struct comparison *c, FILE *out) {
     char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
     const unsigned n = compare_sentences(c, sentence);
@@ -55,7 +68,7 @@ static void put_top(const struct comparison *c, FILE *out) {
     fprintf(out, "</code></pre>\n");
     for (unsigned i = 1; i < n; i++) {
         fprintf(out, "<p>");
-        markup_text(out, sentence[i]);
+        put_sentence(out, sentence[i]);
         fprintf(out, "</p>\n");
     }
     fprintf(out, "</header>\n");
@@ -118,7 +131,7 @@ static void put_table(const struct comparison *c, struct chart *chart) {
     char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
     const unsigned n = compare_sentences(c, sentence);
     fprintf(out, "<section>\n<h2>What each mode cost and gave</h2>\n<table class=\"wide\">\n<caption>");
-    if (n > 0) markup_text(out, sentence[0]);
+    if (n > 0) put_sentence(out, sentence[0]);
     fprintf(out, "</caption>\n<thead><tr>");
     int column;
     for (unsigned i = 0; (column = compare_column_at(c, i)) >= 0; i++) {

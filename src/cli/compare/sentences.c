@@ -124,8 +124,9 @@ static void say_who_got_worse(const struct comparison *c, char *out, size_t byte
     for (unsigned i = 0; i < c->n; i++) {
         const struct compare_run *run = &c->run[i];
         if (!compare_got_worse(run)) continue;
-        compare_words(COLUMN_LOSS, run->lowest_loss, loss);
-        snprintf(epochs, sizeof epochs, run->lowest_at == floor(run->lowest_at) ? "%.0f" : "%.2f", run->lowest_at);
+        const struct compare_seed *middle = compare_middle(run);
+        compare_words(COLUMN_LOSS, middle->lowest_loss, loss);
+        snprintf(epochs, sizeof epochs, middle->lowest_at == floor(middle->lowest_at) ? "%.0f" : "%.2f", middle->lowest_at);
         compare_add(
             out, bytes,
             n++ > 0 ? ", %s (%s, epoch %s)" : "The final loss is over 1 %% above the best of the same run: %s (%s, epoch %s)",

@@ -38,6 +38,7 @@ const char COMPARE_STYLE[] =
 "td.why{text-align:left;color:var(--soft);overflow-wrap:anywhere}\n"
 "td.best b::after{content:' \\2605';font-size:.75em;color:var(--soft)}\n"
 "td small{display:block;font-weight:400;color:var(--soft)}\n"
+".whole{white-space:nowrap}\n"
 ".single{max-width:620px}\n"
 ".pair,.many{display:grid;gap:24px;margin:12px 0}\n"
 ".pair{grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr))}\n"

@@ -95,15 +95,16 @@ static void say_who_wins(const struct comparison *c, unsigned column, const char
     if (!least) return;
     const unsigned n = add_overlapping(c, least, column, unit, others, sizeof others);
     compare_add(out, bytes, n > 0 ? "%s: no winner; within the spread are " : "%s: ", what);
+    if (n == 0 && c->n_workers > 0) compare_add(out, bytes, "%s wins, at best ", least->label);
     add_figure(least, column, unit, out, bytes);
-    compare_add(out, bytes, n > 0 ? "%s. " : "%s wins. ", n > 0 ? others : "");
+    compare_add(out, bytes, "%s. ", n > 0 ? others : c->n_workers > 0 ? "" : " wins");
 }
 
 /* Of two modes that are alike, one is below the other with every seed in 2 of C(2n, n) cases. */
 static void say_chance(unsigned n, char *out, size_t bytes) {
     double cases = 1;
     for (unsigned i = 1; i <= n; i++) cases *= (double)(n + i) / i;
-    compare_add(out, bytes, "A winner is below all others with every seed");
+    compare_add(out, bytes, "A winner is below all other modes with every seed");
     if (cases / 2 < 1000)
         compare_add(out, bytes, " (of two that are alike, one is in 1 of %.0f cases).", cases / 2);
     else
