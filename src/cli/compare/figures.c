@@ -139,12 +139,17 @@ static void find_target(const struct comparison *c, struct compare_run *run) {
     run->to_target_epochs = median_of(run, COMPARE_EPOCHS);
 }
 
+static bool any_validates(const struct comparison *c) {
+    for (unsigned i = 0; i < c->n; i++)
+        for (unsigned k = 0; k < c->run[i].n_seeds; k++) {
+            const struct shmtrain_report *r = report_of(&c->run[i].seed[k]);
+            if (r && r->valid.name[0] != '\0') return true;
+        }
+    return false;
+}
+
 void compare_work_out(struct comparison *c) {
-    c->validates = false;
-    for (unsigned i = 0; i < c->n; i++) {
-        const struct shmtrain_report *r = compare_report(&c->run[i]);
-        if (r && r->valid.name[0] != '\0') c->validates = true;
-    }
+    c->validates = any_validates(c);
     for (unsigned i = 0; i < c->n; i++) find_run_losses(c, &c->run[i]);
     choose_target(c);
     for (unsigned i = 0; i < c->n; i++) find_target(c, &c->run[i]);

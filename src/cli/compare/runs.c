@@ -14,15 +14,18 @@ struct view {
     struct comparison *comparison;
     struct shmtrain_store *store;
     struct display *display;
+    enum progress_kind kind;
     const char *name;
 };
 
 /* ---- what is seen while it runs ---- */
 
-/* A signal that came before the run began, when there was nothing to stop yet, stops it now. */
+/* A signal that came before the run began, when there was nothing to stop yet, stops it now. In a log what is wrong with the data
+ * is the only line. */
 static void on_begin(void *arg, const struct shmtrain_report *r) {
     const struct view *view = arg;
     (void)r;
+    if (view->kind == PROGRESS_PLAIN && view->comparison->n_done == 1) compare_say_plan(view->comparison);
     if (talk_caught()) shmtrain_store_stop(view->store);
 }
 
@@ -163,7 +166,7 @@ static void keep_measured(const struct attempt *a, const struct shmtrain_store *
 /* ---- a run of the library ---- */
 
 /* What begins, above the lines that live. */
-static void say_begin(const struct attempt *a, struct view *view, enum progress_kind kind) {
+static void say_begin(const struct attempt *a, struct view *view) {
     const struct comparison *c = a->comparison;
     char line[128], rate[32] = "";
     if (c->rates > 1) snprintf(rate, sizeof rate, ", rate x %.3g", a->times == 0 ? 1 : a->times);
@@ -172,17 +175,19 @@ static void say_begin(const struct attempt *a, struct view *view, enum progress_
                  a->run->name);
     else
         snprintf(line, sizeof line, "%2u/%-2u %s%s", (unsigned)(a->run - c->run) + 1, c->n, a->run->name, rate);
-    if (kind == PROGRESS_BAR) display_line(view->display, line);
+    if (view->kind != PROGRESS_BAR) return;
+    if (c->n_done == 1) compare_say_plan(c);
+    display_line(view->display, line);
 }
 
-static int train(const struct attempt *a, struct view *view, enum progress_kind kind) {
+static int train(const struct attempt *a, struct view *view) {
     const struct shmtrain_listener listener = {
         .size = sizeof(struct shmtrain_listener), .arg = view, .begin = on_begin, .note = on_note, .progress = on_progress};
     int rc = configure(a, view->store);
     if (rc == 0) rc = set_schedule(a->comparison, view->store);
     if (rc == 0 && a->times > 0) rc = set_rate(a, view->store);
     shmtrain_store_listen(view->store, &listener);
-    say_begin(a, view, kind);
+    say_begin(a, view);
     talk_catch_signals(view->store);
     if (rc == 0) rc = shmtrain_store_train(view->store, a->comparison->data);
     talk_catch_signals(NULL); /* the store goes */
@@ -199,7 +204,7 @@ static int train(const struct attempt *a, struct view *view, enum progress_kind 
 static int attempt(const struct attempt *a) {
     struct comparison *c = a->comparison;
     const enum progress_kind kind = display_choose(c->arguments->progress, c->arguments->quiet, STDERR_FILENO);
-    struct view view = {.comparison = c, .name = a->run->name, .display = display_open(kind, stderr)};
+    struct view view = {.comparison = c, .name = a->run->name, .kind = kind, .display = display_open(kind, stderr)};
     a->run->tried = true;
     c->n_done++;
     if (!view.display || shmtrain_store_create(&view.store) < 0) {
@@ -207,7 +212,7 @@ static int attempt(const struct attempt *a) {
         lack_memory(a->run, "not enough memory to begin");
         return SHMTRAIN_E_MEMORY;
     }
-    const int rc = train(a, &view, kind);
+    const int rc = train(a, &view);
     shmtrain_store_destroy(view.store);
     return rc;
 }

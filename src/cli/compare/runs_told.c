@@ -79,8 +79,10 @@ void compare_say_tuned(const struct comparison *c, const struct compare_run *run
 
 void compare_say_round(const struct comparison *c, unsigned k, double seconds) {
     const enum progress_kind kind = kind_of(c);
+    unsigned n = 0;
+    for (unsigned i = 0; i < c->n; i++) n += c->run[i].kept != NULL;
     if (kind == PROGRESS_NONE) return;
     say_head(kind, "seed %llu (%u of %u): ", (unsigned long long)(c->first_seed + k), k + 1, c->seeds);
-    fprintf(stderr, "%u run%s in %.1f s", c->n, c->n == 1 ? "" : "s", seconds);
+    fprintf(stderr, "%u run%s in %.1f s", n, n == 1 ? "" : "s", seconds);
     say_left(c);
 }
