@@ -66,6 +66,8 @@ def main():
     parser.add_argument("program", nargs="?", default="bench/bench_barrier")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error("--rounds: two at least, for there are no quartiles of one")
     if not shutil.which("mpicc") or not shutil.which("mpirun"):
         sys.exit("peer_barriers.py: there is no mpicc or mpirun (Debian: libopenmpi-dev openmpi-bin)")
     if not shutil.which(options.program):
