@@ -76,7 +76,7 @@ static void assert_note(const char *text, const struct shmt_csv_wish *csv, const
 
 static void numbers_are_features_counted_without_the_label(void **state) {
     (void)state;
-    assert_rows("a,label,b\n0.5,1,3\n-2e-1,-1,0\n,0,1e3\n", NULL, "1 1:0.5 2:3\n-1 1:-0.2\n0 2:1000\n");
+    assert_rows("a,label,b\n0.5,1,3\n-2e-1,-1,0\n,0,1e3\n", NULL, "1 1:0.5 2:3\n-1 1:-0.2\n0 1:0.15 2:1000\n");
 }
 
 static void the_same_table_may_be_written_in_many_ways(void **state) {
@@ -102,10 +102,12 @@ static void the_same_table_may_be_written_in_many_ways(void **state) {
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) assert_rows(SAME[i], NULL, "1 1:2 2:3\n0 1:4 2:5\n");
 }
 
-static void what_is_missing_is_absent(void **state) {
+/* What becomes of it otherwise: test_csv_missing.c. */
+static void what_is_missing_is_absent_where_nothing_marks_it(void **state) {
     (void)state;
-    assert_rows("y,a,b,c\n1,,NA,7\n0,NaN,null,?\n1,None,n/a,\"\"\n1,#N/A,5, \n", NULL, "1 3:7\n0\n1\n1 2:5\n");
-    assert_rows("y,a,b,c\n1,<NA>,\\N,7\n0,-nan,1.#IND,-1.#QNAN\n1,#NA,#N/A N/A,\"NULL\"\n1,3,-1,1\n", NULL,
+    const struct shmt_csv_wish plain = {.unmarked = true};
+    assert_rows("y,a,b,c\n1,,NA,7\n0,NaN,null,?\n1,None,n/a,\"\"\n1,#N/A,5, \n", &plain, "1 3:7\n0\n1\n1 2:5\n");
+    assert_rows("y,a,b,c\n1,<NA>,\\N,7\n0,-nan,1.#IND,-1.#QNAN\n1,#NA,#N/A N/A,\"NULL\"\n1,3,-1,1\n", &plain,
                 "1 3:7\n0\n1\n1 1:3 2:-1 3:1\n");
 }
 
@@ -138,7 +140,7 @@ static void a_header_is_found_where_numbers_begin_with_a_word_or_as_told(void **
 static void labels_that_are_words_are_numbered_in_their_order(void **state) {
     (void)state;
     assert_rows("a,class\n1,setosa\n2,virginica\n3,\"setosa\"\n4,a\n", NULL, "1 1:1\n2 1:2\n1 1:3\n0 1:4\n");
-    assert_rows("class,a_long_name_of_a_column\nclass,?\nB,2\nB,3\n", NULL, "1\n0 1:2\n0 1:3\n"); /* cut in the header */
+    assert_rows("class,a_long_name_of_a_column\nclass,?\nB,2\nB,3\n", NULL, "1 1:2.5\n0 1:2\n0 1:3\n"); /* cut in the header */
     const struct shmt_csv_wish named = {.label = "y", .categorical = "y"};
     assert_rows("y,a\n7,1\n10,2\n", &named, "1 1:1\n0 1:2\n");
     /* what a model cannot keep as text */
@@ -181,9 +183,9 @@ static void a_header_may_be_longer_than_the_first_look(void **state) {
 
 /* ---- categories ---- */
 
-#define PLAN                                                                                                          \
-    "{\"version\":1,\"delimiter\":\",\",\"header\":true,\"labels\":[\"no\",\"yes\"],\"columns\":[[\"a\",\"number\"]," \
-    "[\"color\",\"category\"],[\"y\",\"label\"],[\"b\",\"number\"],[\"shape\",\"category\"]]}"
+#define PLAN                                                                                                              \
+    "{\"version\":2,\"delimiter\":\",\",\"header\":true,\"labels\":[\"no\",\"yes\"],\"columns\":[[\"a\",\"number\",3.0]," \
+    "[\"color\",\"category\"],[\"y\",\"label\"],[\"b\",\"number\",3.0],[\"shape\",\"category\"]]}"
 
 /* One line by PLAN; 0 or the status of the fault. */
 static int parse_line(const char *line, struct shmt_row *row, struct shmt_line_fault *fault) {
@@ -438,6 +440,7 @@ static void plans_that_are_none_are_refused(void **state) {
         "[]",
         "{",
         "{\"version\":2}",
+        "{\"version\":3}",
         "{\"version\":1,\"delimiter\":\"\",\"header\":true,\"labels\":null,\"columns\":[[\"a\",\"label\"]]}",
         "{\"version\":1,\"delimiter\":\"e\",\"header\":true,\"labels\":null,\"columns\":[[\"a\",\"label\"]]}",
         "{\"version\":1,\"delimiter\":\",\",\"header\":1,\"labels\":null,\"columns\":[[\"a\",\"label\"]]}",
@@ -517,7 +520,7 @@ static void a_table_gives_the_arrays_of_the_same_libsvm_text(void **state) {
         const uint32_t n_columns = 2 + below(12), label = below(n_columns), n_parts = 1 + below(9);
         char number[16];
         snprintf(number, sizeof number, "%u", label + 1);
-        const struct shmt_csv_wish csv = {.label = number};
+        const struct shmt_csv_wish csv = {.label = number, .unmarked = true};
         write_both(1 + below(60), n_columns, ",;\t|"[below(4)], label);
         struct loaded table, svm;
         const int status = load_as(&table, &csv, 0, n_parts, NULL);
@@ -537,7 +540,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_features_counted_without_the_label),
         cmocka_unit_test(the_same_table_may_be_written_in_many_ways),
-        cmocka_unit_test(what_is_missing_is_absent),
+        cmocka_unit_test(what_is_missing_is_absent_where_nothing_marks_it),
         cmocka_unit_test(the_label_is_the_column_that_is_called_so_or_named_or_the_first),
         cmocka_unit_test(a_header_is_found_where_numbers_begin_with_a_word_or_as_told),
         cmocka_unit_test(labels_that_are_words_are_numbered_in_their_order),

@@ -91,8 +91,8 @@ static void data_info_lists_the_columns(void **state) {
     assert_non_null(strstr(text, "\n              4 categories city\n              5 label      bought\n"));
     assert_non_null(
         strstr(json,
-               "\"columns\":[{\"name\":\"y\",\"kind\":\"label\",\"id\":null},{\"name\":\"age\",\"kind\":\"numbers\","
-               "\"id\":1},{\"name\":\"height\",\"kind\":\"numbers\",\"id\":2}]"));
+               "\"columns\":[{\"name\":\"y\",\"kind\":\"label\",\"id\":null,\"missing\":null},{\"name\":\"age\",\"kind\":"
+               "\"numbers\",\"id\":1,\"missing\":0},{\"name\":\"height\",\"kind\":\"numbers\",\"id\":2,\"missing\":0}]"));
     free(text);
     free(json);
     text = SAID("data", "info", "n.svm");
@@ -399,7 +399,7 @@ static void the_plan_in_a_model_is_not_trusted(void **state) {
     char bytes[4096];
     const size_t n = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
-    char *at = memmem(bytes, n, "version\\\":1", 11);
+    char *at = memmem(bytes, n, "version\\\":2", 11);
     assert_non_null(at);
     at[10] = '7';
     make_seal((uint8_t *)bytes, n);

@@ -28,7 +28,8 @@ struct shmtrain_column {
     char name[SHMTRAIN_INFO_NAME]; /* printable; "": it has none */
     uint32_t kind;                 /* enum shmtrain_column_kind */
     uint32_t feature;              /* its number, from 1 on, which is the id of NUMBERS; 0: it is none */
-    uint32_t reserved[2];
+    uint32_t missing; /* of NUMBERS: examples in which it is missing; 0 in tables' caches that do not tell it from 0 */
+    uint32_t reserved;
 };
 
 struct shmtrain_data_info {

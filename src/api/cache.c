@@ -49,7 +49,8 @@ static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_lo
     if (shmt_given_of(load->source)) return false;
     if (strcmp(name, "-") == 0 || strchr(name, '\n') || shmt_source_is_once(load->source)) return false;
     if (!load->has_ids || (load->table && table) || store->config.skip_bad_lines) return false;
-    if (load->table && (how & SHMT_SOURCE_UNLABELLED)) return false; /* a cache has labels */
+    if (load->table && (how & (SHMT_SOURCE_UNLABELLED | SHMT_SOURCE_UNMARKED)))
+        return false; /* a cache has labels, and marks */
     return !shmt_source_is_generator(load->source) && !shmt_cache_of(load->source);
 }
 

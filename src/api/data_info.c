@@ -27,7 +27,8 @@ struct look {
     struct feature *feature; /* (n_features) */
     uint32_t *most;          /* (MOST_TOP) a heap: how often the most frequent features occur, the least often one first */
     uint64_t *seen;          /* (n_slots) hashes of examples; 0: free */
-    uint64_t n_slots;        /* a power of two, twice the examples at least */
+    uint32_t marked[SHMTRAIN_INFO_COLUMNS]; /* examples with the mark of each column of numbers (csv_plan.h) */
+    uint64_t n_slots;                       /* a power of two, twice the examples at least */
 };
 
 #define LOOK     16384 /* rows or features between two looks at a stop */
@@ -156,6 +157,13 @@ static void offer(struct shmtrain_data_info *out, uint64_t id, uint64_t examples
     out->top_examples[at] = examples;
 }
 
+static void count_mark(struct look *l, uint64_t id, uint32_t examples) {
+    uint32_t feature;
+    if (!shmt_csv_is_mark(id, &feature)) return;
+    for (uint32_t i = 0; i < l->out->n_columns && i < SHMTRAIN_INFO_COLUMNS; i++)
+        if (l->out->column[i].feature == feature) l->marked[i] = examples;
+}
+
 static void look_at_scale(struct look *l, uint64_t id, const struct feature *f, float *smallest, float *largest) {
     const float size = fmaxf(fabsf(f->low), fabsf(f->high));
     if (size < *smallest) l->out->small_id = id;
@@ -195,6 +203,7 @@ static bool look_at_features(struct look *l) {
         if (f->examples > 1 && f->examples == l->data->n_examples && f->low == f->high && out->constant++ == 0)
             out->constant_id = id;
         offer(out, id, f->examples);
+        count_mark(l, id, f->examples);
         look_at_scale(l, id, f, &smallest, &largest);
     }
     out->scale = out->occurring > 0 ? (double)largest / (double)smallest : 1;
@@ -244,6 +253,7 @@ static void begin(const struct shmt_load *load, struct shmtrain_data_info *out) 
                                        .all_ones = data->value == NULL,
                                        .mean_square = data->mean_square,
                                        .best_loss = data->best_loss};
+    shmt_table_columns(load->table, out);
 }
 
 static int look_at(struct shmtrain_store *store, const struct shmt_load *load, struct shmtrain_data_info *out) {
@@ -261,6 +271,7 @@ static int look_at(struct shmtrain_store *store, const struct shmt_load *load, s
         look_at_tops(&l);
     else
         rc = shmt_fail(&store->error, SHMTRAIN_E_STOPPED, "stopped while looking at %s", load->name);
+    if (rc == 0) shmt_table_missing(load->table, l.marked, out);
     free(l.seen);
     free(l.most);
     free(l.feature);
@@ -274,7 +285,6 @@ static int info(struct shmtrain_store *store, const char *data, struct shmtrain_
     int rc = shmt_crew_make(store, shmt_backend_find(store->config.backend), SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_convert_load(store, &crew, data, &load);
     if (rc == 0) rc = look_at(store, &load, out);
-    if (rc == 0) shmt_table_columns(load.table, out);
     shmt_load_close(&load);
     shmt_crew_free(&crew);
     return rc;

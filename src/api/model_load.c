@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/save.h"
 #include "api/store_priv.h"
 #include "base/plain.h"
 #include "math/finite.h"
@@ -174,7 +175,7 @@ static int note_ids(struct arrival *a) {
 
 /* Of models that were trained on a table: how it was read. */
 static int note_table(struct arrival *a) {
-    static const char KEY[] = "shmtrain.csv";
+    static const char KEY[] = SHMT_NOTE_TABLE;
     const char *text = shmt_model_note(a->file, KEY);
     struct shmt_error why = {0};
     if (!text) return 0;

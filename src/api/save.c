@@ -1,5 +1,6 @@
 /* Saving the trained model: parameters, and the few words that prediction needs; or, in formats of other programs, what these
  * have room for. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ void shmt_notes_make(const struct shmt_trained *t, const struct shmtrain_model *
     if (t->features.kind != SHMT_IDS_RANGE)
         notes->note[notes->n++] = (struct shmt_note){"shmtrain.feature_ids", shmt_ids_kind_name(t->features.kind)};
     if (t->features.kind == SHMT_IDS_HASHED) snprintf(add_note(notes, "shmtrain.hash_bits"), 32, "%u", t->features.hash_bits);
-    if (t->table) notes->note[notes->n++] = (struct shmt_note){"shmtrain.csv", t->table};
+    if (t->table) notes->note[notes->n++] = (struct shmt_note){SHMT_NOTE_TABLE, t->table};
     add_classes(notes, t);
     add_ties(notes, t);
 }
@@ -158,15 +159,19 @@ int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *lik
     return rc < 0 ? shmt_fail(&store->error, rc, "format %s: %s", FORMATS[store->save_as], why.text) : 0;
 }
 
-/* The columns of numbers by their names; of categories only the hashes are known. */
+/* The columns of numbers, and their marks, by their names; of categories only the hashes are known. */
 static int write_csv(struct shmtrain_store *store, const char *path, struct shmt_linear *model) {
     const struct shmt_csv_plan *plan = &store->trained.plan;
-    const char **name = calloc((size_t)plan->n_features + 1, sizeof *name);
+    const char **name = calloc(2 * ((size_t)plan->n_features + 1), sizeof *name), **mark = name + plan->n_features + 1;
     if (!name) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to save a model");
-    for (uint32_t i = 0; i < plan->n_columns; i++)
-        if (plan->column[i].kind == SHMT_CSV_NUMBER && plan->name[i] && plan->name[i][0] != '\0')
-            name[plan->column[i].feature - 1] = plan->name[i];
+    for (uint32_t i = 0; i < plan->n_columns; i++) {
+        const struct shmt_csv_column *c = &plan->column[i];
+        if (c->kind != SHMT_CSV_NUMBER) continue;
+        if (plan->name[i] && plan->name[i][0] != '\0') name[c->feature - 1] = plan->name[i];
+        mark[c->feature - 1] = isnan(c->missing) ? "is there" : "is missing";
+    }
     model->name = name;
+    model->mark = mark;
     model->n_names = plan->n_features;
     const int rc = shmt_csv_write(path, model, &store->error);
     free(name);

@@ -6,7 +6,8 @@
 #include "train/model_file.h"
 
 #define SHMT_N_NOTES       12
-#define SHMT_MOST_OF_CLASS 16 /* characters of a label with its comma: -1.23456789e-38, */
+#define SHMT_NOTE_TABLE    "shmtrain.csv" /* how the table was read (csv_note.c) */
+#define SHMT_MOST_OF_CLASS 16             /* characters of a label with its comma: -1.23456789e-38, */
 
 /* The notes with their texts; the classes are the longest one. Points into itself, and into what it was made of. */
 struct shmt_notes {

@@ -105,7 +105,8 @@ static bool grow(void **memory, uint64_t bytes) {
 
 /* Room for what a line of so many bytes can hold. */
 static int make_room(struct stream *s, uint64_t bytes) {
-    const uint64_t row = SHMT_ROW_MAX(bytes), need = (s->n > 0 ? s->start[s->n] : 0) + row;
+    const uint64_t row = s->is_table ? shmt_csv_row_max(&s->table, bytes) : SHMT_ROW_MAX(bytes);
+    const uint64_t need = (s->n > 0 ? s->start[s->n] : 0) + row;
     bool well = true;
     if (row > s->row_room) {
         free(s->row.id);

@@ -1,12 +1,14 @@
 /* Tables as text in runs: see table.h. */
 #include "api/table.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "api/arrays.h"
+#include "api/save.h"
 #include "base/show.h"
 #include "data/cache.h"
 #include "data/csv_plan.h"
@@ -18,11 +20,23 @@ _Static_assert(SHMTRAIN_INFO_NAME == SHMT_WORD_SHOWN, "names are shown as words 
 
 static bool is_stopped(void *store) { return shmt_stop_asked(store); }
 
+/* A run that was begun when missing numbers were 0 goes on so. */
+static bool goes_on_unmarked(const struct shmtrain_store *store) {
+    const struct shmt_checkpoint_in *from = store->checkpoints.from;
+    const char *note = from ? shmt_checkpoint_model_note(from, SHMT_NOTE_TABLE) : NULL;
+    struct shmt_csv_plan plan;
+    if (!note || shmt_csv_plan_parse(note, &plan, NULL) < 0) return false;
+    const bool unmarked = !plan.marks;
+    shmt_csv_plan_fini(&plan);
+    return unmarked;
+}
+
 void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned how, const char *table,
                      struct shmt_table_wish *out) {
     const struct shmt_config *c = &store->config;
     const bool is_of_model =
         table && (how & SHMT_SOURCE_SCORED) == 0; /* validation data: the label was said of the other table */
+    const bool is_of_other = !table && (how & (SHMT_SOURCE_SCORED | SHMT_SOURCE_UNMARKED)) != 0;
     *out = (struct shmt_table_wish){.source = {.name = name,
                                                .seed = c->seed,
                                                .how = how,
@@ -35,7 +49,8 @@ void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned ho
                                             .header = c->header,
                                             .categorical = c->categorical,
                                             .ignore = c->ignore,
-                                            .plan = table}};
+                                            .plan = table,
+                                            .unmarked = is_of_other || goes_on_unmarked(store)}};
     out->source.csv = &out->csv;
 }
 
@@ -98,8 +113,29 @@ static bool have_same_words(const struct shmt_csv_plan *a, const struct shmt_csv
     return true;
 }
 
+/* In ascending order. */
+static bool has_marks(const struct shmt_cache *cache) {
+    uint32_t feature;
+    for (uint32_t i = 0; cache->listed && i < cache->n_columns; i++)
+        if (shmt_csv_is_mark(cache->listed[i], &feature)) return true;
+    return false;
+}
+
+/* What a missing number counts as does not matter where none is missing, which only a cache with marks can tell. */
+static bool have_same_missing(const struct shmt_csv_plan *plan, const struct shmt_cache *cache,
+                              const struct shmt_csv_plan *model) {
+    bool same = plan->marks == model->marks;
+    if (plan->marks && !has_marks(cache)) return true;
+    uint32_t i = next_feature(plan, 0), j = next_feature(model, 0);
+    for (; same && i < plan->n_columns && j < model->n_columns; i = next_feature(plan, i + 1), j = next_feature(model, j + 1)) {
+        const float ours = plan->column[i].missing, theirs = model->column[j].missing;
+        same = ours == theirs || (isnan(ours) && isnan(theirs));
+    }
+    return same;
+}
+
 static int check_as_of_model(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan,
-                             const char *model, bool labelled) {
+                             const struct shmt_cache *cache, const char *model, bool labelled) {
     struct shmt_csv_plan other;
     const char *differs = NULL;
     int rc = shmt_csv_plan_parse(model, &other, &store->error);
@@ -108,6 +144,8 @@ static int check_as_of_model(struct shmtrain_store *store, const char *name, con
         differs = "features";
     else if (labelled && !have_same_words(plan, &other))
         differs = "labels";
+    else if (!have_same_missing(plan, cache, &other))
+        differs = "values for missing numbers";
     shmt_csv_plan_fini(&other);
     if (!differs) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_DATA,
@@ -142,7 +180,8 @@ int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load 
     int rc = shmt_csv_plan_parse(load->table, &plan, &store->error);
     if (rc < 0) return rc;
     shmt_show_name(load->name, shown);
-    rc = model ? check_as_of_model(store, shown, &plan, model, labelled) : check_as_said(store, shown, &plan);
+    rc = model ? check_as_of_model(store, shown, &plan, shmt_cache_of(load->source), model, labelled)
+               : check_as_said(store, shown, &plan);
     shmt_csv_plan_fini(&plan);
     return rc;
 }
@@ -231,6 +270,34 @@ void shmt_table_log(const struct shmtrain_store *store, const struct shmt_load *
     shmt_csv_plan_fini(&plan);
 }
 
+/* Of a feature; there is one. */
+static uint32_t column_of(const struct shmt_csv_plan *plan, uint32_t feature) {
+    uint32_t i = 0;
+    while (i < plan->n_columns && plan->column[i].feature != feature) i++;
+    return i;
+}
+
+void shmt_table_log_marks(const struct shmtrain_store *store, const struct shmt_load *load) {
+    const struct shmt_ids *ids = load->columns.ids;
+    struct shmt_csv_plan plan;
+    struct text text = {.n = 0};
+    char name[SHMT_CSV_COLUMN_SHOWN], shown[SHMT_NAME_SHOWN];
+    uint32_t n = 0, feature;
+    if (!load->table || !ids || shmt_csv_plan_parse(load->table, &plan, NULL) < 0) return;
+    for (uint32_t i = 0; i < ids->n; i++) {
+        if (!shmt_csv_is_mark(ids->id[i], &feature)) continue;
+        const uint32_t column = column_of(&plan, feature);
+        if (column == plan.n_columns || n++ >= SHOWN) continue;
+        shmt_csv_column_show(&plan, column, name);
+        add(&text, "%s%s", n > 1 ? ", " : "", name);
+    }
+    shmt_show_name(load->name, shown);
+    if (n > 0)
+        shmt_log(&store->log, "%s: numbers are missing in %u column%s (%s%s): %s a feature that says where", shown, n,
+                 n == 1 ? "" : "s", text.out, n > SHOWN ? ", ..." : "", n == 1 ? "it has" : "each has");
+    shmt_csv_plan_fini(&plan);
+}
+
 /* ---- columns ---- */
 
 void shmt_table_columns(const char *table, struct shmtrain_data_info *out) {
@@ -247,6 +314,16 @@ void shmt_table_columns(const char *table, struct shmtrain_data_info *out) {
         out->column[i].kind = KINDS[plan.column[i].kind];
         out->column[i].feature = plan.column[i].feature;
         shmt_show_word(name, strlen(name), out->column[i].name);
+    }
+    shmt_csv_plan_fini(&plan);
+}
+
+void shmt_table_missing(const char *table, const uint32_t marked[SHMTRAIN_INFO_COLUMNS], struct shmtrain_data_info *out) {
+    struct shmt_csv_plan plan;
+    if (!table || shmt_csv_plan_parse(table, &plan, NULL) < 0) return;
+    for (uint32_t i = 0; plan.marks && i < plan.n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
+        if (plan.column[i].kind != SHMT_CSV_NUMBER) continue;
+        out->column[i].missing = isnan(plan.column[i].missing) ? (uint32_t)out->examples - marked[i] : marked[i];
     }
     shmt_csv_plan_fini(&plan);
 }

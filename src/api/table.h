@@ -38,7 +38,12 @@ int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load 
 /* The same of its labels, which the model that is there knows as words; nothing when they are numbers. */
 void shmt_table_log_words(const struct shmtrain_store *store);
 
-/* The columns of a table (NULL: it is none) for people. */
+/* A line of the log: in which columns numbers are missing, of data whose columns are known. */
+void shmt_table_log_marks(const struct shmtrain_store *store, const struct shmt_load *load);
+
+/* The columns of a table (NULL: it is none) for people; and where numbers are missing in them, of so many examples with the mark
+ * of each. */
 void shmt_table_columns(const char *table, struct shmtrain_data_info *out);
+void shmt_table_missing(const char *table, const uint32_t marked[SHMTRAIN_INFO_COLUMNS], struct shmtrain_data_info *out);
 
 #endif

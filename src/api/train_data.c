@@ -32,6 +32,13 @@ static int check_weights(struct shmt_training *s) {
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "%s has weights of its own: remove --weights", s->train.name);
 }
 
+static int open_valid(struct shmt_training *s) {
+    const char *table = s->train.table;
+    const unsigned how = table || shmt_source_is_once(s->train.source) ? 0 : SHMT_SOURCE_UNMARKED;
+    return shmt_cache_load_open(&s->valid, s->store, &s->crew, s->store->config.valid, how, table, s->train.n_readers,
+                                s->train.dense);
+}
+
 /* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its
  * own. */
 int shmt_train_open_data(struct shmt_training *s) {
@@ -55,7 +62,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     if (strcmp(valid, "none") == 0) return 0;
     if (!shmt_split_share(valid, &share)) {
         s->has_valid = true;
-        rc = shmt_cache_load_open(&s->valid, store, &s->crew, valid, 0, s->train.table, n_readers, dense);
+        rc = open_valid(s);
         if (rc == 0 && s->train.table) rc = shmt_table_check_cache(store, &s->valid, s->train.table, true);
         return rc < 0 ? rc : check_pipes(s);
     }
@@ -95,7 +102,16 @@ static void note_kinds(const struct shmt_training *s, uint32_t base) {
                  with->name, (unsigned long long)with->totals.min_id, s->train.name);
 }
 
-/* How a table is read that comes through a pipe is known too late for another one. */
+/* The columns of a table that comes through a pipe are known when it has been counted: the other one is then read by them. */
+static int match_valid(struct shmt_training *s) {
+    const bool is_guessed =
+        s->has_valid && s->train.table && s->valid.table && (s->valid.kept || !shmt_cache_of(s->valid.source));
+    if (!is_guessed || strcmp(s->train.table, s->valid.table) == 0) return 0;
+    shmt_load_close(&s->valid);
+    return open_valid(s);
+}
+
+/* That of two pipes is known too late. */
 static int check_tables(struct shmt_training *s) {
     const char *train = s->train.table, *valid = s->valid.table;
     if (!s->has_valid || !train || !valid || strcmp(train, valid) == 0) return 0;
@@ -112,6 +128,7 @@ int shmt_train_count_data(struct shmt_training *s) {
     const bool was_known = s->train.table != NULL;
     int rc = shmt_cache_load_count(&s->train, s->store, &s->crew, NULL);
     if (!was_known) shmt_table_log(s->store, &s->train);
+    if (rc == 0 && !was_known) rc = match_valid(s);
     if (rc == 0 && s->has_valid) rc = shmt_cache_load_count(&s->valid, s->store, &s->crew, NULL);
     if (rc == 0) rc = check_tables(s);
     if (rc < 0) return rc;
@@ -121,6 +138,7 @@ int shmt_train_count_data(struct shmt_training *s) {
     rc = shmt_load_own_columns(&s->train, s->store, zero ? 0 : 1, (uint32_t)s->store->config.hash_bits, &columns);
     if (rc < 0) return rc;
     shmt_load_plan(&s->train, &columns);
+    shmt_table_log_marks(s->store, &s->train);
     if (!s->has_valid) return 0;
     if (shmt_columns_are_range(&columns)) note_kinds(s, columns.base);
     rc = shmt_load_columns(&s->valid, &columns, &columns, &s->store->error);

@@ -277,11 +277,15 @@ static int parse(const void *arg, const char *line, locale_t c_locale, struct sh
     return shmt_csv_parse(&((const struct csv *)arg)->plan, line, c_locale, row_out, fault_out);
 }
 
+static uint64_t row_max(const void *arg, uint64_t line_bytes) {
+    return shmt_csv_row_max(&((const struct csv *)arg)->plan, line_bytes);
+}
+
 /* By reading what there is. */
 static void guess(const void *arg, const char *sample, uint64_t n, struct shmt_text_guess *out) {
     const struct csv *csv = arg;
-    struct shmt_row row = {.id = malloc(SHMT_ROW_MAX(n) * sizeof *row.id),
-                           .value = malloc(SHMT_ROW_MAX(n) * sizeof *row.value)};
+    const uint64_t room = shmt_csv_row_max(&csv->plan, n);
+    struct shmt_row row = {.id = malloc(room * sizeof *row.id), .value = malloc(room * sizeof *row.value)};
     struct shmt_line_fault fault;
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     const char *p = sample, *stop;
@@ -321,8 +325,14 @@ static void free_csv(void *arg) {
 }
 
 int shmt_csv_open(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e) {
-    static const struct shmt_text_format CSV = {
-        .plan = plan, .skips = skips, .parse = parse, .guess = guess, .note = note, .remark = remark, .free_arg = free_csv};
+    static const struct shmt_text_format CSV = {.plan = plan,
+                                                .skips = skips,
+                                                .parse = parse,
+                                                .row_max = row_max,
+                                                .guess = guess,
+                                                .note = note,
+                                                .remark = remark,
+                                                .free_arg = free_csv};
     struct csv *csv = calloc(1, sizeof *csv);
     if (!csv) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
     csv->wish = *wish;

@@ -1,4 +1,5 @@
 /* A plan for a table of which nothing is known but its beginning, and what somebody says about it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -108,6 +109,18 @@ static int decide_kinds(const struct shmt_csv_sample *s, struct shmt_csv_plan *p
         *kind = has_more_words(looks) ? SHMT_CSV_CATEGORY : SHMT_CSV_NUMBER;
     }
     return 0;
+}
+
+/* What those that are missing count as is near the others, so that a model of both is well conditioned. */
+static float missing_of(const struct shmt_csv_looks *looks) {
+    if (looks->n_missing > looks->n_here) return NAN;
+    return looks->n_here > 0 ? (float)(looks->sum / looks->n_here) : 0;
+}
+
+static void decide_marks(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan) {
+    plan->marks = !s->wish->unmarked;
+    for (uint32_t i = 0; plan->marks && i < plan->n_columns; i++)
+        if (plan->column[i].kind == SHMT_CSV_NUMBER) plan->column[i].missing = missing_of(&s->looks[i]);
 }
 
 /* Of fewer words, that all differ may be chance. */
@@ -225,6 +238,7 @@ int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *o
     if (rc == 0) rc = decide_kinds(sample, out, e);
     if (rc == 0) leave_out(sample, out);
     if (rc == 0) {
+        decide_marks(sample, out);
         if (out->label != SHMT_CSV_NONE) out->has_words |= has_more_words(&sample->looks[out->label]);
         shmt_csv_plan_number(out);
         shmt_csv_plan_finish(out);

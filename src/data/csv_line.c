@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CATEGORY ((uint64_t)1 << 63) /* of the ids of categories */
-
 /* A line on its way to a row. */
 struct work {
     const struct shmt_csv_plan *plan;
@@ -82,13 +80,27 @@ static int take(const struct work *w, const char *p, struct shmt_csv_field *fiel
     return trouble == SHMT_CSV_FINE ? 0 : refuse_quotes(w, trouble, field->text);
 }
 
+static inline void put_number(struct shmt_row *row, const struct shmt_csv_column *c, float value) {
+    put(row, c->feature, value);
+    if (isnan(c->missing)) put(row, c->feature | SHMT_CSV_MARK_ID, 1);
+}
+
+static void put_missing(const struct work *w, const struct shmt_csv_column *c) {
+    if (!w->plan->marks || isnan(c->missing)) return;
+    put(w->row, c->feature, c->missing);
+    put(w->row, c->feature | SHMT_CSV_MARK_ID, 1);
+}
+
 /* A number that is not simply one: missing, in quotes, between blanks. */
 static int __attribute__((noinline)) take_number(const struct work *w, uint32_t column, const struct shmt_csv_field *field) {
     float value;
-    if (shmt_csv_is_missing(field)) return 0;
+    if (shmt_csv_is_missing(field)) {
+        put_missing(w, &w->plan->column[column]);
+        return 0;
+    }
     if (!shmt_csv_is_number(field, w->c_locale, &value)) return refuse_number(w, column, field);
     if (!isfinite(value)) return refuse(w, column, field, "a number between -3.4e38 and 3.4e38", "");
-    put(w->row, w->plan->column[column].feature, value);
+    put_number(w->row, &w->plan->column[column], value);
     return 0;
 }
 
@@ -137,7 +149,7 @@ static int take_field(const struct work *w, uint32_t column, const char *p, cons
     if (c->kind == SHMT_CSV_NUMBER) return take_number(w, column, &field);
     if (c->kind == SHMT_CSV_LABEL) return take_label(w, column, &field);
     if (c->kind == SHMT_CSV_CATEGORY && !shmt_csv_is_missing(&field))
-        put(w->row, shmt_csv_field_hash(&field, c->feature) | CATEGORY, 1);
+        put(w->row, shmt_csv_field_hash(&field, c->feature) | SHMT_CSV_CATEGORY_ID, 1);
     return 0;
 }
 
@@ -194,7 +206,7 @@ int shmt_csv_parse(const struct shmt_csv_plan *plan, const char *line, locale_t 
         float value;
         if (plan->column[i].kind == SHMT_CSV_NUMBER) end = shmt_number_read(p, c_locale, &value);
         if (end && (*end == plan->delimiter || shmt_csv_at_end(end)) && isfinite(value)) {
-            put(row_out, plan->column[i].feature, value);
+            put_number(row_out, &plan->column[i], value);
         } else {
             const int status = take_field(&w, i, p, &end);
             if (status != 0) return status;
@@ -207,6 +219,6 @@ int shmt_csv_parse(const struct shmt_csv_plan *plan, const char *line, locale_t 
         p = end + 1;
         if (i == plan->n_columns) return refuse_count(&w, i + 1, p);
     }
-    if (!plan->sorted) put_in_order(row_out);
+    if (!plan->sorted || row_out->max_id >= SHMT_CSV_MARK_ID) put_in_order(row_out);
     return 0;
 }

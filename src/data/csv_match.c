@@ -233,6 +233,7 @@ int shmt_csv_match(const struct shmt_csv_sample *sample, const struct shmt_csv_p
     out->delimiter = sample->delimiter;
     out->n_features = model->n_features;
     out->of_model = true;
+    out->marks = model->marks;
     rc = decide_header(&m, e);
     if (rc == 0) rc = find_label(&m, e);
     if (rc == 0) rc = model->has_header && out->has_header ? match_names(&m, e) : match_places(&m, e);

@@ -1,18 +1,22 @@
 /* The plan of a table as JSON, which a model file keeps:
  *
- *     {"version": 1, "delimiter": ",", "header": true, "labels": ["no", "yes"],
- *      "columns": [["age", "number"], ["color", "category"], ["bought", "label"], ["id", "ignored"]]}
+ *     {"version": 2, "delimiter": ",", "header": true, "labels": ["no", "yes"],
+ *      "columns": [["age", "number", 38.25], ["color", "category"], ["bought", "label"], ["id", "ignored"]]}
  *
- * Without a header names are null, and so are labels that are numbers. A text that is read back is
+ * Without a header names are null, and so are labels that are numbers. With a number stands what it counts as where it is
+ * missing, or null where those that are there are marked; version 1 has neither, and no marks. A text that is read back is
  * somebody's: every word of it is checked. */
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/csv_field.h"
 #include "data/csv_plan.h"
 #include "data/csv_wish.h"
 
-#define PLAN_VERSION 1
+enum { UNMARKED = 1, MARKED };
+
+#define FLOAT_DIGITS 9 /* that tell all floats apart */
 
 static const char *const KINDS[SHMT_CSV_KINDS] = {"ignored", "label", "number", "category"};
 
@@ -30,12 +34,28 @@ static json_t *text_of(const char *text) {
     return valid ? valid : json_string_nocheck("");
 }
 
+static bool has_missing(const struct shmt_csv_plan *plan, uint32_t i) {
+    return plan->marks && plan->column[i].kind == SHMT_CSV_NUMBER;
+}
+
+static json_t *missing_of(const struct shmt_csv_column *column) {
+    return isnan(column->missing) ? json_null() : json_real((double)column->missing);
+}
+
+/* A plan without numbers has nothing to mark. */
+static int version_of(const struct shmt_csv_plan *plan) {
+    for (uint32_t i = 0; i < plan->n_columns; i++)
+        if (has_missing(plan, i)) return MARKED;
+    return UNMARKED;
+}
+
 static json_t *columns_of(const struct shmt_csv_plan *plan) {
     json_t *columns = json_array();
     for (uint32_t i = 0; columns && i < plan->n_columns; i++) {
         json_t *column = json_array();
         json_array_append_new(column, text_of(plan->name[i]));
         json_array_append_new(column, json_string(KINDS[plan->column[i].kind]));
+        if (has_missing(plan, i)) json_array_append_new(column, missing_of(&plan->column[i]));
         json_array_append_new(columns, column);
     }
     return columns;
@@ -45,12 +65,12 @@ char *shmt_csv_plan_text(const struct shmt_csv_plan *plan) {
     const char delimiter[2] = {plan->delimiter, '\0'};
     json_t *root = json_object(), *labels = plan->has_words ? json_array() : json_null();
     for (uint32_t i = 0; i < plan->n_words; i++) json_array_append_new(labels, json_string(plan->word[i]));
-    json_object_set_new(root, "version", json_integer(PLAN_VERSION));
+    json_object_set_new(root, "version", json_integer(version_of(plan)));
     json_object_set_new(root, "delimiter", json_string(delimiter));
     json_object_set_new(root, "header", json_boolean(plan->has_header));
     json_object_set_new(root, "labels", labels);
     json_object_set_new(root, "columns", columns_of(plan));
-    char *text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+    char *text = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(FLOAT_DIGITS));
     json_decref(root);
     return text;
 }
@@ -76,12 +96,24 @@ static int copy(const json_t *string, char **out, struct shmt_error *e) {
     return *out ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the plan of a table");
 }
 
+/* What stands behind a column's kind. */
+static int read_missing(const json_t *column, const struct shmt_csv_plan *plan, uint32_t i) {
+    const json_t *missing = json_array_get(column, 2);
+    float *out = &plan->column[i].missing;
+    if (json_array_size(column) != (has_missing(plan, i) ? 3 : 2)) return -1;
+    if (!missing) return 0;
+    *out = json_is_null(missing) ? NAN : (float)json_number_value(missing);
+    return json_is_null(missing) || (json_is_number(missing) && isfinite(*out)) ? 0 : -1;
+}
+
 static int read_columns(const json_t *columns, struct shmt_csv_plan *plan, struct shmt_error *e) {
     uint32_t n_labels = 0;
     for (uint32_t i = 0; i < plan->n_columns; i++) {
         const json_t *column = json_array_get(columns, i), *name = json_array_get(column, 0);
-        if (kind_of(column, &plan->column[i].kind) < 0 || json_array_size(column) != 2)
-            return refuse("expected columns as [name, kind]", e);
+        if (kind_of(column, &plan->column[i].kind) < 0 || read_missing(column, plan, i) < 0)
+            return refuse(plan->marks ? "expected columns as [name, kind], and numbers as [name, kind, number]"
+                                      : "expected columns as [name, kind]",
+                          e);
         n_labels += plan->column[i].kind == SHMT_CSV_LABEL;
         if (plan->has_header != json_is_string(name)) return refuse("expected names if and only if there is a header", e);
         const int rc = plan->has_header ? copy(name, &plan->name[i], e) : 0;
@@ -112,7 +144,8 @@ static int read_root(const json_t *root, struct shmt_csv_plan *out, struct shmt_
     const json_t *columns = json_object_get(root, "columns"), *header = json_object_get(root, "header");
     const char *delimiter = json_string_value(json_object_get(root, "delimiter"));
     const size_t n = json_array_size(columns);
-    if (json_integer_value(json_object_get(root, "version")) != PLAN_VERSION) return refuse("it has another version", e);
+    const json_int_t version = json_integer_value(json_object_get(root, "version"));
+    if (version != UNMARKED && version != MARKED) return refuse("it has another version", e);
     if (!delimiter || strlen(delimiter) != 1 || !shmt_csv_may_delimit(delimiter[0])) return refuse("expected a delimiter", e);
     if (!json_is_boolean(header)) return refuse("expected a header, true or false", e);
     if (n == 0 || n > SHMT_CSV_COLUMNS) return refuse("expected columns", e);
@@ -120,6 +153,7 @@ static int read_root(const json_t *root, struct shmt_csv_plan *out, struct shmt_
     if (rc < 0) return rc;
     out->delimiter = delimiter[0];
     out->has_header = json_is_true(header);
+    out->marks = version == MARKED;
     rc = read_columns(columns, out, e);
     if (rc == 0) rc = read_labels(json_object_get(root, "labels"), out, e);
     if (rc < 0) {

@@ -3,7 +3,12 @@
  * Made when the file is opened, of its beginning (csv_guess.c) or of a model's plan (csv_match.c), and read-only from then
  * on. Features are numbered from 1 in the order of the columns, numbers and categories alike, the label's column left out. A
  * number's id is that of its feature; a category's the hash of feature and value, with the highest bit set, and its value 1.
- * What is missing is absent, so that it counts as 0. */
+ *
+ * A category that is missing is absent. A number that is missing counts as what its column says, the mean of the first rows,
+ * and a feature of its own, a mark, is 1 there: so a model learns what missing itself says, however far from 0 the numbers
+ * are. Of a column in which most are missing, those that are there are marked instead, and the others are absent, so that
+ * sparse tables stay sparse; with a bias both say the same. Plans of before there were marks have none: what is missing is
+ * absent. No plan lists the marks that occur: they have ids of their own, which are columns where the data has them. */
 #ifndef SHMT_DATA_CSV_PLAN_H
 #define SHMT_DATA_CSV_PLAN_H
 
@@ -16,17 +21,22 @@
 #define SHMT_CSV_NONE    UINT32_MAX
 #define SHMT_CSV_COLUMNS ((uint32_t)1 << 24) /* the most */
 
+#define SHMT_CSV_CATEGORY_ID ((uint64_t)1 << 63) /* in the ids of categories */
+#define SHMT_CSV_MARK_ID     ((uint64_t)1 << 62) /* and of marks, without the other; below it stands the feature */
+
 enum shmt_csv_kind { SHMT_CSV_IGNORED, SHMT_CSV_LABEL, SHMT_CSV_NUMBER, SHMT_CSV_CATEGORY, SHMT_CSV_KINDS };
 
 struct shmt_csv_column {
     uint32_t kind;    /* enum shmt_csv_kind */
     uint32_t feature; /* from 1 on; 0: it is none */
+    float missing;    /* what a missing number counts as; NAN: those that are there are marked. Only with `marks` */
 };
 
 struct shmt_csv_plan {
     char delimiter;
     bool sorted; /* there are numbers only, and their ids ascend from field to field */
     bool has_header;
+    bool marks;    /* whether numbers are missing is marked */
     bool of_model; /* made by a model's: what the columns are is not for options to say */
     uint32_t n_columns, n_features;
     uint32_t label;                 /* the column; SHMT_CSV_NONE: none, and labels are 0 */
@@ -41,6 +51,12 @@ struct shmt_csv_plan {
 /* Room for so many columns and names. SHMTRAIN_E_MEMORY. */
 int shmt_csv_plan_init(struct shmt_csv_plan *plan, uint32_t n_columns, struct shmt_error *e);
 void shmt_csv_plan_fini(struct shmt_csv_plan *plan); /* {0} is fine */
+
+/* Whether an id is a mark; of which feature. */
+static inline bool shmt_csv_is_mark(uint64_t id, uint32_t *feature_out) {
+    *feature_out = (uint32_t)id;
+    return (id & (SHMT_CSV_CATEGORY_ID | SHMT_CSV_MARK_ID)) == SHMT_CSV_MARK_ID && (id ^ SHMT_CSV_MARK_ID) <= SHMT_CSV_COLUMNS;
+}
 
 /* Numbers the features and sets what follows from the columns. */
 void shmt_csv_plan_number(struct shmt_csv_plan *plan);

@@ -1,6 +1,7 @@
 /* The beginning of a table: see csv_sample.h. */
 #include "data/csv_sample.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #define MUCH_TEXT ((uint64_t)16 << 20)
 
 #define FIRST_WORDS 256
+#define FIRST_ROWS  256 /* the same ones, if a table is cut into files behind them */
 
 /* ---- the delimiter ---- */
 
@@ -165,13 +167,23 @@ static void look_for_twice(struct shmt_csv_looks *looks, const struct shmt_csv_f
     looks->kept[looks->n_kept++] = hash;
 }
 
+static void add_number(struct shmt_csv_looks *looks, float value) {
+    looks->n_here++;
+    looks->sum += (double)value;
+}
+
 static void look_at(const struct shmt_csv_sample *s, uint32_t column, const struct shmt_csv_field *field) {
     struct shmt_csv_looks *looks = &s->looks[column];
+    const bool is_first = s->n_rows < FIRST_ROWS;
     float value;
-    if (shmt_csv_is_missing(field)) return;
+    if (shmt_csv_is_missing(field)) {
+        looks->n_missing += is_first;
+        return;
+    }
     looks->again |= same_text(field, &s->field[column]);
     if (shmt_csv_is_number(field, s->c_locale, &value)) {
         looks->n_numbers++;
+        if (is_first && isfinite(value)) add_number(looks, value);
     } else {
         looks->n_words++;
         look_for_twice(looks, field);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Each may be NULL or "". */
+/* Each text may be NULL or "". */
 struct shmt_csv_wish {
     const char *label;       /* a column's name or number, from 1 on; "none": there is none, and nobody needs one */
     const char *delimiter;   /* one character, or "tab" */
@@ -12,6 +12,7 @@ struct shmt_csv_wish {
     const char *categorical; /* columns' names or numbers, with commas between them */
     const char *ignore;      /* likewise, columns that are left out */
     const char *plan;        /* of the table that the model was trained on (csv_plan.h): this one is read alike */
+    bool unmarked;           /* for a model that knows no marks of missing numbers: they are 0. `plan` says it, where it is */
 };
 
 /* Letters, digits, blanks, quotes and what numbers are made of are no delimiters. */

@@ -70,7 +70,8 @@ struct shmt_arrays {
 enum {
     SHMT_SOURCE_HELD_OUT = 1,
     SHMT_SOURCE_UNLABELLED = 2, /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
-    SHMT_SOURCE_SCORED = 4      /* by a model that is there: what is said of a table's label is not said of the model's */
+    SHMT_SOURCE_SCORED = 4,     /* by a model that is there: what is said of a table's label is not said of the model's */
+    SHMT_SOURCE_UNMARKED = 8 /* for a model of other data than tables, which knows no marks of missing numbers (csv_plan.h) */
 };
 
 /* Whether opening is to be given up; asked for each MiB of what is gone through. */

@@ -32,8 +32,9 @@ struct shmt_text_format {
     /* NULL, or: what a line at the beginning of the file `name` is: SHMT_TEXT_ROW, to be parsed; SHMT_TEXT_NOTHING, behind
      * which the file still begins; or the one SHMT_TEXT_HEADER. Below 0: why the file cannot be read with the others. */
     int (*skips)(const void *arg, const char *name, const char *line, uint64_t bytes, struct shmt_error *e);
-    const char *(*note)(const void *arg);   /* NULL, or: for shmt_source_note */
-    const char *(*remark)(const void *arg); /* NULL, or: for shmt_source_remark */
+    const char *(*note)(const void *arg);                      /* NULL, or: for shmt_source_note */
+    const char *(*remark)(const void *arg);                    /* NULL, or: for shmt_source_remark */
+    uint64_t (*row_max)(const void *arg, uint64_t line_bytes); /* NULL: SHMT_ROW_MAX; or as that, planned before */
     void (*guess)(const void *arg, const char *sample, uint64_t n, struct shmt_text_guess *out);
     void (*free_arg)(void *arg); /* when the source is closed, or was not opened; NULL: nothing to do */
 };

@@ -58,7 +58,8 @@ static void rows_close(struct rows *rows) {
 
 /* Makes room for the row of a line of so many bytes. */
 static int make_room(struct rows *rows, uint64_t line_bytes, struct shmt_error *e) {
-    const uint64_t need = SHMT_ROW_MAX(line_bytes);
+    const struct shmt_text_format *format = rows->text->format;
+    const uint64_t need = format->row_max ? format->row_max(rows->text->arg, line_bytes) : SHMT_ROW_MAX(line_bytes);
     if (need <= rows->room) return 0;
     rows->room = shmt_max_u64(2 * need, 1024);
     free_room(rows);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +56,11 @@ static const char *const KINDS[] = {[SHMTRAIN_COLUMN_IGNORED] = "ignored",
 static void add_columns(FILE *f, const struct shmtrain_data_info *d) {
     for (uint32_t i = 0; i < d->n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
         const struct shmtrain_column *c = &d->column[i];
+        char a[32];
         fprintf(f, "%-12s%3" PRIu32 " %-10s", i == 0 ? "columns" : "", i + 1, KINDS[c->kind]);
         fprintf(f, " %s", c->name[0] != '\0' ? c->name : "(no name)");
         if (c->kind == SHMTRAIN_COLUMN_NUMBERS) fprintf(f, ", id %" PRIu32, c->feature);
+        if (c->missing > 0) fprintf(f, ", missing in %s", whole(c->missing, a));
         fprintf(f, "\n");
     }
     if (d->n_columns > SHMTRAIN_INFO_COLUMNS)
@@ -232,9 +235,11 @@ static json_t *columns_of(const struct shmtrain_data_info *d) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < d->n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
         const struct shmtrain_column *c = &d->column[i];
-        json_t *id = c->kind == SHMTRAIN_COLUMN_NUMBERS ? shmt_json_whole(c->feature) : json_null();
-        json_array_append_new(list,
-                              json_pack("{s:o,s:s,s:o}", "name", shmt_json_text(c->name), "kind", KINDS[c->kind], "id", id));
+        const bool is_number = c->kind == SHMTRAIN_COLUMN_NUMBERS;
+        json_t *id = is_number ? shmt_json_whole(c->feature) : json_null();
+        json_t *missing = is_number ? shmt_json_whole(c->missing) : json_null();
+        json_array_append_new(list, json_pack("{s:o,s:s,s:o,s:o}", "name", shmt_json_text(c->name), "kind", KINDS[c->kind],
+                                              "id", id, "missing", missing));
     }
     return list;
 }

@@ -117,6 +117,9 @@ void shmt_checkpoint_close(struct shmt_checkpoint_in *in); /* NULL is fine */
 /* What is in it; valid until close. */
 const struct shmt_checkpoint *shmt_checkpoint_of(const struct shmt_checkpoint_in *in);
 
+/* A note of the model that it is; NULL: it has none of this key. Valid until close. */
+const char *shmt_checkpoint_model_note(const struct shmt_checkpoint_in *in, const char *key);
+
 /* Table t (plane -1) or a plane of its state: (rows, width) into out. Errors: _SYSTEM, _DATA. */
 int shmt_checkpoint_read(const struct shmt_checkpoint_in *in, uint32_t t, int plane, float *out, struct shmt_error *e);
 

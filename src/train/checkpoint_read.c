@@ -194,6 +194,10 @@ void shmt_checkpoint_close(struct shmt_checkpoint_in *in) {
 
 const struct shmt_checkpoint *shmt_checkpoint_of(const struct shmt_checkpoint_in *in) { return &in->is; }
 
+const char *shmt_checkpoint_model_note(const struct shmt_checkpoint_in *in, const char *key) {
+    return shmt_model_note(in->file, key);
+}
+
 int shmt_checkpoint_read(const struct shmt_checkpoint_in *in, uint32_t t, int plane, float *out, struct shmt_error *e) {
     return shmt_model_read_tensor(in->file, in->tensor[t][1 + plane], out, e);
 }

@@ -12,6 +12,7 @@
 #include "base/pipe.h"
 #include "base/plain.h"
 #include "base/replace.h"
+#include "data/csv_plan.h"
 
 /* ---- what both formats do ---- */
 
@@ -142,14 +143,23 @@ static void add_row(FILE *f, const struct shmt_linear *m, const char *feature, c
     }
 }
 
-/* Of a feature that has one: as it is, or in quotes where it has something that CSV is made of. */
-static const char *name_of(const struct shmt_linear *m, uint64_t j, char *room, size_t bytes) {
-    const uint64_t id = id_of(m, j);
-    const char *name = id >= 1 && id <= m->n_names ? m->name[id - 1] : NULL;
-    if (!name || 2 * strlen(name) + 3 > bytes) {
-        snprintf(room, bytes, "%llu", (unsigned long long)id);
-        return room;
-    }
+#define NAME_BYTES   512 /* instead of longer ones stands the id */
+#define QUOTED_BYTES (2 * NAME_BYTES + 2)
+
+/* Of a feature: its name or else its id, and of a mark what it says of its feature. */
+static void take_name(const struct shmt_linear *m, uint64_t id, char out[NAME_BYTES]) {
+    uint32_t feature;
+    const bool is_mark = shmt_csv_is_mark(id, &feature) && feature >= 1 && feature <= m->n_names && m->mark[feature - 1];
+    const uint64_t of = is_mark ? feature : id;
+    const char *name = of >= 1 && of <= m->n_names ? m->name[of - 1] : NULL;
+    char number[24];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)of);
+    const int n = snprintf(out, NAME_BYTES, "%s%s%s", name ? name : number, is_mark ? " " : "", is_mark ? m->mark[of - 1] : "");
+    if (n >= NAME_BYTES) snprintf(out, NAME_BYTES, "%llu", (unsigned long long)id);
+}
+
+/* As it is, or in quotes where it has something that CSV is made of. */
+static const char *quoted(const char *name, char room[QUOTED_BYTES]) {
     if (!strpbrk(name, ",\"\r\n")) return name;
     char *at = room;
     *at++ = '"';
@@ -163,10 +173,11 @@ static const char *name_of(const struct shmt_linear *m, uint64_t j, char *room, 
 }
 
 static void add_csv(FILE *f, const struct shmt_linear *m) {
-    char feature[1024];
+    char name[NAME_BYTES], room[QUOTED_BYTES];
     fprintf(f, m->n_outputs > 1 ? "feature,weight,class\n" : "feature,weight\n");
     for (uint64_t j = 0; j < m->n_features && !ferror(f); j++) {
-        add_row(f, m, name_of(m, j, feature, sizeof feature), m->weight + j * m->by_feature, m->by_output);
+        take_name(m, id_of(m, j), name);
+        add_row(f, m, quoted(name, room), m->weight + j * m->by_feature, m->by_output);
     }
     if (m->bias) add_row(f, m, "bias", m->bias, 1);
 }

@@ -27,6 +27,7 @@ struct shmt_linear {
     uint64_t n_features, first_feature; /* the id of feature 0 */
     const uint64_t *id;                 /* (n_features) of each, ascending; NULL: one after the other */
     const char *const *name;            /* (n_names) in CSV, of the features with ids from 1 on; NULL: its id */
+    const char *const *mark;            /* (n_names) what a mark (data/csv_plan.h) says of such a feature; NULL: it has none */
     uint64_t n_names;
     bool is_hashed; /* features are hashes of ids */
     uint64_t by_feature, by_output;
