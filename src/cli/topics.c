@@ -226,16 +226,17 @@ MODES
 "              value is a feature of its own, by a hash of 64 bits\n"
 "  left out    --ignore id,4; a first column without name; columns of words that\n"
 "              are different in each line, if they are not in --categorical\n"
-"A missing value (nothing, NA, NaN, null, none, \\N, ?) is 0: the number 0, or no\n"
-"category. A label must not be missing (words: nothing or ?). Values may be\n"
-"quoted, with inner quotes doubled, but without line breaks. Several files are\n"
-"read as one table; each may repeat the header, and none may have another.\n"
+"A missing value (nothing, NA, NaN, null, none, \\N, ?) is no category. A missing\n"
+"number counts as its column's mean, and a feature of its own says that it is\n"
+"missing. A label must not be missing (words: nothing or ?). Values may be\n"
+"quoted, inner quotes doubled, but without line breaks. Several files are read\n"
+"as one table; each may repeat the header, none may have another.\n"
 "\n"
 "Features count from 1, in the order of the columns. A model remembers how its\n"
 "table was read. --valid, eval and predict find columns by name if both tables\n"
 "have a header, in any order and case. Unknown columns are left out; a missing\n"
-"one is an error. Without headers (or with --header no) the position counts. eval\n"
-"--label NAME names the label there.\n"},
+"column is an error. Without headers (--header no) the position counts.\n"
+"eval --label NAME names the label there.\n"},
 
 {"input", "files, packed files, pipes, bad lines",
 "Where data comes from\n"
