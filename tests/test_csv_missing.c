@@ -135,7 +135,7 @@ static void a_plan_comes_back_from_its_text_and_no_other_is_taken(void **state) 
     (void)state;
     static const char *const GOOD[] = {PLAN, OLD_PLAN};
     static const char *const BAD[] = {"[\"a\",\"number\"]",        "[\"a\",\"number\",\"1\"]", "[\"a\",\"number\",true]",
-                                      "[\"a\",\"number\",1e39]",   "[\"a\",\"number\",1,1]",   "[\"a\",\"category\",1]",
+                                      "[\"a\",\"number\",1e39]",   "[\"a\",\"number\",1,1,1]", "[\"a\",\"category\",1]",
                                       "[\"a\",\"category\",null]", "[\"a\",\"ignored\",1]"};
     struct shmt_csv_plan plan;
     char text[256];

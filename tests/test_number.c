@@ -40,9 +40,17 @@ static void assert_read_by(reader *read, const char *number) {
     }
 }
 
+static void assert_exact(const char *number) {
+    const double expected = strtod(number, NULL), value = shmt_number_exact(number, number + strlen(number), g_c_locale);
+    if (memcmp(&value, &expected, sizeof value) == 0) return;
+    print_error("%s: read as %a, strtod says %a\n", number, value, expected);
+    fail();
+}
+
 static void assert_reads_as_strtof(const char *number) {
     assert_read_by(shmt_number_read, number);
     assert_read_by(shmt_number_read_in_line, number);
+    assert_exact(number);
 }
 
 static void every_float_survives_being_written_and_read(void **state) {

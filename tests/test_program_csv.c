@@ -91,8 +91,9 @@ static void data_info_lists_the_columns(void **state) {
     assert_non_null(strstr(text, "\n              4 categories city\n              5 label      bought\n"));
     assert_non_null(
         strstr(json,
-               "\"columns\":[{\"name\":\"y\",\"kind\":\"label\",\"id\":null,\"missing\":null},{\"name\":\"age\",\"kind\":"
-               "\"numbers\",\"id\":1,\"missing\":0},{\"name\":\"height\",\"kind\":\"numbers\",\"id\":2,\"missing\":0}]"));
+               "\"columns\":[{\"name\":\"y\",\"kind\":\"label\",\"id\":null,\"missing\":null,\"counted_from\":null},{\"name\":"
+               "\"age\",\"kind\":\"numbers\",\"id\":1,\"missing\":0,\"counted_from\":0},{\"name\":\"height\",\"kind\":"
+               "\"numbers\",\"id\":2,\"missing\":0,\"counted_from\":0}]"));
     free(text);
     free(json);
     text = SAID("data", "info", "n.svm");

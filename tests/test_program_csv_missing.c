@@ -71,7 +71,7 @@ static void where_numbers_are_missing_is_said(void **state) {
     char *text = SAID("data", "info", "m.csv"), *json = SAID("data", "info", "--json", "m.csv");
     assert_non_null(strstr(text, "2 numbers    wage, id 1, missing in 3"));
     assert_non_null(strstr(text, "3 numbers    age, id 2\n"));
-    assert_non_null(strstr(json, "\"name\":\"age\",\"kind\":\"numbers\",\"id\":2,\"missing\":0}"));
+    assert_non_null(strstr(json, "\"name\":\"age\",\"kind\":\"numbers\",\"id\":2,\"missing\":0,"));
     free(text);
     free(json);
     write_text("rare.csv", "y,a\n1,\n0,\n1,5\n0,\n");

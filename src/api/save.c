@@ -150,9 +150,28 @@ static struct shmt_linear describe_whole(const struct shmt_trained *t, const str
     return m;
 }
 
+/* LIBLINEAR's models are for features as they are. */
+static int check_zeros(struct shmtrain_store *store, enum format format, const char *table) {
+    struct shmt_csv_plan plan;
+    char shown[SHMT_CSV_COLUMN_SHOWN];
+    int rc = 0;
+    if (format != LIBLINEAR || !table || shmt_csv_plan_parse(table, &plan, NULL) < 0) return 0;
+    for (uint32_t i = 0; i < plan.n_columns && rc == 0; i++) {
+        if (plan.column[i].from == 0) continue;
+        shmt_csv_column_show(&plan, i, shown);
+        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                       "format liblinear: %s is counted from %.0f, which LIBLINEAR's models have no room for: use csv or "
+                       "safetensors",
+                       shown, plan.column[i].from);
+    }
+    shmt_csv_plan_fini(&plan);
+    return rc;
+}
+
 int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *like) {
     struct shmt_error why = {0};
     int rc = check_model(store, (enum format)store->save_as, like->model);
+    if (rc == 0) rc = check_zeros(store, (enum format)store->save_as, like->table);
     if (rc < 0 || store->save_as == SAFETENSORS) return rc;
     const struct shmt_linear model = describe(like);
     rc = store->save_as == CSV ? shmt_csv_check(&model, &why) : shmt_liblinear_check(&model, &why);
@@ -163,18 +182,26 @@ int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *lik
 static int write_csv(struct shmtrain_store *store, const char *path, struct shmt_linear *model) {
     const struct shmt_csv_plan *plan = &store->trained.plan;
     const char **name = calloc(2 * ((size_t)plan->n_features + 1), sizeof *name), **mark = name + plan->n_features + 1;
-    if (!name) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to save a model");
+    double *from = calloc((size_t)plan->n_features + 1, sizeof *from);
+    if (!name || !from) {
+        free(name);
+        free(from);
+        return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to save a model");
+    }
     for (uint32_t i = 0; i < plan->n_columns; i++) {
         const struct shmt_csv_column *c = &plan->column[i];
         if (c->kind != SHMT_CSV_NUMBER) continue;
         if (plan->name[i] && plan->name[i][0] != '\0') name[c->feature - 1] = plan->name[i];
+        from[c->feature - 1] = c->from;
         mark[c->feature - 1] = isnan(c->missing) ? "is there" : "is missing";
     }
     model->name = name;
     model->mark = mark;
+    model->from = from;
     model->n_names = plan->n_features;
     const int rc = shmt_csv_write(path, model, &store->error);
     free(name);
+    free(from);
     return rc;
 }
 
@@ -203,6 +230,7 @@ int shmtrain_store_save_as(struct shmtrain_store *store, const char *path, const
     if (rc < 0) return rc;
     if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save: no run has trained yet");
     rc = check_model(store, found, store->trained.model);
+    if (rc == 0) rc = check_zeros(store, found, store->trained.table);
     if (rc == 0) rc = shmt_trained_check_ids(&store->trained, &store->error);
     if (rc == 0) rc = read_tables(store, tensor, value);
     if (rc == 0) n_tensors = add_ids(store, tensor);

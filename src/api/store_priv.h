@@ -122,9 +122,10 @@ struct shmtrain_store {
     bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */
     struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */
     struct shmt_plan_kept *plan;              /* the last one; NULL: none */
-    struct shmt_trained trained;              /* it outlives later runs that fail before they begin */
-    struct shmtrain_evaluation evaluation;    /* the last one */
-    uint64_t *confusion;                      /* what it points to */
+    char *table_before;          /* while one trains: how the table was read whose parameters it begins with (table.h) */
+    struct shmt_trained trained; /* it outlives later runs that fail before they begin */
+    struct shmtrain_evaluation evaluation; /* the last one */
+    uint64_t *confusion;                   /* what it points to */
 };
 
 #define SHMT_GRACE_MS 2000 /* after a failure, until the workers that do not notice are killed */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,6 +14,7 @@
 #include "data/cache.h"
 #include "data/csv_plan.h"
 #include "data/show.h"
+#include "train/model_read.h"
 
 _Static_assert(SHMTRAIN_INFO_NAME == SHMT_WORD_SHOWN, "names are shown as words are");
 
@@ -20,15 +22,21 @@ _Static_assert(SHMTRAIN_INFO_NAME == SHMT_WORD_SHOWN, "names are shown as words 
 
 static bool is_stopped(void *store) { return shmt_stop_asked(store); }
 
-/* A run that was begun when missing numbers were 0 goes on so. */
-static bool goes_on_unmarked(const struct shmtrain_store *store) {
+/* Of a checkpoint that a run goes on from, or a model that it begins with; what is wrong with one is for its reader to say. */
+void shmt_table_begin(struct shmtrain_store *store) {
     const struct shmt_checkpoint_in *from = store->checkpoints.from;
+    const char *init = store->config.init_from;
+    struct shmt_model_in *model = NULL;
     const char *note = from ? shmt_checkpoint_model_note(from, SHMT_NOTE_TABLE) : NULL;
-    struct shmt_csv_plan plan;
-    if (!note || shmt_csv_plan_parse(note, &plan, NULL) < 0) return false;
-    const bool unmarked = !plan.marks;
-    shmt_csv_plan_fini(&plan);
-    return unmarked;
+    if (!from && init[0] != '\0' && shmt_model_glance(init, &model, NULL) == 0) note = shmt_model_note(model, SHMT_NOTE_TABLE);
+    shmt_table_end(store);
+    store->table_before = note ? strdup(note) : NULL;
+    shmt_model_close(model);
+}
+
+void shmt_table_end(struct shmtrain_store *store) {
+    free(store->table_before);
+    store->table_before = NULL;
 }
 
 void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned how, const char *table,
@@ -50,7 +58,9 @@ void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned ho
                                             .categorical = c->categorical,
                                             .ignore = c->ignore,
                                             .plan = table,
-                                            .unmarked = is_of_other || goes_on_unmarked(store)}};
+                                            .as_they_are = c->bias == 0,
+                                            .before = is_of_other ? NULL : store->table_before,
+                                            .unmarked = is_of_other}};
     out->source.csv = &out->csv;
 }
 
@@ -134,6 +144,13 @@ static bool have_same_missing(const struct shmt_csv_plan *plan, const struct shm
     return same;
 }
 
+static bool have_same_zeros(const struct shmt_csv_plan *plan, const struct shmt_csv_plan *model) {
+    uint32_t i = next_feature(plan, 0), j = next_feature(model, 0);
+    for (; i < plan->n_columns && j < model->n_columns; i = next_feature(plan, i + 1), j = next_feature(model, j + 1))
+        if (plan->column[i].from != model->column[j].from) return false;
+    return true;
+}
+
 static int check_as_of_model(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan,
                              const struct shmt_cache *cache, const char *model, bool labelled) {
     struct shmt_csv_plan other;
@@ -144,6 +161,8 @@ static int check_as_of_model(struct shmtrain_store *store, const char *name, con
         differs = "features";
     else if (labelled && !have_same_words(plan, &other))
         differs = "labels";
+    else if (!have_same_zeros(plan, &other))
+        differs = "zero points of columns";
     else if (!have_same_missing(plan, cache, &other))
         differs = "values for missing numbers";
     shmt_csv_plan_fini(&other);
@@ -247,6 +266,18 @@ static void add_words(struct text *text, const struct shmt_csv_plan *plan) {
     add(text, plan->n_words > SHOWN ? ", ... are numbered from 0" : " are numbered from 0");
 }
 
+/* Columns that are counted from other numbers than 0. */
+static void add_far(struct text *text, const struct shmt_csv_plan *plan) {
+    char name[SHMT_CSV_COLUMN_SHOWN];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_columns; i++) {
+        if (plan->column[i].from == 0 || n++ >= SHOWN) continue;
+        shmt_csv_column_show(plan, i, name);
+        add(text, "%s %s is counted from %.0f", n == 1 ? ";" : ",", name, plan->column[i].from);
+    }
+    if (n > SHOWN) add(text, ", and %u more from other numbers", n - SHOWN);
+}
+
 void shmt_table_log_words(const struct shmtrain_store *store) {
     struct text text = {.n = 0};
     add_words(&text, &store->trained.plan);
@@ -265,6 +296,7 @@ void shmt_table_log(const struct shmtrain_store *store, const struct shmt_load *
     add_kind(&text, &plan, SHMT_CSV_NUMBER, has_one_number(&plan) ? "column of numbers" : "columns of numbers");
     add_kind(&text, &plan, SHMT_CSV_CATEGORY, "of categories");
     add_kind(&text, &plan, SHMT_CSV_IGNORED, "left out");
+    add_far(&text, &plan);
     add_words(&text, &plan);
     shmt_log(&store->log, "%s", text.out);
     shmt_csv_plan_fini(&plan);
@@ -313,6 +345,7 @@ void shmt_table_columns(const char *table, struct shmtrain_data_info *out) {
         const char *name = plan.name[i] ? plan.name[i] : "";
         out->column[i].kind = KINDS[plan.column[i].kind];
         out->column[i].feature = plan.column[i].feature;
+        out->counted_from[i] = plan.column[i].from;
         shmt_show_word(name, strlen(name), out->column[i].name);
     }
     shmt_csv_plan_fini(&plan);

@@ -15,6 +15,11 @@ struct shmt_table_wish {
     struct shmt_csv_wish csv;
 };
 
+/* From here to the end of a run its table is read so that the parameters that it begins with are of the same numbers: what missing
+ * ones count as, and what columns are counted from, are as in the table of --init-from or of the checkpoint. */
+void shmt_table_begin(struct shmtrain_store *store);
+void shmt_table_end(struct shmtrain_store *store);
+
 /* What the options say of data. `table`: the plan of the table that the model was trained on, as text; NULL: none. Pointers
  * into the store and the arguments; *out must stay where it is. */
 void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned how, const char *table,

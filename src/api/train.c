@@ -447,6 +447,7 @@ static int begin(struct shmt_training *s) {
 }
 
 static void end(struct shmt_training *s) {
+    shmt_table_end(s->store);
     shmt_standard_free(&s->store->standard); /* what the store does next is on features as they are */
     shmt_rows_free(&s->rows);
     shmt_split_free(&s->split);
@@ -462,6 +463,7 @@ int shmt_store_train(struct shmtrain_store *store, const char *data) {
     if (rc == 0) rc = shmt_metrics_open(store, data);
     if (rc == 0) rc = shmt_checkpoints_begin(store);
     if (rc == 0) rc = shmt_lease_begin(store);
+    if (rc == 0) shmt_table_begin(store);
     if (rc == 0) rc = prepare(&s, false);
     if (rc == 0) rc = train(&s);
     shmt_checkpoints_close(store);
@@ -474,6 +476,7 @@ int shmt_train_prepare(struct shmtrain_store *store, const char *data,
                        int (*use)(struct shmtrain_store *store, const struct shmt_prepared *prepared, void *arg), void *arg) {
     struct shmt_training s = {.store = store, .source = data};
     int rc = begin(&s);
+    if (rc == 0) shmt_table_begin(store);
     if (rc == 0) rc = prepare(&s, true);
     const struct shmt_prepared prepared = {.crew = &s.crew,
                                            .train = &s.train,

@@ -61,6 +61,10 @@ bool shmt_csv_is_number(const struct shmt_csv_field *field, locale_t c_locale, f
     return field->n > 0 && shmt_number_read(field->text, c_locale, out) == field->text + field->n;
 }
 
+double shmt_csv_number(const struct shmt_csv_field *field, locale_t c_locale) {
+    return shmt_number_exact(field->text, field->text + field->n, c_locale);
+}
+
 uint64_t shmt_csv_field_copy(const struct shmt_csv_field *field, char *out, uint64_t room) {
     uint64_t n = 0;
     for (uint64_t i = 0; i < field->n; i++, n++) {

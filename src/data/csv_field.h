@@ -39,6 +39,9 @@ static inline bool shmt_csv_is_missing_word(const struct shmt_csv_field *field) 
 /* Whether the whole field is a number; infinite when it is beyond the range of float. */
 bool shmt_csv_is_number(const struct shmt_csv_field *field, locale_t c_locale, float *out);
 
+/* A field that is a number, in double precision. */
+double shmt_csv_number(const struct shmt_csv_field *field, locale_t c_locale);
+
 /* The value's bytes, at most `room` of them, with doubled quotes as one. Returns how many there are in all. */
 uint64_t shmt_csv_field_copy(const struct shmt_csv_field *field, char *out, uint64_t room);
 

@@ -111,16 +111,60 @@ static int decide_kinds(const struct shmt_csv_sample *s, struct shmt_csv_plan *p
     return 0;
 }
 
-/* What those that are missing count as is near the others, so that a model of both is well conditioned. */
-static float missing_of(const struct shmt_csv_looks *looks) {
-    if (looks->n_missing > looks->n_here) return NAN;
-    return looks->n_here > 0 ? (float)(looks->sum / looks->n_here) : 0;
+#define FAR 1000 /* a mean this large, and this many times the spread: half of a float's digits are the same in all numbers */
+#define NO_WHOLE \
+    16777216 /* floats tell whole numbers apart up to here: beyond, equal numbers at the beginning may be a slow clock */
+
+static double mean_of(const struct shmt_csv_looks *looks) {
+    return looks->n_here > 0 ? looks->one + looks->sum / looks->n_here : 0;
 }
 
+/* As short a number as is near enough. */
+static double from_of(const struct shmt_csv_looks *looks) {
+    const double mean = mean_of(looks), n = looks->n_here;
+    if (!(fabs(mean) >= FAR && fabs(mean) < SHMT_CSV_FROM)) return 0;
+    const double off = looks->sum / n, square = looks->squares / n - off * off, spread = square > 0 ? sqrt(square) : 0;
+    if (spread == 0) return fabs(mean) >= NO_WHOLE ? rint(mean) : 0;
+    const double unit = fmax(1, pow(10, ceil(log10(spread))));
+    return fabs(mean) > FAR * spread ? rint(mean / unit) * unit : 0;
+}
+
+/* What those that are missing count as is near the others, so that a model of both is well conditioned. */
+static float missing_of(const struct shmt_csv_looks *looks, double from) {
+    return looks->n_missing > looks->n_here ? NAN : (float)(mean_of(looks) - from);
+}
+
+static void decide_number(const struct shmt_csv_sample *s, const struct shmt_csv_looks *looks, struct shmt_csv_column *column) {
+    column->from = s->wish->as_they_are ? 0 : from_of(looks);
+    column->missing = missing_of(looks, column->from);
+}
+
+/* The column of the same name, or else in the same place; NULL: that one is no number. */
+static const struct shmt_csv_column *find_before(const struct shmt_csv_plan *plan, uint32_t i,
+                                                 const struct shmt_csv_plan *before) {
+    uint32_t at = i;
+    if (plan->has_header && before->has_header) at = shmt_csv_plan_find(before, plan->name[i], strlen(plan->name[i]));
+    return at < before->n_columns && before->column[at].kind == SHMT_CSV_NUMBER ? &before->column[at] : NULL;
+}
+
+static void decide_numbers(const struct shmt_csv_sample *s, const struct shmt_csv_plan *before, struct shmt_csv_plan *plan) {
+    plan->marks = before ? before->marks : !s->wish->unmarked;
+    for (uint32_t i = 0; plan->marks && i < plan->n_columns; i++) {
+        struct shmt_csv_column *column = &plan->column[i];
+        if (column->kind != SHMT_CSV_NUMBER) continue;
+        const struct shmt_csv_column *like = before ? find_before(plan, i, before) : NULL;
+        decide_number(s, &s->looks[i], column);
+        if (like) column->missing = like->missing;
+        if (like) column->from = like->from;
+    }
+}
+
+/* A plan of before that is none says nothing: others refuse its file. */
 static void decide_marks(const struct shmt_csv_sample *s, struct shmt_csv_plan *plan) {
-    plan->marks = !s->wish->unmarked;
-    for (uint32_t i = 0; plan->marks && i < plan->n_columns; i++)
-        if (plan->column[i].kind == SHMT_CSV_NUMBER) plan->column[i].missing = missing_of(&s->looks[i]);
+    struct shmt_csv_plan before;
+    const bool has = s->wish->before && shmt_csv_plan_parse(s->wish->before, &before, NULL) == 0;
+    decide_numbers(s, has ? &before : NULL, plan);
+    if (has) shmt_csv_plan_fini(&before);
 }
 
 /* Of fewer words, that all differ may be chance. */

@@ -91,16 +91,18 @@ static void put_missing(const struct work *w, const struct shmt_csv_column *c) {
     put(w->row, c->feature | SHMT_CSV_MARK_ID, 1);
 }
 
-/* A number that is not simply one: missing, in quotes, between blanks. */
+/* A number that is not simply one: missing, in quotes, between blanks, far from 0. */
 static int __attribute__((noinline)) take_number(const struct work *w, uint32_t column, const struct shmt_csv_field *field) {
+    const struct shmt_csv_column *c = &w->plan->column[column];
     float value;
     if (shmt_csv_is_missing(field)) {
-        put_missing(w, &w->plan->column[column]);
+        put_missing(w, c);
         return 0;
     }
     if (!shmt_csv_is_number(field, w->c_locale, &value)) return refuse_number(w, column, field);
+    if (c->from != 0) value = (float)(shmt_csv_number(field, w->c_locale) - c->from);
     if (!isfinite(value)) return refuse(w, column, field, "a number between -3.4e38 and 3.4e38", "");
-    put_number(w->row, &w->plan->column[column], value);
+    put_number(w->row, c, value);
     return 0;
 }
 
@@ -202,11 +204,12 @@ int shmt_csv_parse(const struct shmt_csv_plan *plan, const char *line, locale_t 
     row_out->blank = is_blank(p);
     if (row_out->blank) return 0;
     for (uint32_t i = 0;;) {
+        const struct shmt_csv_column *c = &plan->column[i];
         const char *end = NULL;
         float value;
-        if (plan->column[i].kind == SHMT_CSV_NUMBER) end = shmt_number_read(p, c_locale, &value);
+        if (c->kind == SHMT_CSV_NUMBER && c->from == 0) end = shmt_number_read(p, c_locale, &value);
         if (end && (*end == plan->delimiter || shmt_csv_at_end(end)) && isfinite(value)) {
-            put_number(row_out, &plan->column[i], value);
+            put_number(row_out, c, value);
         } else {
             const int status = take_field(&w, i, p, &end);
             if (status != 0) return status;

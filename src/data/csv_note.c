@@ -4,7 +4,8 @@
  *      "columns": [["age", "number", 38.25], ["color", "category"], ["bought", "label"], ["id", "ignored"]]}
  *
  * Without a header names are null, and so are labels that are numbers. With a number stands what it counts as where it is
- * missing, or null where those that are there are marked; version 1 has neither, and no marks. A text that is read back is
+ * missing, or null where those that are there are marked, and behind that the whole number that the column is counted from, if it is
+ * not 0: ["time", "number", -12.5, 1700000000]. Version 1 has neither, and no marks. A text that is read back is
  * somebody's: every word of it is checked. */
 #include <jansson.h>
 #include <math.h>
@@ -38,8 +39,9 @@ static bool has_missing(const struct shmt_csv_plan *plan, uint32_t i) {
     return plan->marks && plan->column[i].kind == SHMT_CSV_NUMBER;
 }
 
-static json_t *missing_of(const struct shmt_csv_column *column) {
-    return isnan(column->missing) ? json_null() : json_real((double)column->missing);
+static void append_number(json_t *list, const struct shmt_csv_column *column) {
+    json_array_append_new(list, isnan(column->missing) ? json_null() : json_real((double)column->missing));
+    if (column->from != 0) json_array_append_new(list, json_integer((json_int_t)column->from));
 }
 
 /* A plan without numbers has nothing to mark. */
@@ -55,7 +57,7 @@ static json_t *columns_of(const struct shmt_csv_plan *plan) {
         json_t *column = json_array();
         json_array_append_new(column, text_of(plan->name[i]));
         json_array_append_new(column, json_string(KINDS[plan->column[i].kind]));
-        if (has_missing(plan, i)) json_array_append_new(column, missing_of(&plan->column[i]));
+        if (has_missing(plan, i)) append_number(column, &plan->column[i]);
         json_array_append_new(columns, column);
     }
     return columns;
@@ -96,22 +98,29 @@ static int copy(const json_t *string, char **out, struct shmt_error *e) {
     return *out ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the plan of a table");
 }
 
+static int read_from(const json_t *from, double *out) {
+    *out = (double)json_integer_value(from);
+    return json_is_integer(from) && *out != 0 && fabs(*out) <= SHMT_CSV_FROM ? 0 : -1;
+}
+
 /* What stands behind a column's kind. */
-static int read_missing(const json_t *column, const struct shmt_csv_plan *plan, uint32_t i) {
+static int read_number(const json_t *column, const struct shmt_csv_plan *plan, uint32_t i) {
     const json_t *missing = json_array_get(column, 2);
-    float *out = &plan->column[i].missing;
-    if (json_array_size(column) != (has_missing(plan, i) ? 3 : 2)) return -1;
-    if (!missing) return 0;
-    *out = json_is_null(missing) ? NAN : (float)json_number_value(missing);
-    return json_is_null(missing) || (json_is_number(missing) && isfinite(*out)) ? 0 : -1;
+    struct shmt_csv_column *out = &plan->column[i];
+    const size_t n = json_array_size(column);
+    if (!has_missing(plan, i)) return n == 2 ? 0 : -1;
+    if (n != 3 && n != 4) return -1;
+    out->missing = json_is_null(missing) ? NAN : (float)json_number_value(missing);
+    if (!json_is_null(missing) && !(json_is_number(missing) && isfinite(out->missing))) return -1;
+    return n == 4 ? read_from(json_array_get(column, 3), &out->from) : 0;
 }
 
 static int read_columns(const json_t *columns, struct shmt_csv_plan *plan, struct shmt_error *e) {
     uint32_t n_labels = 0;
     for (uint32_t i = 0; i < plan->n_columns; i++) {
         const json_t *column = json_array_get(columns, i), *name = json_array_get(column, 0);
-        if (kind_of(column, &plan->column[i].kind) < 0 || read_missing(column, plan, i) < 0)
-            return refuse(plan->marks ? "expected columns as [name, kind], and numbers as [name, kind, number]"
+        if (kind_of(column, &plan->column[i].kind) < 0 || read_number(column, plan, i) < 0)
+            return refuse(plan->marks ? "expected columns as [name, kind], and numbers as [name, kind, number, whole number]"
                                       : "expected columns as [name, kind]",
                           e);
         n_labels += plan->column[i].kind == SHMT_CSV_LABEL;

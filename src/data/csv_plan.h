@@ -8,7 +8,10 @@
  * and a feature of its own, a mark, is 1 there: so a model learns what missing itself says, however far from 0 the numbers
  * are. Of a column in which most are missing, those that are there are marked instead, and the others are absent, so that
  * sparse tables stay sparse; with a bias both say the same. Plans of before there were marks have none: what is missing is
- * absent. No plan lists the marks that occur: they have ids of their own, which are columns where the data has them. */
+ * absent. No plan lists the marks that occur: they have ids of their own, which are columns where the data has them.
+ *
+ * Numbers that are all far from 0, as times in seconds are, would lose in a float what tells them apart: such a column is counted
+ * from a whole number among them, which is taken off in double precision. What they and the missing ones count as is meant so. */
 #ifndef SHMT_DATA_CSV_PLAN_H
 #define SHMT_DATA_CSV_PLAN_H
 
@@ -21,6 +24,7 @@
 #define SHMT_CSV_NONE    UINT32_MAX
 #define SHMT_CSV_COLUMNS ((uint32_t)1 << 24) /* the most */
 
+#define SHMT_CSV_FROM        4.6e18              /* the farthest a column is counted from: a whole number of 64 bits */
 #define SHMT_CSV_CATEGORY_ID ((uint64_t)1 << 63) /* in the ids of categories */
 #define SHMT_CSV_MARK_ID     ((uint64_t)1 << 62) /* and of marks, without the other; below it stands the feature */
 
@@ -30,6 +34,7 @@ struct shmt_csv_column {
     uint32_t kind;    /* enum shmt_csv_kind */
     uint32_t feature; /* from 1 on; 0: it is none */
     float missing;    /* what a missing number counts as; NAN: those that are there are marked. Only with `marks` */
+    double from;      /* a whole number that numbers are counted from; 0: as they are. Only with `marks` */
 };
 
 struct shmt_csv_plan {

@@ -167,9 +167,10 @@ static void look_for_twice(struct shmt_csv_looks *looks, const struct shmt_csv_f
     looks->kept[looks->n_kept++] = hash;
 }
 
-static void add_number(struct shmt_csv_looks *looks, float value) {
-    looks->n_here++;
-    looks->sum += (double)value;
+static void add_number(struct shmt_csv_looks *looks, double value) {
+    if (looks->n_here++ == 0) looks->one = value;
+    looks->sum += value - looks->one;
+    looks->squares += (value - looks->one) * (value - looks->one);
 }
 
 static void look_at(const struct shmt_csv_sample *s, uint32_t column, const struct shmt_csv_field *field) {
@@ -183,7 +184,7 @@ static void look_at(const struct shmt_csv_sample *s, uint32_t column, const stru
     looks->again |= same_text(field, &s->field[column]);
     if (shmt_csv_is_number(field, s->c_locale, &value)) {
         looks->n_numbers++;
-        if (is_first && isfinite(value)) add_number(looks, value);
+        if (is_first && isfinite(value)) add_number(looks, shmt_csv_number(field, s->c_locale));
     } else {
         looks->n_words++;
         look_for_twice(looks, field);

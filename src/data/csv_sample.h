@@ -11,13 +11,13 @@
 /* Of the fields of a column below the first line. */
 struct shmt_csv_looks {
     uint32_t n_numbers, n_words; /* what is missing is neither */
-    uint32_t n_missing, n_here;  /* of the first rows: what is missing, and numbers, which have this sum */
-    double sum;
-    uint32_t n_commas; /* of the words: numbers with commas */
-    bool again;        /* the first line's field is there again */
-    bool twice;        /* one of the first words is there again; or nobody could look */
-    bool is_said;      /* by an option: its values are categories */
-    bool is_left_out;  /* though nobody said so */
+    uint32_t n_missing, n_here;  /* of the first rows: what is missing, and numbers */
+    double one, sum, squares;    /* one of these numbers, and sums of the distances from it, which lose nothing far from 0 */
+    uint32_t n_commas;           /* of the words: numbers with commas */
+    bool again;                  /* the first line's field is there again */
+    bool twice;                  /* one of the first words is there again; or nobody could look */
+    bool is_said;                /* by an option: its values are categories */
+    bool is_left_out;            /* though nobody said so */
     uint32_t n_kept;
     uint32_t *kept; /* (n_kept) hashes of the first words */
 };

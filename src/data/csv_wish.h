@@ -12,7 +12,9 @@ struct shmt_csv_wish {
     const char *categorical; /* columns' names or numbers, with commas between them */
     const char *ignore;      /* likewise, columns that are left out */
     const char *plan;        /* of the table that the model was trained on (csv_plan.h): this one is read alike */
-    bool unmarked;           /* for a model that knows no marks of missing numbers: they are 0. `plan` says it, where it is */
+    const char *before; /* of the table that the parameters come from with which a run begins: numbers count as in that one */
+    bool as_they_are;   /* numbers are not counted from others than 0: for a model without a bias */
+    bool unmarked;      /* for a model that knows no marks of missing numbers: they are 0. `plan` says it, where it is */
 };
 
 /* Letters, digits, blanks, quotes and what numbers are made of are no delimiters. */

@@ -98,11 +98,16 @@ static inline const char *read_short(const char *p, float *out) {
     return shmt_short_value(w, n_behind, out) ? p : NULL;
 }
 
+/* Ended by a zero, as the C library wants it. */
+static void copy_number(const char *text, const char *end, char out[SHMT_NUMBER_MAX + 1]) {
+    const size_t n = (size_t)(end - text);
+    memcpy(out, text, n);
+    out[n] = 0;
+}
+
 static float slow_value(const char *text, const char *end, locale_t c_locale) {
     char copy[SHMT_NUMBER_MAX + 1];
-    const size_t n = (size_t)(end - text);
-    memcpy(copy, text, n);
-    copy[n] = 0;
+    copy_number(text, end, copy);
     return strtof_l(copy, NULL, c_locale);
 }
 
@@ -126,4 +131,25 @@ const char *shmt_number_read(const char *text, locale_t c_locale, float *out) {
         return end;
     }
     return read_any(start, negative, c_locale, out);
+}
+
+/* Digits and power of ten are exact, so the value is rounded once. */
+static bool fast_exact(const struct decimal *d, double *out) {
+    if (d->w > (uint64_t)1 << 53 || d->exponent < -MAX_POWER || d->exponent > MAX_POWER) return false;
+    *out = d->exponent < 0 ? (double)d->w / POWER_OF_TEN[-d->exponent] : (double)d->w * POWER_OF_TEN[d->exponent];
+    return true;
+}
+
+double shmt_number_exact(const char *text, const char *end, locale_t c_locale) {
+    const bool negative = *text == '-';
+    const char *start = text + (negative || *text == '+');
+    struct decimal d = {0};
+    char copy[SHMT_NUMBER_MAX + 1];
+    double value;
+    (void)take_apart(start, &d);
+    if (!fast_exact(&d, &value)) {
+        copy_number(start, end, copy);
+        value = strtod_l(copy, NULL, c_locale);
+    }
+    return negative ? -value : value;
 }

@@ -18,6 +18,9 @@
  * decide. */
 const char *shmt_number_read(const char *text, locale_t c_locale, float *out);
 
+/* The same number as a double, correctly rounded: text that shmt_number_read has read up to `end`. */
+double shmt_number_exact(const char *text, const char *end, locale_t c_locale);
+
 static inline bool shmt_is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
 #endif

@@ -60,6 +60,7 @@ static void add_columns(FILE *f, const struct shmtrain_data_info *d) {
         fprintf(f, "%-12s%3" PRIu32 " %-10s", i == 0 ? "columns" : "", i + 1, KINDS[c->kind]);
         fprintf(f, " %s", c->name[0] != '\0' ? c->name : "(no name)");
         if (c->kind == SHMTRAIN_COLUMN_NUMBERS) fprintf(f, ", id %" PRIu32, c->feature);
+        if (d->counted_from[i] != 0) fprintf(f, ", counted from %.0f", d->counted_from[i]);
         if (c->missing > 0) fprintf(f, ", missing in %s", whole(c->missing, a));
         fprintf(f, "\n");
     }
@@ -238,8 +239,9 @@ static json_t *columns_of(const struct shmtrain_data_info *d) {
         const bool is_number = c->kind == SHMTRAIN_COLUMN_NUMBERS;
         json_t *id = is_number ? shmt_json_whole(c->feature) : json_null();
         json_t *missing = is_number ? shmt_json_whole(c->missing) : json_null();
-        json_array_append_new(list, json_pack("{s:o,s:s,s:o,s:o}", "name", shmt_json_text(c->name), "kind", KINDS[c->kind],
-                                              "id", id, "missing", missing));
+        json_t *from = is_number ? json_integer((json_int_t)d->counted_from[i]) : json_null();
+        json_array_append_new(list, json_pack("{s:o,s:s,s:o,s:o,s:o}", "name", shmt_json_text(c->name), "kind", KINDS[c->kind],
+                                              "id", id, "missing", missing, "counted_from", from));
     }
     return list;
 }

@@ -146,15 +146,25 @@ static void add_row(FILE *f, const struct shmt_linear *m, const char *feature, c
 #define NAME_BYTES   512 /* instead of longer ones stands the id */
 #define QUOTED_BYTES (2 * NAME_BYTES + 2)
 
-/* Of a feature: its name or else its id, and of a mark what it says of its feature. */
+/* What is taken off a feature: " - 1700000000". */
+static void take_from(double from, char out[32]) {
+    out[0] = '\0';
+    if (from != 0) snprintf(out, 32, " %c %.0f", from > 0 ? '-' : '+', fabs(from));
+}
+
+/* Of a feature: its name or else its id, and what is taken off it; and of a mark what it says of its feature. */
 static void take_name(const struct shmt_linear *m, uint64_t id, char out[NAME_BYTES]) {
     uint32_t feature;
     const bool is_mark = shmt_csv_is_mark(id, &feature) && feature >= 1 && feature <= m->n_names && m->mark[feature - 1];
     const uint64_t of = is_mark ? feature : id;
     const char *name = of >= 1 && of <= m->n_names ? m->name[of - 1] : NULL;
-    char number[24];
+    char number[24], behind[32] = "";
     snprintf(number, sizeof number, "%llu", (unsigned long long)of);
-    const int n = snprintf(out, NAME_BYTES, "%s%s%s", name ? name : number, is_mark ? " " : "", is_mark ? m->mark[of - 1] : "");
+    if (is_mark)
+        snprintf(behind, sizeof behind, " %s", m->mark[of - 1]);
+    else if (of >= 1 && of <= m->n_names)
+        take_from(m->from[of - 1], behind);
+    const int n = snprintf(out, NAME_BYTES, "%s%s", name ? name : number, behind);
     if (n >= NAME_BYTES) snprintf(out, NAME_BYTES, "%llu", (unsigned long long)id);
 }
 

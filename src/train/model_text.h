@@ -28,6 +28,7 @@ struct shmt_linear {
     const uint64_t *id;                 /* (n_features) of each, ascending; NULL: one after the other */
     const char *const *name;            /* (n_names) in CSV, of the features with ids from 1 on; NULL: its id */
     const char *const *mark;            /* (n_names) what a mark (data/csv_plan.h) says of such a feature; NULL: it has none */
+    const double *from;                 /* (n_names) what such a feature is counted from (likewise); 0: it is as it is */
     uint64_t n_names;
     bool is_hashed; /* features are hashes of ids */
     uint64_t by_feature, by_output;
