@@ -60,6 +60,8 @@ static inline struct shmtrain_report made_report(const struct made *m, struct sh
                                 .best_loss = NAN,
                                 .first_step_seconds = NAN,
                                 .lost_updates = NAN,
+                                .lost_lowest = NAN,
+                                .lost_highest = NAN,
                                 .examples = MADE_EPOCHS * 1000,
                                 .updates = 4000,
                                 .train_seconds = MADE_EPOCHS * m->seconds,

@@ -70,7 +70,7 @@ static inline void free_examples(struct examples *x) {
 /* Plain memory: it can be copied, compared, and shared with other processes. */
 struct table {
     float weight[ROWS], grad[ROWS], share[ROWS], state[SHMT_MAX_PLANES * PLANE];
-    uint32_t counted[ROWS];
+    _Atomic uint64_t counted[ROWS]; /* each with its weight (store/counted_priv.h) */
     _Atomic uint32_t lock[LOCKS];
     _Atomic uint32_t arrived; /* workers, so that they begin together */
     uint8_t touched[LINES];

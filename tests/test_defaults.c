@@ -269,6 +269,10 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     REFUSED("ftrl cannot be merged elastically", "mode", "local", "merge", "elastic", "optimizer", "ftrl");
     REFUSED("count-lost is for racy", "count-lost", "1", "mode", "ssp");
     REFUSED("use --replicas one", "count-lost", "1", "mode", "local");
+    REFUSED("race-window widens the race of plain stores to one copy of the parameters: use --mode hogwild", "race-window",
+            "2us", "mode", "ssp");
+    REFUSED("use --mode hogwild", "race-window", "2us", "mode", "local");
+    REFUSED("use --mode hogwild", "race-window", "2us", "mode", "sync");
     REFUSED("use --backend shm", "backend", "plain", "mode", "local", "workers", "1");
 }
 

@@ -117,11 +117,12 @@ static void spoil_named_word(struct shmt_manifest *m, uint64_t *n) {
                                &m->hot_floats,     &m->replicas,
                                &m->merge_every,    &m->merge,
                                &m->curvatures,     &m->quorum};
-    uint64_t *const longs[] = {&m->n_examples,       &m->max_steps,        &m->staleness,       &m->board_bytes,
-                               &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,         &m->train.n_examples,
-                               &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off, &m->train.id_off,
-                               &m->train.value_off,  &m->train.label_off,  &m->train.dense_off, &m->train.weight_off,
-                               &m->valid.n_examples, &m->valid.bytes,      &m->valid.start_off, &m->valid.label_off};
+    uint64_t *const longs[] = {&m->race_ns,          &m->n_examples,       &m->max_steps,        &m->staleness,
+                               &m->board_bytes,      &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,
+                               &m->train.n_examples, &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off,
+                               &m->train.id_off,     &m->train.value_off,  &m->train.label_off,  &m->train.dense_off,
+                               &m->train.weight_off, &m->valid.n_examples, &m->valid.bytes,      &m->valid.start_off,
+                               &m->valid.label_off};
     static const uint64_t VALUES[] = {0, 1, 2, 3, 4, 7, 64, 4096, 5000, UINT32_MAX, INT64_MAX, UINT64_MAX - 7, UINT64_MAX};
     const uint64_t value = VALUES[draw(n, sizeof VALUES / sizeof *VALUES)];
     if (draw(n, 2))

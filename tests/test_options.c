@@ -84,9 +84,13 @@ static void refuse(const struct shmt_option_row *row, const char *value) {
 static const char *good_text(const char *option, size_t i) {
     static const struct {
         const char *option, *good[2];
-    } CHECKED[] = {
-        {"mode", {"ssp:4", "sync"}},   {"staleness", {"4", "inf"}},          {"slow", {"3:5x,0:+2ms", "random:0.1:10x"}},
-        {"cpu", {"portable", "auto"}}, {"stall-timeout", {"500ms", "none"}}, {"checkpoint-every", {"5m", "2 epochs"}}};
+    } CHECKED[] = {{"mode", {"ssp:4", "sync"}},
+                   {"staleness", {"4", "inf"}},
+                   {"slow", {"3:5x,0:+2ms", "random:0.1:10x"}},
+                   {"cpu", {"portable", "auto"}},
+                   {"race-window", {"2us", "0.01:200us"}},
+                   {"stall-timeout", {"500ms", "none"}},
+                   {"checkpoint-every", {"5m", "2 epochs"}}};
     static const char *const ANY[] = {"a text", "another, with 1 and = in it"};
     for (size_t k = 0; k < sizeof CHECKED / sizeof *CHECKED; k++)
         if (strcmp(CHECKED[k].option, option) == 0) return i < 2 ? CHECKED[k].good[i] : NULL;

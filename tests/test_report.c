@@ -105,6 +105,8 @@ static struct shmtrain_report ordinary(void) {
                                     .worker = TWO_WORKERS,
                                     .n_workers = 2,
                                     .lost_updates = NAN,
+                                    .lost_lowest = NAN,
+                                    .lost_highest = NAN,
                                     .numa_nodes = 1,
                                     .numa = "off",
                                     .page_bytes = 4096,
@@ -150,7 +152,7 @@ static const char GOLDEN[] =
     "25,"
     "\"load_seconds\":null,\"delay\":null,\"waited_for\":[]}],"
     "\"checkpoints\":3,\"checkpoint_seconds\":0.125,\"respawns\":3,\"redone\":256,\"skipped\":64,\"stalls\":2,\"lost_updates\":"
-    "null,\"parameter_bytes\":496,\"parameters_"
+    "null,\"lost_lowest\":null,\"lost_highest\":null,\"parameter_bytes\":496,\"parameters_"
     "xxh64\":\"0123456789abcdef\"}\n";
 
 static void a_report_is_one_line_of_json_with_these_names(void **state) {
@@ -346,7 +348,11 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     assert_non_null(strstr(text, "            more threads than cores (2): workers also wait for cores\n"));
     assert_non_null(strstr(text, "memory      interleave over 4 NUMA nodes, pages of 2 MiB\n"));
     shmtrain_report_summary(&r, text, sizeof text);
-    assert_non_null(strstr(text, "\nlost        1.50 % of the updates of single parameters (an estimate)\n"));
+    assert_non_null(strstr(text, "\nlost        1.50 % of parameters' updates\n"));
+    r.lost_lowest = 0.0125;
+    r.lost_highest = 0.02;
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_non_null(strstr(text, "\nlost        1.50 % of parameters' updates (epochs: 1.25 to 2.00 %)\n"));
 }
 
 static void add_strange_costs(struct shmtrain_report *r, uint64_t n, double x, int variant) {
@@ -411,7 +417,8 @@ static void no_line_is_wider_than_80_columns(void **state) {
                 r.guests = r.numa_nodes = (uint32_t)(n > 4096 ? 4096 : n);
                 r.numa = "interleave";
                 r.blas = name;
-                r.rate = r.l1 = r.l2 = r.lost_updates = r.best_loss = r.seconds = r.train_seconds = r.examples_per_second = x;
+                r.rate = r.l1 = r.l2 = r.lost_updates = r.lost_lowest = r.lost_highest = r.best_loss = r.seconds =
+                    r.train_seconds = r.examples_per_second = x;
                 r.wait_fraction = 1;
                 add_strange_costs(&r, n, x, variant);
                 shmtrain_report_heading(&r, text, sizeof text);

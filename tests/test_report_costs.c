@@ -53,6 +53,8 @@ static struct shmtrain_report ordinary(void) {
                                     .wait_fraction = 0.125,
                                     .waits_mostly_for = UINT32_MAX,
                                     .lost_updates = NAN,
+                                    .lost_lowest = NAN,
+                                    .lost_highest = NAN,
                                     .best_loss = NAN,
                                     .numa_nodes = 1,
                                     .numa = "off",

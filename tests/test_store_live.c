@@ -165,7 +165,7 @@ static void *push_counted(void *arg) {
     struct table *t = (struct table *)(void *)w->span.sink; /* the weights come first */
     struct shmt_span span = w->span;
     span.counted = t->counted;
-    const struct shmt_kernels *kernels = shmt_kernels_find(w->write, w->rule, true, false);
+    const struct shmt_kernels *kernels = shmt_kernels_that_count(w->rule, true, false);
     const float grad[8] = {0};
     for (int round = 0; round < 20; round++) {
         kernels->each(&span, w->x, 4, ones_by_turns, NULL, w->u);
@@ -176,7 +176,7 @@ static void *push_counted(void *arg) {
 
 static uint64_t count_of(const struct table *t) {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < ROWS; i++) n += t->counted[i];
+    for (uint32_t i = 0; i < ROWS; i++) n += load_relaxed(&t->counted[i]) >> 32;
     return n;
 }
 

@@ -119,8 +119,8 @@ struct shmtrain_report {
     uint32_t n_workers;
     uint32_t waits_mostly_for; /* the worker that most of wait_fraction is about; UINT32_MAX: no single worker, hardly any
                                   waiting, or not measured (option measure) */
-    double lost_updates;       /* racy: the share of updates of single parameters that others overwrote, an estimate; NaN: not
-                                   asked for (option count-lost) */
+    double lost_updates; /* racy: the share of updates of single parameters that others overwrote; NaN: not counted (options
+                                   count-lost, race-window) */
     uint32_t with_accuracy, with_auc; /* 1: the model classifies; two classes */
     uint32_t guests;                  /* places for workers that join by name */
     uint32_t cores;                   /* that the run may use; 0: another program knows */
@@ -140,6 +140,8 @@ struct shmtrain_report {
     uint32_t scaled;     /* 1: features are on one scale (option scale): l2 is of such ones, or steps of SGD were */
     uint32_t kept_epoch; /* whose parameters the run has ended with (option keep: best), from 1; 0: the last one's */
     double choice_loss;  /* mean loss of the held-out examples with what was chosen; NaN: not known (yet) */
+    double lost_lowest, lost_highest; /* the spread of lost_updates: of the epoch that lost the fewest, and the most; NaN: not
+                                         counted, or there was only one epoch */
 };
 
 /* What one worker does, seen from outside. */

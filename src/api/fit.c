@@ -29,8 +29,8 @@ static bool is_asked_for(const struct shmtrain_store *store) { return !isnan(sto
 static const char *const OF_STEPS[] = {"optimizer", "rate",     "schedule", "power",   "decay-every", "decay-by",
                                        "warmup",    "momentum", "beta2",    "epsilon", "beta",        "batch",
                                        "chunks",    "item",     "group",    "slow",    NULL};
-static const char *const OF_MODES[] = {"write",       "staleness", "quorum",     "late", "replicas",
-                                       "merge-every", "merge",     "count-lost", NULL};
+static const char *const OF_MODES[] = {"write",       "staleness", "quorum",     "late",        "replicas",
+                                       "merge-every", "merge",     "count-lost", "race-window", NULL};
 
 /* What a fit can have, or its end, but nobody means a fit who asks for it. */
 static const char *const OF_SGD[] = {"epochs", "steps",      "patience", "target-loss", "log-every", "init-from",

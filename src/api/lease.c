@@ -295,6 +295,8 @@ static void publish_outcome(struct shmtrain_store *store, int rc) {
                                           .examples_per_second = r->examples_per_second,
                                           .wait_fraction = r->wait_fraction,
                                           .lost_updates = r->lost_updates,
+                                          .lost_lowest = r->lost_lowest,
+                                          .lost_highest = r->lost_highest,
                                           .examples = r->examples,
                                           .updates = r->updates,
                                           .parameter_bytes = r->parameter_bytes,

@@ -8,10 +8,10 @@
 #include "api/manifest_priv.h"
 
 /* Other programs read it: a field more, less or elsewhere is another version. */
-_Static_assert(sizeof(struct shmt_manifest) == 10216 && offsetof(struct shmt_manifest, table) == 4680 &&
-                   offsetof(struct shmt_manifest, train) == 9344,
-               "the layout of version 8");
-_Static_assert(sizeof(struct shmt_spec) == 5112,
+_Static_assert(sizeof(struct shmt_manifest) == 10232 && offsetof(struct shmt_manifest, table) == 4696 &&
+                   offsetof(struct shmt_manifest, train) == 9360,
+               "the layout of version 9");
+_Static_assert(sizeof(struct shmt_spec) == 5128,
                "its new words belong into the manifest, too: here, in manifest.h and manifest_check.c");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
 
@@ -63,6 +63,8 @@ void shmt_manifest_of_spec(const struct shmt_spec *spec, struct shmt_manifest *o
         .item = spec->item,
         .shuffle = spec->order.shuffle,
         .count_lost = spec->count_lost,
+        .race_ns = spec->race_ns,
+        .race_share = spec->race_share,
         .l2_shares = spec->l2_shares,
         .curvatures = spec->curvatures,
         .hot_floats = spec->hot_floats,
@@ -167,6 +169,8 @@ void shmt_manifest_spec(const struct shmt_manifest *m, struct shmt_spec *out) {
                  .epsilon = m->epsilon,
                  .beta = m->beta},
         .count_lost = m->count_lost != 0,
+        .race_ns = m->race_ns,
+        .race_share = m->race_share,
         .l2_shares = m->l2_shares != 0,
         .curvatures = m->curvatures != 0,
         .hot_floats = m->hot_floats,

@@ -15,7 +15,7 @@
 #include "ps/spec.h"
 #include "train/board.h"
 
-#define SHMT_MANIFEST_VERSION 8
+#define SHMT_MANIFEST_VERSION 9
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
 
 /* What `state` says. */
@@ -55,6 +55,8 @@ struct shmt_manifest {
     uint32_t quorum, late, replicas, merge_every, merge, unmeasured, trace_events, row_places;
     uint32_t write, batch, n_chunks, item, shuffle, count_lost, l2_shares, spin_ns, spin_seats, place_transparent;
     uint32_t rule, rate_kind, curvatures, hot_floats;
+    uint64_t race_ns;
+    double race_share;
     float l1, l2, momentum, beta2, epsilon, beta;
     float rate_base, rate_power;
     double rate_every, rate_factor, rate_warmup, rate_epochs;
@@ -87,7 +89,8 @@ struct shmt_manifest {
 
 /* How the run ended, by who made the store. */
 struct shmt_outcome {
-    double seconds, train_seconds, first_step_seconds, examples_per_second, wait_fraction, lost_updates;
+    double seconds, train_seconds, first_step_seconds, examples_per_second, wait_fraction, lost_updates, lost_lowest,
+        lost_highest;
     uint64_t examples, updates, parameter_bytes, parameters_xxh64;
     int32_t status;
     uint32_t stopped;

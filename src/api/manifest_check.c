@@ -18,6 +18,7 @@
 #include "math/finite.h"
 #include "segment/named.h"
 #include "segment/segment.h"
+#include "store/race.h"
 #include "train/board.h"
 
 #define MOST_EPOCHS      1000000u
@@ -83,7 +84,8 @@ static bool has_work(const struct shmt_manifest *m) {
     const bool chunks = m->n_chunks >= 1 && m->n_chunks <= SHMT_MAX_CHUNKS && (m->n_chunks & (m->n_chunks - 1)) == 0;
     return has_policy(m) && chunks && m->n_chunks <= m->batch && has_items(m) && m->epochs <= MOST_EPOCHS &&
            m->max_steps >= 1 && m->first_epoch < m->epochs && is_switch(m->may_pause) && is_switch(m->shuffle) &&
-           is_switch(m->count_lost) && is_switch(m->l2_shares) && is_switch(m->row_places) && is_switch(m->curvatures) &&
+           is_switch(m->count_lost) && m->race_ns <= m->count_lost * SHMT_RACE_MOST_NS && m->race_share >= 0 &&
+           m->race_share <= 1 && is_switch(m->l2_shares) && is_switch(m->row_places) && is_switch(m->curvatures) &&
            m->spin_ns <= MOST_SPIN_NS && m->n_threads >= 1 && m->n_threads <= SHMT_MAX_SEATS;
 }
 

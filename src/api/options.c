@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "api/every.h"
+#include "api/race.h"
 #include "api/slow.h"
 #include "base/cpu.h"
 #include "base/duration.h"
@@ -100,8 +101,10 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(group), 1, 64, NULL},
     {{"slow", 0, "WHO:HOW", "", ENV("SLOW"), SEE, "slow workers down: 3:5x, 3:+2ms, random:0.1:10x"},
      TEXT, AT(slow), 0, 0, NULL},
-    {{"count-lost", 0, "0|1", "0", ENV("COUNT_LOST"), SEE, "racy: estimate how many updates are overwritten"},
+    {{"count-lost", 0, "0|1", "0", ENV("COUNT_LOST"), SEE, "racy: count how many updates are overwritten"},
      SWITCH, AT(count_lost), 0, 1, NULL},
+    {{"race-window", 0, "[P:]TIME", "", ENV("RACE_WINDOW"), SEE, "racy: wait before writing, a share P of the times"},
+     TEXT, AT(race_window), 0, 0, NULL},
     {{"measure", 0, "0|1", "1", ENV("MEASURE"), SEE, "measure delays, and whom workers wait for"},
      SWITCH, AT(measure), 0, 1, NULL},
     {{"log-every", 0, "N", "none", ENV("LOG_EVERY"), SEE, "print a line every N steps (sync: batches; others: items)"},
@@ -287,6 +290,12 @@ static int check_slow(const char *given_as, const char *value, struct shmt_error
     return shmt_slow_parse(given_as, value, &plan, e);
 }
 
+static int check_race(const char *given_as, const char *value, struct shmt_error *e) {
+    uint64_t ns;
+    double share;
+    return shmt_race_parse(given_as, value, &ns, &share, e);
+}
+
 static int check_cpu(const char *given_as, const char *value, struct shmt_error *e) {
     enum shmt_cpu cpu;
     return shmt_cpu_parse(given_as, value, &cpu, e);
@@ -308,8 +317,13 @@ static int check_every(const char *given_as, const char *value, struct shmt_erro
 static const struct {
     const char *option;
     int (*check)(const char *given_as, const char *value, struct shmt_error *e);
-} CHECKS[] = {{"mode", check_mode}, {"staleness", check_staleness},         {"slow", check_slow},
-              {"cpu", check_cpu},   {"stall-timeout", check_stall_timeout}, {"checkpoint-every", check_every}};
+} CHECKS[] = {{"mode", check_mode},
+              {"staleness", check_staleness},
+              {"slow", check_slow},
+              {"race-window", check_race},
+              {"cpu", check_cpu},
+              {"stall-timeout", check_stall_timeout},
+              {"checkpoint-every", check_every}};
 
 static int check_text(const char *option, const char *given_as, const char *value, struct shmt_error *e) {
     for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)

@@ -47,7 +47,7 @@ struct shmt_config {
     uint64_t measure;
     uint64_t log_every;                                                     /* steps; 0: none */
     char *cpu;                                                              /* "auto", or a path that there is */
-    char *slow, *metrics, *trace;                                           /* "": nobody, nowhere */
+    char *slow, *race_window, *metrics, *trace;                             /* "": nobody, nowhere */
     char *input_format, *label, *delimiter, *header, *categorical, *ignore; /* of tables as text */
     bool given[SHMT_MOST_OPTIONS]; /* [i]: row i was set, to what is not "automatic" or off */
     char *model, *optimizer, *schedule, *scale, *valid, *weights, *class_weight, *backend, *spawn, *bind, *numa, *hugepages,

@@ -133,7 +133,7 @@ static int plan_shards(struct shmtrain_store *store, struct shmt_plan_kept *kept
     const struct shmt_placement *p = &spec->placement;
     /* Words beside each parameter that lie where it lies. */
     const uint64_t words =
-        1 + shmt_flat_planes(spec) + spec->l2_shares + spec->count_lost + (spec->hot_floats == 0 && spec->curvatures);
+        1 + shmt_flat_planes(spec) + spec->l2_shares + 2 * spec->count_lost + (spec->hot_floats == 0 && spec->curvatures);
     struct shmt_flat flat;
     shmt_flat_plan(spec, &flat);
     struct shmt_shard *shard = calloc(shmt_shards_most(spec), sizeof *shard);

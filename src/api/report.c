@@ -40,6 +40,8 @@ const struct shmtrain_report SHMT_NO_REPORT = {.size = sizeof(struct shmtrain_re
                                                .waits_mostly_for = UINT32_MAX,
                                                .first_step_seconds = NAN,
                                                .lost_updates = NAN,
+                                               .lost_lowest = NAN,
+                                               .lost_highest = NAN,
                                                .numa = "",
                                                .cpu = "",
                                                .unwritten = "",
@@ -90,7 +92,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     if (r->page_bytes == 0) r->page_bytes = shmt_pages_bytes(SHMT_PAGES_ORDINARY); /* a backend without pages of its own */
     r->cpu = shmt_cpu_name((enum shmt_cpu)spec->cpu);
     r->blas = store->fits ? "" : store->blas; /* fits are by nonzeros */
-    r->lost_updates = NAN;
+    r->lost_updates = r->lost_lowest = r->lost_highest = NAN;
     r->first_step_seconds = NAN;
 }
 
@@ -145,8 +147,11 @@ static void add_counters(struct shmtrain_store *store) {
     for (uint32_t i = 0; i < r->n_epochs; i++)
         if (!r->epoch[i].partial)
             r->skipped += store->spec.n_examples - shmt_min_u64(store->spec.n_examples, r->epoch[i].examples);
-    if (store->ops->lost(store->job.store, &counted) && touched > 0)
-        r->lost_updates = counted < touched ? 1 - (double)counted / (double)touched : 0;
+    if (!store->ops->lost(store->job.store, &counted) || touched == 0) return;
+    r->lost_updates = shmt_board_lost_share(counted, touched);
+    if (board_of(store)->lost_epochs < 2) return;
+    r->lost_lowest = board_of(store)->lost_lowest;
+    r->lost_highest = board_of(store)->lost_highest;
 }
 
 /* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, what is not a finite number,

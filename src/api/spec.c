@@ -9,6 +9,7 @@
 #include "api/defaults.h"
 #include "api/fit.h"
 #include "api/manifest.h"
+#include "api/race.h"
 #include "api/slow.h"
 #include "api/store_priv.h"
 #include "base/cpu.h"
@@ -96,7 +97,9 @@ static void settle_one_node(struct shmtrain_store *store, uint32_t n_nodes, stru
 }
 
 /* Somebody has said what becomes of updates, or of copies: then `async` is what it says. */
-static bool names_copies(const struct shmt_config *c) { return c->replicas[0] || c->merge[0] || c->write[0] || c->count_lost; }
+static bool names_copies(const struct shmt_config *c) {
+    return c->replicas[0] || c->merge[0] || c->write[0] || c->count_lost || c->race_window[0];
+}
 
 /* Its one table has a float for each feature, and perhaps a bias. */
 static bool is_linear(const struct shmtrain_store *store, const struct shmtrain_model *model) {
@@ -359,7 +362,10 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
     struct shmt_policy policy;
     enum shmt_cpu cpu = SHMT_CPU_PORTABLE;
     uint32_t hot = 0;
+    uint64_t race_ns = 0;
+    double race_share = 1;
     int rc = slow_of_config(store, crew->n_workers);
+    if (rc == 0) rc = shmt_race_parse("--race-window", c->race_window, &race_ns, &race_share, &store->error);
     if (rc == 0) rc = shmt_cpu_parse("--cpu", c->cpu, &cpu, &store->error); /* checked when it was set */
     if (rc == 0) rc = policy_of_config(store, model, crew, &policy, &hot);
     if (rc != 0) return rc;
@@ -377,7 +383,9 @@ int shmt_spec_of_config(struct shmtrain_store *store, const struct shmt_crew *cr
                               .cpu = cpu,
                               .item = item_of_config(store, &policy, model, hot, n_examples, crew),
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
-                              .count_lost = c->count_lost != 0,
+                              .race_ns = race_ns,
+                              .race_share = race_share,
+                              .count_lost = c->count_lost != 0 || race_ns > 0,
                               .may_die = store->deaths.on_death != SHMT_DEATH_ABORTS,
                               .may_lack = store->deaths.on_death == SHMT_DEATH_CONTINUES,
                               .skips = store->deaths.skips,

@@ -208,6 +208,8 @@ static void take_outcome(struct shmtrain_store *store) {
     r->examples_per_second = o->examples_per_second;
     r->wait_fraction = o->wait_fraction;
     r->lost_updates = o->lost_updates;
+    r->lost_lowest = o->lost_lowest;
+    r->lost_highest = o->lost_highest;
     r->examples = o->examples;
     r->updates = o->updates;
     r->parameter_bytes = o->parameter_bytes;

@@ -12,6 +12,7 @@
 #include "consistency/chunks.h"
 #include "math/tree.h"
 #include "ps/flat.h"
+#include "store/counted.h"
 #include "store/kernels.h"
 
 struct plain_seat {
@@ -30,13 +31,13 @@ struct shmt_store {
     struct shmt_spec spec;
     struct shmt_flat flat;
     bool copies;
-    float *weight;       /* (flat.n) */
-    float *grad;         /* aggregate: (n_chunks, flat.n) */
-    float *l2_share;     /* (flat.n), or NULL */
-    float *curvature;    /* (flat.n), or NULL: nobody merges here, but it may be filled as anywhere */
-    float *state;        /* (planes, flat.n), or NULL */
-    uint32_t *counted;   /* (flat.n), or NULL */
-    uint32_t *row_place; /* (rows of table 0), or NULL */
+    float *weight;             /* (flat.n) */
+    float *grad;               /* aggregate: (n_chunks, flat.n) */
+    float *l2_share;           /* (flat.n), or NULL */
+    float *curvature;          /* (flat.n), or NULL: nobody merges here, but it may be filled as anywhere */
+    float *state;              /* (planes, flat.n), or NULL */
+    _Atomic uint64_t *counted; /* (flat.n), or NULL */
+    uint32_t *row_place;       /* (rows of table 0), or NULL */
     void *head;
     void *board;
     double *loss;      /* (pieces) of this epoch */
@@ -69,7 +70,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     shmt_flat_plan(spec, &flat);
     const uint64_t table_bytes = flat.n * sizeof(float);
     out->parameter_bytes = table_bytes * (1 + (uint64_t)spec->l2_shares + spec->curvatures);
-    out->state_bytes = table_bytes * (shmt_flat_planes(spec) + spec->count_lost);
+    out->state_bytes = table_bytes * (shmt_flat_planes(spec) + UINT64_C(2) * spec->count_lost);
     out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * spec->n_chunks;
     out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes + shmt_ring_bytes(spec->trace_events);
     out->other_bytes += row_place_bytes(spec);
@@ -345,8 +346,7 @@ static float *state(struct shmt_store *store, int t, uint32_t plane) {
 }
 
 static int lost(struct shmt_store *store, uint64_t *counted_out) {
-    *counted_out = 0;
-    for (uint64_t i = 0; store->counted && i < store->flat.n; i++) *counted_out += store->counted[i];
+    *counted_out = store->counted ? shmt_counted_settle(store->counted, store->weight, store->flat.n) : 0;
     return store->counted != NULL;
 }
 

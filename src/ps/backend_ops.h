@@ -247,8 +247,9 @@ struct shmt_backend_ops {
     float *(*curvature)(struct shmt_store *store);       /* of the mean loss along each row of table 0 that
                                                            replicas hold (struct shmt_cover), likewise */
     float *(*state)(struct shmt_store *store, int t,
-                    uint32_t plane);                              /* (rows * width) of the rule's state; NULL: there is none.
+                    uint32_t plane); /* (rows * width) of the rule's state; NULL: there is none.
                                                                          While nobody trains */
+    /* Where nobody pushes: between two epochs, and when workers have ended. Brings the parameters up to what was counted. */
     int (*lost)(struct shmt_store *store, uint64_t *counted_out); /* count_lost: the sum of all counts of updates, of which
                                                                      counters.touched were made; 0: not counted */
     void *(*head)(struct shmt_store *store);  /* spec->head_bytes of shared zeros, before all else in the segment */

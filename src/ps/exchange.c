@@ -29,6 +29,7 @@ static int bind_table(struct shmtrain_session *s, const char *call, int t, struc
             s->error = s->seat->error;
             return rc;
         }
+        b->span.race = s->race.window_ns > 0 ? &s->race : NULL;
         b->bound = true;
     }
     *out = b;

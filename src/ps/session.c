@@ -9,14 +9,18 @@
 #include <string.h>
 
 #include "base/plain.h"
+#include "base/random.h"
 #include "base/sized.h"
 #include "ps/meter.h"
 #include "ps/strata.h"
 #include "store/path.h"
 
+#define RACE_PURPOSE 0x72616365 /* "race" */
+
 static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, bool values) {
     const struct shmt_path *path = shmt_path_of(spec->cpu);
     if (shmt_policy_has_rounds(&spec->policy)) return path->of_rounds(values);
+    if (spec->count_lost) return shmt_kernels_that_count(spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
     return path->find(spec->policy.write, spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
 }
 
@@ -35,6 +39,11 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
     const int rc = ops->enter(store, rank, life, &s->seat, e);
     if (rc < 0) return rc;
     shmt_meter_begin(s->seat);
+    s->race = (struct shmt_race){.window_ns = spec->race_ns,
+                                 .share = spec->race_share,
+                                 .seed = shmt_hash64(spec->order.seed, RACE_PURPOSE, rank, life),
+                                 .abort = ops->abort_word(store),
+                                 .stop = ops->stop_word(store)};
     s->epoch = s->seat->first_epoch;
     return 0;
 }

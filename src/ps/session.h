@@ -10,6 +10,7 @@
 #include "ps/backend_ops.h"
 #include "ps/hooks.h"
 #include "ps/slow.h"
+#include "store/race.h"
 #include "store/kernels.h"
 
 /* Called in every worker when an epoch is over and all have met: parameters are quiet until it has returned in all of them. A
@@ -47,6 +48,7 @@ struct shmtrain_session {
     const struct shmt_binding *counted; /* live modes: the table whose pushes of this item count as updates; NULL: none yet */
     struct shmt_update update;          /* what this step is made with */
     struct shmt_slow *slow;             /* of whoever has entered; NULL: the worker is not slowed down */
+    struct shmt_race race;              /* of a run that widens the race */
     struct shmt_bell *bell;             /* likewise; NULL: nobody listens */
     const struct shmt_hooks *hooks;     /* the application's, likewise; NULL: none */
     uint32_t epoch;

@@ -36,6 +36,9 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
                          spec->n_seats - spec->n_guests);
     if (spec->placement.n_nodes > SHMT_MAX_NODES)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "memory can be spread over at most %d NUMA nodes", SHMT_MAX_NODES);
+    if (spec->race_ns > 0 && (spec->policy.write != SHMT_WRITE_RACY || shmt_policy_has_replicas(&spec->policy)))
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "race-window widens the race of plain stores to one copy of the parameters: use --mode hogwild");
     if (spec->count_lost && spec->policy.write != SHMT_WRITE_RACY)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "write %s loses no updates: count-lost is for racy",
                          shmt_write_name(spec->policy.write));

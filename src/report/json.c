@@ -137,6 +137,8 @@ void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "skipped", shmt_json_whole(r->skipped));
     json_object_set_new(o, "stalls", shmt_json_whole(r->stalls));
     json_object_set_new(o, "lost_updates", shmt_json_number(r->lost_updates));
+    json_object_set_new(o, "lost_lowest", shmt_json_number(r->lost_lowest));
+    json_object_set_new(o, "lost_highest", shmt_json_number(r->lost_highest));
     json_object_set_new(o, "parameter_bytes", shmt_json_whole(r->parameter_bytes));
     json_object_set_new(o, "parameters_xxh64", json_string(hash));
 }

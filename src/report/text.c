@@ -291,7 +291,15 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     if (!isnan(r->lost_updates)) {
         shmt_add(out, bytes, "lost        ");
         shmt_add_number(out, bytes, 6, 2, 100 * r->lost_updates);
-        shmt_add(out, bytes, " %% of the updates of single parameters (an estimate)\n");
+        shmt_add(out, bytes, " %% of parameters' updates");
+        if (!isnan(r->lost_lowest)) {
+            shmt_add(out, bytes, " (epochs: ");
+            shmt_add_number(out, bytes, 6, 2, 100 * r->lost_lowest);
+            shmt_add(out, bytes, " to ");
+            shmt_add_number(out, bytes, 6, 2, 100 * r->lost_highest);
+            shmt_add(out, bytes, " %%)");
+        }
+        shmt_add(out, bytes, "\n");
     }
     add_validation(out, bytes, r);
     add_hint(out, bytes, r);

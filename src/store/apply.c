@@ -72,8 +72,8 @@ SHMT_INLINE void update_all(float *w, float *state, uint64_t plane, const float 
 /* Compiled for gradients and without, regularised and not. */
 SHMT_INLINE void apply(float *w, float *state, uint64_t plane, const float *grad, uint64_t n, const struct shmt_update *u,
                        enum shmt_rule_kind rule, uint32_t planes) {
-    const struct batch plain = {{SHMT_WRITE_AGGREGATE, rule, true, false, false}, planes};
-    const struct batch regularised = {{SHMT_WRITE_AGGREGATE, rule, true, true, false}, planes};
+    const struct batch plain = {{SHMT_WRITE_AGGREGATE, rule, true, false, false, false}, planes};
+    const struct batch regularised = {{SHMT_WRITE_AGGREGATE, rule, true, true, false, false}, planes};
     if (u->l1 > 0 || u->l2 > 0)
         update_all(w, state, plane, grad, n, u, regularised);
     else

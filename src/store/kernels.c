@@ -23,10 +23,6 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
     shmt_dot_rows(span, x, dot_out, live_ones);
 }
 
-void shmt_count_floats(uint32_t *counted, const uint32_t *id, uint64_t n) {
-    for (uint64_t k = 0; k < n; k++) shmt_live_count(&counted[id[k]]);
-}
-
 const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised) {
     static const struct shmt_live_set *const LIVE[SHMT_N_RULES] = {[SHMT_RULE_SGD] = SHMT_SGD_KERNELS,
                                                                    [SHMT_RULE_MOMENTUM] = SHMT_MOMENTUM_KERNELS,

@@ -35,8 +35,7 @@
 #define SHMT_MAX_GROUP 64
 
 /* The csr's ids are below span->rows (with bias: rows - 1), distinct within an example, and span->width is 1: the caller has
- * checked. In aggregate the update is not used: gradient sums go into sink, and their lines are marked in touched. With
- * span->counted (racy), each float's update is counted behind its push. */
+ * checked. In aggregate the update is not used: gradient sums go into sink, and their lines are marked in touched. */
 struct shmt_kernels {
     const char *name; /* such as "racy_sgd_regularised_values" */
     /* Fetches the examples and their weights into the caches; changes nothing. */
@@ -55,6 +54,10 @@ struct shmt_kernels {
 /* The kernels for a write mode and rule, with values or all ones, with L1 or L2 or not (then u->l1 and u->l2 are 0). NULL where
  * the rule cannot bear the write mode (shmt_rule_check). In `aggregate` only `values` counts. */
 const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_rule_kind rule, bool values, bool regularised);
+
+/* `racy` where each float counts its updates, in the word that it is stored in (counted_priv.h): the same sums. The span has
+ * `counted`, and perhaps `race`. */
+const struct shmt_kernels *shmt_kernels_that_count(enum shmt_rule_kind rule, bool values, bool regularised);
 
 /* `aggregate` where others update the weights while one computes: the same sums, of weights that are read as in live modes. */
 const struct shmt_kernels *shmt_kernels_of_rounds(bool values);

@@ -2,10 +2,10 @@
  * later (apply.c). Those of rounds read weights that others may be updating. Found by kernels.c. */
 #include "store/kernels_priv.h"
 
-SHMT_SPARSE_KERNELS(aggregate_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false, false)
-SHMT_SPARSE_KERNELS(aggregate_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false, false)
-SHMT_SPARSE_KERNELS(rounds_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false, true)
-SHMT_SPARSE_KERNELS(rounds_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false, true)
+SHMT_SPARSE_KERNELS(aggregate_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false, false, false)
+SHMT_SPARSE_KERNELS(aggregate_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false, false, false)
+SHMT_SPARSE_KERNELS(rounds_ones, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, false, false, true, false)
+SHMT_SPARSE_KERNELS(rounds_values, SHMT_WRITE_AGGREGATE, SHMT_RULE_SGD, true, false, true, false)
 
 static void dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out) {
     shmt_dot_rows(span, x, dot_out, aggregate_ones_how);

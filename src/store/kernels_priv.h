@@ -78,6 +78,7 @@ SHMT_INLINE uint32_t shmt_push_planes(struct shmt_how how) { return shmt_how_liv
 SHMT_INLINE float shmt_dot_one(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, uint32_t planes,
                                uint32_t lines, struct shmt_how how) {
     shmt_look_ahead(span, x, k, planes, lines, how);
+    if (how.counted) return shmt_counted_dot(span, shmt_row_at(x, k, how.values), x->bias, how);
     const float dot = shmt_row_dot(span->weight, shmt_row_at(x, k, how.values), how);
     return x->bias ? dot + shmt_weight(span->weight + span->rows - 1, how) : dot;
 }
@@ -89,17 +90,17 @@ SHMT_INLINE void shmt_dot_rows(const struct shmt_span *span, const struct shmtra
 }
 
 /* A slope of 0, as the hinge has it beyond the margin, changes nothing where the rule has no motion of its own. */
-SHMT_INLINE bool shmt_is_idle(const struct shmt_span *span, struct shmt_how how) {
+SHMT_INLINE bool shmt_is_idle(struct shmt_how how) {
     if (how.write == SHMT_WRITE_AGGREGATE) return true;
     const bool moves = how.regularised || how.rule == SHMT_RULE_MOMENTUM || how.rule == SHMT_RULE_ADAM;
-    return !moves && !span->counted; /* updates that are counted are counted all */
+    return !moves && !how.counted; /* updates that are counted are counted all */
 }
 
 /* Where nothing changes nothing is written, so that no line is taken away from other cores. */
 SHMT_INLINE void shmt_push_example(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, float slope,
                                    const struct shmt_update *u, struct shmt_how how) {
     const struct shmt_row row = shmt_row_at(x, k, how.values);
-    if (slope == 0 && shmt_is_idle(span, how)) return;
+    if (slope == 0 && shmt_is_idle(how)) return;
     if (how.write == SHMT_WRITE_AGGREGATE) {
         shmt_row_add(span, row, slope, how);
         if (x->bias) shmt_bias_add(span, slope);
@@ -117,6 +118,7 @@ SHMT_INLINE void shmt_push_rows(const struct shmt_span *span, const struct shmtr
         shmt_look_ahead(span, x, k, shmt_push_planes(how), lines, how);
         shmt_push_example(span, x, k, slope[k], u, how);
     }
+    if (how.counted) shmt_show_rows(span, x);
 }
 
 SHMT_INLINE void shmt_each_group(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group,
@@ -129,6 +131,7 @@ SHMT_INLINE void shmt_each_group(const struct shmt_span *span, const struct shmt
         slope(arg, first, n, dot, slopes);
         for (uint32_t k = 0; k < n; k++) shmt_push_example(span, x, first + k, slopes[k], u, how);
     }
+    if (how.counted) shmt_show_rows(span, x);
 }
 
 /* What all live sets share (kernels.c). */
@@ -150,9 +153,11 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
     }
 
 /* The live sets for one write mode and rule: with values and all ones. */
-#define SHMT_LIVE_KERNELS(set, WRITE, RULE, REGULARISED)                                                   \
-    SHMT_SPARSE_KERNELS(set##_ones, WRITE, RULE, false, REGULARISED, false)                                \
-    SHMT_SPARSE_KERNELS(set##_values, WRITE, RULE, true, REGULARISED, false)                               \
+#define SHMT_LIVE_KERNELS(set, WRITE, RULE, REGULARISED) SHMT_LIVE_KERNELS_OF(set, WRITE, RULE, REGULARISED, false)
+#define SHMT_COUNTING_KERNELS(set, RULE, REGULARISED)    SHMT_LIVE_KERNELS_OF(set, SHMT_WRITE_RACY, RULE, REGULARISED, true)
+#define SHMT_LIVE_KERNELS_OF(set, WRITE, RULE, REGULARISED, COUNTED)                                       \
+    SHMT_SPARSE_KERNELS(set##_ones, WRITE, RULE, false, REGULARISED, false, COUNTED)                       \
+    SHMT_SPARSE_KERNELS(set##_values, WRITE, RULE, true, REGULARISED, false, COUNTED)                      \
     static void set##_push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, \
                                  const struct shmt_update *u) {                                            \
         shmt_push_floats(span, at, n, grad, u, set##_values_how);                                          \

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 static uint64_t example_at(const struct shmtrain_csr *x, uint32_t k) { return x->order ? x->order[k] : k; }
 
@@ -90,10 +91,18 @@ static void push_ftrl(const struct shmt_span *span, uint64_t at, float g, float 
 
 /* ---- live modes: examples and dense gradients ---- */
 
+/* One update more, and the value that it has made. */
+static void count(_Atomic uint64_t *word, float value) {
+    const uint64_t updates = (load_relaxed(word) >> 32) + 1; /* one thread */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    store_relaxed(word, updates << 32 | bits);
+}
+
 static void push_at(const struct shmt_span *span, uint64_t at, float g, float a, float share, const struct shmt_update *u,
                     push_one *push) {
     push(span, at, g, a, share, u);
-    if (span->counted) span->counted[at]++;
+    if (span->counted) count(&span->counted[at], span->sink[at]);
 }
 
 static void push_example(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, float slope,

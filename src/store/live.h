@@ -24,11 +24,9 @@
 _Static_assert(sizeof(_Atomic float) == sizeof(float), "parameters are seen as floats and as atomic floats");
 static inline float shmt_live_load(const float *at) { return load_relaxed((const _Atomic float *)at); }
 static inline void shmt_live_store(float *at, float value) { store_relaxed((_Atomic float *)at, value); }
-static inline void shmt_live_count(uint32_t *at) { bump_relaxed((_Atomic uint32_t *)at, 1); }
 #else
 static inline float shmt_live_load(const float *at) { return *(const volatile float *)at; }
 static inline void shmt_live_store(float *at, float value) { *(volatile float *)at = value; }
-static inline void shmt_live_count(uint32_t *at) { *(volatile uint32_t *)at = *(volatile uint32_t *)at + 1; }
 #endif
 
 static inline void shmt_live_read(float *out, const float *from, uint64_t n) {

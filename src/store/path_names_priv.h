@@ -14,7 +14,6 @@
 #    define shmt_need_ones         SHMT_IN_PATH(shmt_need_ones, SHMT_PATH)
 #    define shmt_live_dot_values   SHMT_IN_PATH(shmt_live_dot_values, SHMT_PATH)
 #    define shmt_live_dot_ones     SHMT_IN_PATH(shmt_live_dot_ones, SHMT_PATH)
-#    define shmt_count_floats      SHMT_IN_PATH(shmt_count_floats, SHMT_PATH)
 #    define shmt_rule_apply        SHMT_IN_PATH(shmt_rule_apply, SHMT_PATH)
 #    define shmt_merging_of        SHMT_IN_PATH(shmt_merging_of, SHMT_PATH)
 #    define shmt_merge_check       SHMT_IN_PATH(shmt_merge_check, SHMT_PATH)

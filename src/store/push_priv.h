@@ -10,60 +10,21 @@
 #define SHMT_STORE_PUSH_PRIV_H
 
 #include "base/point.h"
+#include "store/counted_priv.h"
 #include "store/lock.h"
-#include "store/rule_priv.h"
-
-_Static_assert(SHMT_WIDTH == 4, "rows are pushed by four");
-
-/* Where the words of some floats stand: of a whole table, or of a stretch of it. */
-struct shmt_words {
-    float *weight, *state;
-    uint64_t plane;
-};
-
-SHMT_INLINE struct shmt_words shmt_words_at(const struct shmt_span *span, uint64_t at, struct shmt_how how) {
-    const bool keeps = shmt_how_live(how) && shmt_how_planes(how) > 0;
-    return (struct shmt_words){.weight = span->sink + at, .state = keeps ? span->state + at : NULL, .plane = span->plane};
-}
-
-/* n: 4, or 1 for the first lane alone; a constant. */
-SHMT_INLINE shmt_lanes shmt_lanes_get(const float *from, const uint32_t *id, uint32_t n, struct shmt_how how) {
-    return n == 4 ? shmt_four_weights(from, id, how) : (shmt_lanes){shmt_weight(from + id[0], how)};
-}
-
-/* Lanes are named one by one, because a loop over them would send them through memory. */
-SHMT_INLINE void shmt_lanes_put(float *to, const uint32_t *id, uint32_t n, shmt_lanes x, struct shmt_how how) {
-    shmt_sink(to + id[0], x[0], how);
-    if (n != 4) return;
-    shmt_sink(to + id[1], x[1], how);
-    shmt_sink(to + id[2], x[2], how);
-    shmt_sink(to + id[3], x[3], how);
-}
-
-SHMT_INLINE struct shmt_cells shmt_cells_get(struct shmt_words at, const uint32_t *id, uint32_t n, struct shmt_how how) {
-    const uint32_t planes = shmt_how_planes(how);
-    struct shmt_cells c = {.w = shmt_lanes_get(at.weight, id, n, how)};
-    if (planes > 0) c.word0 = shmt_lanes_get(at.state, id, n, how);
-    if (planes > 1) c.word1 = shmt_lanes_get(at.state + at.plane, id, n, how);
-    if (planes > 2) c.word2 = shmt_lanes_get(at.state + 2 * at.plane, id, n, how);
-    if (planes > 3) c.word3 = shmt_lanes_get(at.state + 3 * at.plane, id, n, how);
-    return c;
-}
-
-SHMT_INLINE void shmt_cells_put(struct shmt_words at, const uint32_t *id, uint32_t n, struct shmt_cells c,
-                                struct shmt_how how) {
-    const uint32_t planes = shmt_how_planes(how);
-    if (planes > 0) shmt_lanes_put(at.state, id, n, c.word0, how);
-    if (planes > 1) shmt_lanes_put(at.state + at.plane, id, n, c.word1, how);
-    if (planes > 2) shmt_lanes_put(at.state + 2 * at.plane, id, n, c.word2, how);
-    if (planes > 3) shmt_lanes_put(at.state + 3 * at.plane, id, n, c.word3, how);
-    shmt_lanes_put(at.weight, id, n, c.w, how);
-}
+#include "store/words_priv.h"
 
 /* Up to four parameters, which are distinct: all words are read before the first is written. */
 SHMT_INLINE void shmt_push_cells(struct shmt_words at, const uint32_t *id, uint32_t n, shmt_lanes g, shmt_lanes share,
                                  const struct shmt_step *step, struct shmt_how how) {
-    shmt_cells_put(at, id, n, shmt_rule_step(shmt_cells_get(at, id, n, how), g, share, step, how), how);
+    if (how.counted) {
+        shmt_push_counted(at, id, n, g, share, step, how);
+        return;
+    }
+    const shmt_lanes w = shmt_lanes_get(at.weight, id, n, how);
+    const struct shmt_cells c = shmt_rule_step(shmt_state_get(at, id, n, w, how), g, share, step, how);
+    shmt_state_put(at, id, n, c, how);
+    shmt_lanes_put(at.weight, id, n, c.w, how);
 }
 
 /* ---- atomic ---- */
@@ -137,14 +98,14 @@ SHMT_INLINE void shmt_push_one(const struct shmt_span *span, struct shmt_words a
 
 /* ---- rows of live modes ---- */
 
-SHMT_INLINE shmt_lanes shmt_four_shares(const float *share, const uint32_t *id) {
-    return (shmt_lanes){share[id[0]], share[id[1]], share[id[2]], share[id[3]]};
-}
-
 /* `share`: whether the span has l2_share and it counts; a constant. Ids are distinct. */
 SHMT_INLINE void shmt_push_all(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step, bool share,
                                struct shmt_how how) {
     const struct shmt_words at = shmt_words_at(span, 0, how);
+    if (how.counted && span->race) {
+        shmt_hold_row(span, row, step, share, how);
+        return;
+    }
     if (how.write == SHMT_WRITE_RACY)
         for (; row.n >= 4; row = shmt_row_skip(row, 4, how.values))
             shmt_push_cells(at, row.id, 4, shmt_four_values(row.value, how) * step->slope,
@@ -154,16 +115,12 @@ SHMT_INLINE void shmt_push_all(const struct shmt_span *span, struct shmt_row row
                       share ? span->l2_share[row.id[k]] : 1.0f, step, how);
 }
 
-/* Counts the updates of the floats id[0..n), in the same racy way as they were made; called where somebody asked. */
-void shmt_count_floats(uint32_t *counted, const uint32_t *id, uint64_t n);
-
 SHMT_INLINE void shmt_live_push(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step,
                                 struct shmt_how how) {
     if (how.regularised && how.rule != SHMT_RULE_FTRL && span->l2_share)
         shmt_push_all(span, row, step, true, how);
     else
         shmt_push_all(span, row, step, false, how);
-    if (how.write == SHMT_WRITE_RACY && span->counted) shmt_count_floats(span->counted, row.id, row.n);
 }
 
 /* The bias: the last row, an element of every example with value 1, without L1 and L2. */
@@ -172,7 +129,6 @@ SHMT_INLINE void shmt_live_push_bias(const struct shmt_span *span, const struct 
     const struct shmt_step unruled = shmt_step_unruled(*step);
     how.regularised = false;
     shmt_push_one(span, shmt_words_at(span, bias, how), 0, bias, step->slope, 1, &unruled, how);
-    if (how.write == SHMT_WRITE_RACY && span->counted) shmt_live_count(span->counted + bias);
 }
 
 /* ---- aggregate: gradient sums ---- */
@@ -216,6 +172,10 @@ SHMT_INLINE void shmt_push_stretch(const struct shmt_span *span, uint64_t at, ui
                                    const struct shmt_step *step, struct shmt_how how) {
     static const uint32_t id[4] = {0, 1, 2, 3};
     const float factor = how.rule == SHMT_RULE_SGD ? step->u.rate : 1;
+    if (how.counted && span->race) {
+        shmt_hold_stretch(span, at, n, grad, step, how);
+        return;
+    }
     uint64_t i = 0;
     for (; i + 4 <= n; i += 4) {
         shmt_lanes g;
@@ -253,12 +213,11 @@ SHMT_INLINE void shmt_push_floats(const struct shmt_span *span, uint64_t at, uin
     const struct shmt_step step = shmt_step_of(0, u, how);
     const float factor = how.rule == SHMT_RULE_SGD ? u->rate : 1;
     if (how.write == SHMT_WRITE_RACY) shmt_push_stretch(span, at, n, grad, &step, how);
+    if (how.counted) shmt_show_floats(span, at, n);
     if (how.write == SHMT_WRITE_LOCKED) shmt_push_locked(span, at, n, grad, &step, how);
     if (how.write == SHMT_WRITE_ATOMIC)
         for (uint64_t i = 0; i < n; i++)
             shmt_push_one(span, shmt_words_at(span, at + i, how), 0, 0, factor * (grad[i] * u->scale), 1, &step, how);
-    if (how.write == SHMT_WRITE_RACY && span->counted)
-        for (uint64_t i = 0; i < n; i++) shmt_live_count(span->counted + at + i);
 }
 
 #endif

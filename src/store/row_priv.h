@@ -23,6 +23,7 @@ struct shmt_how {
     bool values;      /* or all ones */
     bool regularised; /* with L1 or L2 */
     bool moving;      /* aggregate: others may be at the weights meanwhile */
+    bool counted;     /* racy: each parameter counts its updates (counted_priv.h) */
 };
 
 SHMT_INLINE bool shmt_how_live(struct shmt_how how) { return how.write != SHMT_WRITE_AGGREGATE; }

@@ -16,6 +16,8 @@
 #include "base/atomic.h"
 #include "store/undo.h"
 
+struct shmt_race; /* race.h */
+
 /* Row locks of one table: lock words of the shared memory. Unit u of the table (a row of a table of width 1, else a block of
  * SHMT_LOCK_FLOATS floats) is guarded by word (first + u) & mask. A word is 0 or `owner`: (life << 16 | rank + 1) of the
  * seat that holds it, so that it says after a death whose it was. Nobody holds two at a time (lock.h). */
@@ -38,9 +40,11 @@ struct shmt_span {
     float *state;          /* live modes: word 0 of the rule's state for float 0 of the table; NULL: the rule keeps none, or the
                               update comes later */
     uint64_t plane;        /* floats from one state word of a parameter to the next */
-    uint32_t *counted;     /* (rows * width) racy: updates of each float, counted in the same racy way; NULL: not asked */
-    struct shmt_locks locks; /* write locked */
-    struct shmt_undo undo;   /* write locked; of words of the span as counted from undo.first */
+    _Atomic uint64_t *counted; /* (rows * width) kernels that count: each float and its updates, in one word (counted_priv.h);
+                                  its memory is zeros when a run begins; NULL: no such kernel is called */
+    struct shmt_race *race;    /* kernels that count: how they wait; NULL: they do not */
+    struct shmt_locks locks;   /* write locked */
+    struct shmt_undo undo;     /* write locked; of words of the span as counted from undo.first */
     uint64_t rows;
     uint32_t width;
     uint32_t reserved;

@@ -24,7 +24,17 @@ struct shmt_board {
     _Atomic uint64_t first_step_ns; /* whoever goes on first when all are there: monotonic time of that; 0: not yet */
     uint64_t before_examples;       /* application, before there are others: done in runs that this one goes on from, ... */
     double before_loss;             /* ... and their losses, summed: the counters do not have them */
+    uint32_t lost_epochs;           /* chief, count_lost: epochs in which single parameters were updated, ... */
+    uint32_t reserved;
+    double lost_lowest, lost_highest; /* ... of which the one with the fewest losses lost this share of them; the most */
+    uint64_t touched, counted;        /* chief: updates until the last epoch's end, and those of them that are not lost */
 };
+
+/* Of `touched` updates those that are not among the `counted` ones, as a share. Never below 0: a worker that died may have made
+ * a push that it did not report. */
+static inline double shmt_board_lost_share(uint64_t counted, uint64_t touched) {
+    return counted < touched ? 1 - (double)counted / (double)touched : 0;
+}
 
 struct shmt_board_plan {
     uint64_t epochs_off, losses_off, notes_off, scores_off, bytes;

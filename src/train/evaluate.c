@@ -163,6 +163,23 @@ static void keep_best(const struct shmt_job *job, void *board, uint32_t epoch) {
         (void)job->ops->read(job->store, (int)t, 0, spec->table[t].rows, to);
 }
 
+/* The epoch's share of lost updates, for their spread. Parameters are quiet. */
+static void note_lost(const struct shmt_job *job, struct shmt_board *board) {
+    uint64_t touched = 0, counted;
+    if (!job->ops->lost(job->store, &counted)) return;
+    /* relaxed: all have met */
+    for (uint32_t seat = 0; seat < job->spec->n_seats; seat++)
+        touched += load_relaxed(&job->ops->counters(job->store, seat)->touched);
+    if (touched > board->touched && counted >= board->counted) {
+        const double share = shmt_board_lost_share(counted - board->counted, touched - board->touched);
+        board->lost_lowest = board->lost_epochs == 0 ? share : fmin(board->lost_lowest, share);
+        board->lost_highest = fmax(board->lost_highest, share);
+        board->lost_epochs++;
+    }
+    board->touched = touched;
+    board->counted = counted;
+}
+
 /* The chief pins up what the epoch gave, and tells the application. */
 static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns,
                   const struct shmt_solve_state *fit) {
@@ -185,6 +202,7 @@ static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoc
     if (fit) add_fit(job, fit, &record);
     if (shmt_job_validates(job) && (rc = judge(s, job, memory, &record)) < 0) return rc;
     shmt_board_epochs(memory, &job->board)[epoch] = record;
+    note_lost(job, board);
     keep_best(job, memory, epoch);
     end_if_reached(job, board, epoch + 1, fit);
     SHMT_POINT("pin-up:before");

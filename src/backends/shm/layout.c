@@ -146,7 +146,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->state_off = shmt_layout_add_at(&plan, out->planes, table_bytes, page);
     out->l2_share_off = shmt_layout_add_at(&plan, spec->l2_shares ? floats : 0, sizeof(float), page);
     out->curvature_off = shmt_layout_add_at(&plan, spec->curvatures ? out->cover.n : 0, sizeof(float), held_page);
-    out->counted_off = shmt_layout_add_at(&plan, spec->count_lost ? floats : 0, sizeof(uint32_t), page);
+    out->counted_off = shmt_layout_add_at(&plan, spec->count_lost ? floats : 0, sizeof(uint64_t), page);
     out->grad_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_grad_bytes, page);
     out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
     out->trace_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_trace_bytes, page);

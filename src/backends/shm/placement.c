@@ -40,28 +40,29 @@ static void bind_to(struct ranges *r, uint64_t off, uint64_t bytes, uint32_t nod
     r->at[before].node[0] = r->spec->placement.node[node];
 }
 
-/* An array in the shape of the flat array: shard by shard, neighbours on one node as one range. Then tables begin on pages. */
-static void bind_shards(struct ranges *r, uint64_t off, const struct shmt_shard *shard, uint64_t n_shards) {
+/* An array in the shape of the flat array, of so many bytes for each float: shard by shard, neighbours on one node as one range.
+ * Then tables begin on pages. */
+static void bind_shards(struct ranges *r, uint64_t off, uint64_t each, const struct shmt_shard *shard, uint64_t n_shards) {
     for (uint64_t i = 0, next; i < n_shards; i = next) {
         for (next = i + 1; next < n_shards && shard[next].node == shard[i].node; next++) continue;
-        bind_to(r, off + shard[i].from * sizeof(float), (shard[next - 1].to - shard[i].from) * sizeof(float), shard[i].node);
+        bind_to(r, off + shard[i].from * each, (shard[next - 1].to - shard[i].from) * each, shard[i].node);
     }
 }
 
 static void place_tables(struct ranges *r, const struct shmt_shard *shard, uint64_t n_shards) {
     const struct shmt_shm_layout *l = r->layout;
-    const uint64_t bytes = l->flat.n * sizeof(float);
     const struct {
-        uint64_t off, arrays;
-    } parts[] = {{l->weight_off, 1},
-                 {l->state_off, l->planes},
-                 {l->l2_share_off, r->spec->l2_shares},
-                 {l->curvature_off, r->spec->curvatures && r->spec->hot_floats == 0},
-                 {l->counted_off, r->spec->count_lost}};
+        uint64_t off, arrays, each;
+    } parts[] = {{l->weight_off, 1, sizeof(float)},
+                 {l->state_off, l->planes, sizeof(float)},
+                 {l->l2_share_off, r->spec->l2_shares, sizeof(float)},
+                 {l->curvature_off, r->spec->curvatures && r->spec->hot_floats == 0, sizeof(float)},
+                 {l->counted_off, r->spec->count_lost, sizeof(uint64_t)}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const uint64_t bytes = l->flat.n * parts[i].each;
         if (r->spec->placement.policy == SHMT_PLACE_INTERLEAVE) interleave(r, parts[i].off, parts[i].arrays * bytes);
         if (r->spec->placement.policy != SHMT_PLACE_BIND) continue;
-        for (uint64_t k = 0; k < parts[i].arrays; k++) bind_shards(r, parts[i].off + k * bytes, shard, n_shards);
+        for (uint64_t k = 0; k < parts[i].arrays; k++) bind_shards(r, parts[i].off + k * bytes, parts[i].each, shard, n_shards);
     }
     /* Of what replicas hold: it belongs to no shard. */
     if (r->spec->hot_floats > 0) interleave(r, l->curvature_off, l->cover.n * sizeof(float));

@@ -12,6 +12,7 @@
 #include "base/point.h"
 #include "math/tree.h"
 #include "ps/replicas.h"
+#include "store/counted.h"
 #include "store/kernels.h"
 #include "store/live.h"
 
@@ -28,7 +29,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     const uint64_t array = layout.flat.n * sizeof(float), held = layout.cover.n * sizeof(float);
     const uint64_t copies = held * layout.n_replicas * (layout.base ? UINT64_C(2) : 1);
     out->parameter_bytes = array * (UINT64_C(1) + spec->l2_shares) + copies + held * spec->curvatures;
-    out->state_bytes = array * (layout.planes + (uint64_t)spec->count_lost) + copies * layout.planes;
+    out->state_bytes = array * (layout.planes + UINT64_C(2) * spec->count_lost) + copies * layout.planes;
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
     return 0;
@@ -52,7 +53,7 @@ static int locate(struct shmt_store *store, struct shmt_error *e) {
     store->merge_locks = at(store, l->merge_locks_off, ((uint64_t)l->merge_mask + 1) % (UINT32_MAX + UINT64_C(1)) * SHMT_LINE);
     store->weight = at(store, l->weight_off, table_bytes);
     store->state = at(store, l->state_off, l->planes * table_bytes);
-    store->counted = at(store, l->counted_off, spec->count_lost ? table_bytes : 0);
+    store->counted = at(store, l->counted_off, spec->count_lost ? l->flat.n * sizeof *store->counted : 0);
     store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
     store->row_place = at(store, l->row_place_off, spec->row_places ? spec->table[0].rows * sizeof *store->row_place : 0);
     store->curvature = at(store, l->curvature_off, spec->curvatures ? l->cover.n * sizeof(float) : 0);
@@ -429,10 +430,9 @@ static float *state(struct shmt_store *store, int t, uint32_t plane) {
 }
 
 static int lost(struct shmt_store *store, uint64_t *counted_out) {
-    *counted_out = 0;
-    if (!store->spec.count_lost) return 0;
-    for (uint64_t i = 0; i < store->layout.flat.n; i++) *counted_out += store->counted[i];
-    return 1;
+    const bool counts = store->spec.count_lost;
+    *counted_out = counts ? shmt_counted_settle(store->counted, store->weight, store->layout.flat.n) : 0;
+    return counts;
 }
 
 static void *head(struct shmt_store *store) { return store->head; }

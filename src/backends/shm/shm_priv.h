@@ -22,7 +22,7 @@ struct shmt_store {
     float *weight, *l2_share;      /* (flat.n) */
     float *curvature;              /* (cover.n) */
     float *state;                  /* (planes, flat.n); NULL: none */
-    uint32_t *counted;             /* (flat.n) */
+    _Atomic uint64_t *counted;     /* (flat.n) */
     uint32_t *row_place;           /* (rows of table 0) */
     float *replicas;               /* (n_replicas, replica_bytes) */
     unsigned char *head;
