@@ -39,6 +39,7 @@ check bench_sync 0 "$figure" --quick
 n=$(grep -Ec "$figure" "$out") || true
 grep -q 'one core, and nothing to say about two' "$out" || [ "$n" -eq 18 ] || fail "bench_sync: $n figures, expected 18"
 check bench_async 1 "^  .{46} +-?($number) [A-Za-z/ ]{1,11} +\\[-?($number) \\.\\. -?($number)\\] of [0-9]+\$|one core" --quick
+check bench_lost 1 "^  .{46} +[0-9]+\\.[0-9]+ % +\\[[0-9]+\\.[0-9]+ \\.\\. [0-9]+\\.[0-9]+\\] of [0-9]+\$" --quick
 check bench_kernels 9 '^(floor|lines|plain|group +[0-9]+) +[0-9]+\.[0-9] ns/example( |$)' mbytes=1 rounds=1
 
 # The loss of two workers is another one than that of one.
