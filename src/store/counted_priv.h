@@ -53,15 +53,30 @@ SHMT_INLINE float shmt_counted_product(const struct shmt_span *span, struct shmt
     return w * (how.values ? row.value[k] : 1.0f);
 }
 
+SHMT_INLINE shmt_four shmt_counted_products(const struct shmt_span *span, struct shmt_row row, uint64_t k,
+                                            struct shmt_how how) {
+    return (shmt_four){shmt_counted_product(span, row, k, how), shmt_counted_product(span, row, k + 1, how),
+                       shmt_counted_product(span, row, k + 2, how), shmt_counted_product(span, row, k + 3, how)};
+}
+
 /* What shmt_row_dot gives, of words; and the bias. */
 SHMT_INLINE float shmt_counted_dot(const struct shmt_span *span, struct shmt_row row, bool bias, struct shmt_how how) {
-    float lane[8] = {0};
+    shmt_four low = {0, 0, 0, 0}, high = {0, 0, 0, 0}, last = {0, 0, 0, 0};
     uint32_t count;
     uint64_t k = 0;
-    for (; k + 8 <= row.n; k += 8)
-        for (uint32_t j = 0; j < 8; j++) lane[j] += shmt_counted_product(span, row, k + j, how);
-    for (; k < row.n; k++) lane[k % 8] += shmt_counted_product(span, row, k, how);
-    const float dot = ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+    for (; k + 8 <= row.n; k += 8) {
+        low += shmt_counted_products(span, row, k, how);
+        high += shmt_counted_products(span, row, k + 4, how);
+    }
+    const bool fills_low = k + 4 <= row.n;
+    if (fills_low) low += shmt_counted_products(span, row, k, how);
+    if (fills_low) k += 4;
+    for (uint32_t j = 0; k + j < row.n; j++) last[j] = shmt_counted_product(span, row, k + j, how);
+    if (fills_low)
+        high += last;
+    else
+        low += last;
+    const float dot = shmt_lanes_sum(low, high);
     if (!bias) return dot;
     return dot + shmt_counted_get(span->counted + span->rows - 1, span->weight + span->rows - 1, &count);
 }
