@@ -312,7 +312,7 @@ static void counts_what_it_loses(const struct kase *k) {
     begin(&run, k, spec);
     go_well(&run, learn);
     for (uint32_t rank = 0; rank < k->n_seats; rank++) touched += load_relaxed(&k->ops->counters(run.store, rank)->touched);
-    assert_int_equal(k->ops->lost(run.store, &counted), spec.count_lost);
+    assert_int_equal(k->ops->lost(run.store, true, &counted), spec.count_lost);
     assert_int_equal(touched, spec.count_lost ? 3 * N * (NNZ + 1) : 0);
     /* One alone loses nothing; several may lose some of their updates, and never all. */
     assert_true(k->n_seats == 1 || !spec.count_lost ? counted == touched : counted > 0 && counted <= touched);

@@ -171,6 +171,26 @@ static void waiting_and_counting_change_no_bit_of_one_worker(void **state) {
     }
 }
 
+/* Its parameters come last, behind those that the counts belong to. */
+static void the_best_epoch_is_kept_where_updates_are_counted(void **state) {
+    (void)state;
+    uint64_t bits[2];
+    for (int k = 0; k < 2; k++) {
+        struct shmtrain_store *store;
+        const char *const options[][2] = {{"workers", "1"}, {"mode", "hogwild"},          {"rate", "30"},
+                                          {"epochs", "3"},  {"schedule", "constant"},     {"keep", "best"},
+                                          {"seed", "2"},    {"count-lost", k ? "1" : "0"}};
+        assert_int_equal(shmtrain_store_create(&store), 0);
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+            WELL(store, shmtrain_store_set(store, options[i][0], options[i][1]));
+        WELL(store, shmtrain_store_train(store, "builtin:sparse:examples=500"));
+        assert_in_range(shmtrain_store_report(store)->kept_epoch, 1, 2);
+        bits[k] = shmtrain_store_report(store)->parameters_xxh64;
+        shmtrain_store_destroy(store);
+    }
+    assert_int_equal(bits[0], bits[1]);
+}
+
 static void windows_are_times_with_or_without_a_share(void **state) {
     (void)state;
     static const struct {
@@ -208,6 +228,7 @@ int main(void) {
         cmocka_unit_test_setup(a_wide_race_loses_many_updates, deadline),
         cmocka_unit_test_setup(one_worker_loses_nothing_however_long_it_waits, deadline),
         cmocka_unit_test_setup(waiting_and_counting_change_no_bit_of_one_worker, deadline),
+        cmocka_unit_test_setup(the_best_epoch_is_kept_where_updates_are_counted, deadline),
         cmocka_unit_test(windows_are_times_with_or_without_a_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

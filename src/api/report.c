@@ -135,23 +135,30 @@ void shmt_report_progress(struct shmtrain_store *store) {
 /* What the workers' counters say; they have ended. */
 static void add_counters(struct shmtrain_store *store) {
     struct shmtrain_report *r = &store->report;
-    uint64_t touched = 0, counted;
     shmt_costs_take(store, shmt_now_ns());
     /* relaxed: the workers have been waited for */
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         const struct shmt_counters *c = store->ops->counters(store->job.store, seat);
-        touched += load_relaxed(&c->touched);
         r->redone += load_relaxed(&c->redone);
     }
     r->respawns = store->deaths.respawns;
     for (uint32_t i = 0; i < r->n_epochs; i++)
         if (!r->epoch[i].partial)
             r->skipped += store->spec.n_examples - shmt_min_u64(store->spec.n_examples, r->epoch[i].examples);
-    if (!store->ops->lost(store->job.store, &counted) || touched == 0) return;
-    r->lost_updates = shmt_board_lost_share(counted, touched);
-    if (board_of(store)->lost_epochs < 2) return;
-    r->lost_lowest = board_of(store)->lost_lowest;
-    r->lost_highest = board_of(store)->lost_highest;
+}
+
+void shmt_report_lost(struct shmtrain_store *store) {
+    struct shmtrain_report *r = &store->report;
+    const struct shmt_board *board = board_of(store);
+    uint64_t touched = 0, counted;
+    if (!store->ops->lost(store->job.store, true, &counted)) return;
+    /* relaxed: the workers have been waited for */
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++)
+        touched += load_relaxed(&store->ops->counters(store->job.store, seat)->touched);
+    if (touched > 0) r->lost_updates = shmt_board_lost_share(counted, touched);
+    if (board->lost_epochs < 2) return;
+    r->lost_lowest = board->lost_lowest;
+    r->lost_highest = board->lost_highest;
 }
 
 /* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, what is not a finite number,

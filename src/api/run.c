@@ -156,7 +156,8 @@ int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, str
         .store = store, .crew = crew, .abort = store->ops->abort_word(store->job.store), .rouse = rouse};
     if (!store->checkpoints.done) rc = shmt_workers_run(&workers, &(struct shmt_driver){.tick = tick, .stop = stop});
     rc = shmt_stalls_end(store, rc);
-    shmt_trace_write(store); /* however they have ended */
+    shmt_trace_write(store);              /* however they have ended */
+    if (rc == 0) shmt_report_lost(store); /* before others write parameters */
     if (rc == 0) shmt_best_restore(store);
     rc = turn_back(store, rc);
     if (rc == 0) {

@@ -218,6 +218,8 @@ void shmt_report_begin(struct shmtrain_store *store, const struct shmt_crew *cre
 void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads); /* what follows from job and spec */
 bool shmt_report_take_epoch(struct shmtrain_store *store); /* copies the next new epoch from the board; false: there is none */
 void shmt_report_progress(struct shmtrain_store *store);   /* copies new epochs from the board and tells the listener */
+/* What --count-lost has counted, when the workers have ended; brings the parameters up to it. */
+void shmt_report_lost(struct shmtrain_store *store);
 int shmt_report_finish(struct shmtrain_store *store);
 /* A file that the run was to write cannot be: a note, and report.unwritten unless another one was first. */
 void shmt_report_unwritten(struct shmtrain_store *store, const char *format, ...) __attribute__((format(printf, 2, 3)));

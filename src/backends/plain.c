@@ -345,8 +345,9 @@ static float *state(struct shmt_store *store, int t, uint32_t plane) {
     return plane < shmt_flat_planes(&store->spec) ? store->state + plane * store->flat.n + store->flat.start[t] : NULL;
 }
 
-static int lost(struct shmt_store *store, uint64_t *counted_out) {
-    *counted_out = store->counted ? shmt_counted_settle(store->counted, store->weight, store->flat.n) : 0;
+static int lost(struct shmt_store *store, bool ended, uint64_t *counted_out) {
+    if (store->counted && ended) shmt_counted_settle(store->counted, store->weight, store->flat.n);
+    *counted_out = store->counted ? shmt_counted_sum(store->counted, store->flat.n) : 0;
     return store->counted != NULL;
 }
 

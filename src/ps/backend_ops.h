@@ -249,9 +249,9 @@ struct shmt_backend_ops {
     float *(*state)(struct shmt_store *store, int t,
                     uint32_t plane); /* (rows * width) of the rule's state; NULL: there is none.
                                                                          While nobody trains */
-    /* Where nobody pushes: between two epochs, and when workers have ended. Brings the parameters up to what was counted. */
-    int (*lost)(struct shmt_store *store, uint64_t *counted_out); /* count_lost: the sum of all counts of updates, of which
-                                                                     counters.touched were made; 0: not counted */
+    /* count_lost: the sum of all counts of updates, of which counters.touched were made; 0: not counted. Where nobody pushes: between
+     * two epochs, and when workers have ended; then the parameters are brought up to what was counted. */
+    int (*lost)(struct shmt_store *store, bool ended, uint64_t *counted_out);
     void *(*head)(struct shmt_store *store);  /* spec->head_bytes of shared zeros, before all else in the segment */
     void *(*board)(struct shmt_store *store); /* spec->board_bytes of shared zeros, aligned to a page */
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);

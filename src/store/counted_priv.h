@@ -82,7 +82,7 @@ SHMT_INLINE float shmt_counted_dot(const struct shmt_span *span, struct shmt_row
 }
 
 /* Brings floats that were just pushed up to their words. Of two workers that do so at one time the later one may have the older
- * word: then the float is behind until it is pushed again, at the latest until the epoch ends (shmt_counted_settle). */
+ * word: then the float is behind until it is pushed again, at the latest until the run ends (shmt_counted_settle). */
 SHMT_INLINE void shmt_show_float(const struct shmt_span *span, uint64_t at) {
     const uint64_t both = load_relaxed(&span->counted[at]);
     if (shmt_counted_updates(both) > 0) shmt_live_store(span->sink + at, shmt_counted_value(both));

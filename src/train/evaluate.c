@@ -166,7 +166,7 @@ static void keep_best(const struct shmt_job *job, void *board, uint32_t epoch) {
 /* The epoch's share of lost updates, for their spread. Parameters are quiet. */
 static void note_lost(const struct shmt_job *job, struct shmt_board *board) {
     uint64_t touched = 0, counted;
-    if (!job->ops->lost(job->store, &counted)) return;
+    if (!job->ops->lost(job->store, false, &counted)) return;
     /* relaxed: all have met */
     for (uint32_t seat = 0; seat < job->spec->n_seats; seat++)
         touched += load_relaxed(&job->ops->counters(job->store, seat)->touched);

@@ -429,9 +429,11 @@ static float *state(struct shmt_store *store, int t, uint32_t plane) {
     return plane < l->planes ? store->state + plane * l->flat.n + l->flat.start[t] : NULL;
 }
 
-static int lost(struct shmt_store *store, uint64_t *counted_out) {
+static int lost(struct shmt_store *store, bool ended, uint64_t *counted_out) {
     const bool counts = store->spec.count_lost;
-    *counted_out = counts ? shmt_counted_settle(store->counted, store->weight, store->layout.flat.n) : 0;
+    const uint64_t n = store->layout.flat.n;
+    if (counts && ended) shmt_counted_settle(store->counted, store->weight, n);
+    *counted_out = counts ? shmt_counted_sum(store->counted, n) : 0;
     return counts;
 }
 
