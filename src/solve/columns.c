@@ -136,6 +136,7 @@ static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const 
         row[j] = pass->state->curve / (double)p->n;
         return 0;
     }
+    if (pass->state->cycles && !shmt_pass_is_active(pass, j)) return 0; /* nobody looks at its row */
     for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++) {
         const double x = m->value ? (double)m->value[at] : 1, curve = m->slope[m->row[at]].curve;
         if (curve > small)

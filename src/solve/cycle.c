@@ -28,11 +28,10 @@ static bool is_bias(const struct shmt_pass *pass, uint32_t j) { return j == pass
 static double entry(const struct shmt_solve_memory *m, uint64_t at) { return m->value ? (double)m->value[at] : 1; }
 
 static void choose_active(const struct shmt_pass *pass, struct bench *bench) {
-    const struct shmt_solve_memory *m = pass->memory;
-    const double *w = m->w[pass->state->at];
+    const double *w = pass->memory->w[pass->state->at];
     for (uint32_t j = 0; j < pass->plan->of.n_columns; j++) {
         bench->moved[j] = w[j];
-        if (w[j] != 0 || fabs(m->gradient[j]) >= pass->problem->l1) bench->active[bench->n++] = j;
+        if (shmt_pass_is_active(pass, j)) bench->active[bench->n++] = j;
     }
     if (!pass->problem->bias) return;
     bench->moved[pass->plan->of.n_columns] = w[pass->plan->of.n_columns];

@@ -26,7 +26,7 @@
 #define MOST_INNER    250   /* steps of conjugate gradients for one of Newton */
 #define LEAST_PART    1e-3  /* what they leave of the residual, between these two */
 #define MOST_PART     0.3
-#define SCATTER_COST  1.2 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
+#define SCATTER_COST  0.8 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
 #define FACTOR_COST   0.3
 #define PASS_COST     2.5 /* ns: an entry read by rows and by columns */
 #define VISIT_COST    4   /* ... or visited by dual ascent */

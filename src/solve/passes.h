@@ -3,6 +3,8 @@
 #ifndef SHMT_SOLVE_PASSES_H
 #define SHMT_SOLVE_PASSES_H
 
+#include <math.h>
+
 #include "base/random.h"
 #include "solve/memory.h"
 #include "solve/problem.h"
@@ -31,6 +33,12 @@ static inline bool shmt_pass_is_held(const struct shmt_pass *pass, uint64_t i) {
 /* c_i; 0 while it is held out. */
 static inline double shmt_pass_weight(const struct shmt_pass *pass, uint64_t i) {
     return shmt_pass_is_held(pass, i) ? 0 : shmt_problem_weight(pass->problem, i);
+}
+
+/* With L1: whether weight j may change in a step of coordinate descent; the others are 0, and stay so. */
+static inline bool shmt_pass_is_active(const struct shmt_pass *pass, uint64_t j) {
+    const struct shmt_solve_memory *m = pass->memory;
+    return m->w[pass->state->at][j] != 0 || fabs(m->gradient[j]) >= pass->problem->l1;
 }
 
 /* ---- by rows ---- */
