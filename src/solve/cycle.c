@@ -8,7 +8,6 @@
 
 #include "base/random.h"
 
-#define MOST_SWEEPS 50
 #define MANY_SWEEPS 2000  /* with a Hessian, whose sweeps are cheap */
 #define LITTLE      1e-3  /* of what such a step may leave */
 #define LEAST_CURVE 1e-10 /* part of its own of which a column keeps no less: no division by 0 */
@@ -117,9 +116,9 @@ static void put_back_bias(const struct shmt_pass *pass) {
 static void cycle(const struct shmt_pass *pass, struct bench *bench) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
-    const uint32_t most = pass->state->direct ? MANY_SWEEPS : MOST_SWEEPS;
+    const uint32_t most = pass->state->direct ? MANY_SWEEPS : pass->state->most_sweeps;
     const double left = pass->state->part * (pass->state->direct ? LITTLE : 1);
-    double first = 0;
+    double first = 0, more = 1;
     memcpy(bench->gradient, m->gradient, all * sizeof *bench->gradient);
     memcpy(bench->curve, m->diagonal, all * sizeof *bench->curve);
     choose_active(pass, bench);
@@ -129,8 +128,10 @@ static void cycle(const struct shmt_pass *pass, struct bench *bench) {
         shuffle(pass, bench, sweep);
         for (uint32_t k = 0; k < bench->n; k++) away += descend(pass, bench, bench->active[k]);
         if (sweep == 0) first = away;
-        if (away <= left * first) break;
+        more = away > left * first;
+        if (!more) break;
     }
+    shmt_solve_sum(m, pass->round, SHMT_SUM_MORE)[0] = more;
     for (uint64_t j = 0; j < all; j++) m->direction[0][j] = bench->moved[j] - m->w[pass->state->at][j];
     if (pass->state->direct && pass->problem->bias) put_back_bias(pass);
 }

@@ -11,7 +11,8 @@
 
 #include "solve/passes.h"
 
-/* The step, to direction[0]; by part 0. 0; -1: no memory. */
+/* The step, to direction[0]; by part 0. Sum MORE: without the Hessian state->most_sweeps were not enough, so that it is worth its price.
+ * 0; -1: no memory. */
 int shmt_cycle(const struct shmt_pass *pass);
 
 #endif

@@ -32,6 +32,8 @@
 #define VISIT_COST    4   /* ... or visited by dual ascent */
 #define INNER_PRICE   20  /* interior points: steps, and passes of each */
 #define INNER_PASSES  4
+#define SWEEP_COST    4 /* ... or in a sweep of coordinate descent */
+#define MOST_SWEEPS   50
 #define INNER_STEPS   300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
 
 static double sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint32_t n) {
@@ -313,7 +315,8 @@ static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state 
     const bool hinge = pass->problem->loss == SHMT_SOLVE_HINGE, pays = pass->plan->direct && steps <= INNER_STEPS;
     s->ascending = by_rows(pass, SHMT_SUM_DISORDER) == 0;
     s->cycles = pass->problem->l1 > 0;
-    s->direct = pays && s->cycles;
+    s->pays = pays;
+    s->most_sweeps = pays ? 1 + (uint32_t)(steps * PASS_COST / SWEEP_COST) : MOST_SWEEPS;
     s->live = pass->problem->live != SHMT_LIVE_NO;
     s->ascends = hinge || s->live;
     s->may_leave = hinge && pays && !s->live;
@@ -438,6 +441,11 @@ static void has_hessian(const struct shmt_pass *pass, struct shmt_solve_state *s
     s->phase = s->cycles ? SHMT_PHASE_CYCLE : SHMT_PHASE_FACTOR;
 }
 
+/* Sweeps over the data have become as dear as the Hessian: it takes over for good. */
+static void cycled(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    if (s->pays && !s->direct && shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_MORE)[0] != 0) s->direct = 1;
+}
+
 static void swept(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->phase = ++s->inner == shmt_ascent_sweeps(pass->problem) ? SHMT_PHASE_IMAGE : SHMT_PHASE_ASCEND;
 }
@@ -467,7 +475,7 @@ static const struct {
             [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},         [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
             [SHMT_PHASE_KEEP] = {SHMT_PHASE_SCORE, kept},           [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, scored},
             [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},      [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
-            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, NULL},           [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
+            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, cycled},         [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
             [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, solved},        [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
             [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},       [SHMT_PHASE_COLUMNS] = {SHMT_PHASE_STEP, step_conjugate},
             [SHMT_PHASE_STEP] = {SHMT_PHASE_SEARCH, end_conjugate}, [SHMT_PHASE_SEARCH] = {SHMT_PHASE_ROWS, NULL},

@@ -38,6 +38,7 @@ enum shmt_solve_sums {
     SHMT_SUM_LENGTHS,  /* ... l2_j direction_j^2 */
     SHMT_SUM_GAIN,     /* ... of the sum of |u_i|, by rows */
     SHMT_SUM_CHANGE,   /* ... of the sum of u_i */
+    SHMT_SUM_MORE,     /* coordinate descent, by part 0 alone: 1: it has not come as near as it was to */
     SHMT_SUM_RZ,       /* residual . preconditioned residual, by columns */
     SHMT_SUM_PQ,       /* search . product, by columns */
     SHMT_SUM_NOTHING,  /* of phases that have no sum */
@@ -113,33 +114,35 @@ struct shmt_choice {
 };
 
 struct shmt_solve_state {
-    uint32_t phase, end; /* enum shmt_solve_phase, enum shmt_solve_end */
-    uint32_t epoch;      /* Newton steps that are done */
-    uint32_t at;         /* w[at] is the point, w[1 - at] the one that is tried */
-    uint32_t tried;      /* 1: the point in w[1 - at] is judged next; 0: w[at] itself, the first one */
-    uint32_t halved;     /* how often the step was */
-    uint32_t inner;      /* steps of conjugate gradients; its vectors are those of number inner % 2 */
-    uint32_t direct;     /* 1: by the Hessian, 0: by conjugate gradients */
-    uint32_t most_inner; /* steps of conjugate gradients that cost as much as the Hessian */
-    uint32_t cycles;     /* 1: with L1, by coordinate descent */
-    uint32_t face;       /* 1: with L1, this step leaves weights that are 0 alone */
-    uint32_t ascends;    /* 1: by dual ascent, without Newton */
-    uint32_t ascending;  /* 1: the columns of each row ascend */
-    uint32_t interior;   /* 1: by interior points */
-    uint32_t live;       /* 1: ... by all at once */
-    uint32_t may_leave;  /* 1: dual ascent may be left for interior points, */
-    uint32_t leaves;     /* ... and is left now */
-    uint32_t corrects;   /* interior points: which of the two directions */
-    uint32_t stopped;    /* 1: somebody asked for it */
-    uint32_t begun;      /* 1: a point has been judged */
-    uint32_t stepped;    /* 1: this epoch's step is made */
-    uint32_t idle;       /* epochs in a row in which the gap has not fallen by a part worth mention */
-    uint32_t unproved;   /* how often the parameters were not near enough, though their point was */
-    double step;         /* along the direction */
-    double price;        /* of interior points, in visits of all coordinates by dual ascent */
-    double nearer;       /* dual ascent: the gap before the step */
-    double change;       /* dual ascent: of the sum of u, by the whole direction */
-    double l2;           /* of the objective; of column j it is shmt_pass_l2 */
+    uint32_t phase, end;  /* enum shmt_solve_phase, enum shmt_solve_end */
+    uint32_t epoch;       /* Newton steps that are done */
+    uint32_t at;          /* w[at] is the point, w[1 - at] the one that is tried */
+    uint32_t tried;       /* 1: the point in w[1 - at] is judged next; 0: w[at] itself, the first one */
+    uint32_t halved;      /* how often the step was */
+    uint32_t inner;       /* steps of conjugate gradients; its vectors are those of number inner % 2 */
+    uint32_t direct;      /* 1: by the Hessian, 0: by conjugate gradients */
+    uint32_t most_inner;  /* steps of conjugate gradients that cost as much as the Hessian */
+    uint32_t pays;        /* 1: the Hessian may be worth it */
+    uint32_t most_sweeps; /* with L1: of coordinate descent without it */
+    uint32_t cycles;      /* 1: with L1, by coordinate descent */
+    uint32_t face;        /* 1: with L1, this step leaves weights that are 0 alone */
+    uint32_t ascends;     /* 1: by dual ascent, without Newton */
+    uint32_t ascending;   /* 1: the columns of each row ascend */
+    uint32_t interior;    /* 1: by interior points */
+    uint32_t live;        /* 1: ... by all at once */
+    uint32_t may_leave;   /* 1: dual ascent may be left for interior points, */
+    uint32_t leaves;      /* ... and is left now */
+    uint32_t corrects;    /* interior points: which of the two directions */
+    uint32_t stopped;     /* 1: somebody asked for it */
+    uint32_t begun;       /* 1: a point has been judged */
+    uint32_t stepped;     /* 1: this epoch's step is made */
+    uint32_t idle;        /* epochs in a row in which the gap has not fallen by a part worth mention */
+    uint32_t unproved;    /* how often the parameters were not near enough, though their point was */
+    double step;          /* along the direction */
+    double price;         /* of interior points, in visits of all coordinates by dual ascent */
+    double nearer;        /* dual ascent: the gap before the step */
+    double change;        /* dual ascent: of the sum of u, by the whole direction */
+    double l2;            /* of the objective; of column j it is shmt_pass_l2 */
     struct shmt_choice choice;
     double held, heavy;  /* choice: as HELD and HEAVY, of the point */
     double part;         /* of the distance from a model's minimum that the step may leave */
