@@ -80,8 +80,8 @@ static inline double entropy(double x) {
     return x * (e * ln2_high + (e * ln2_low + 2 * s * of_s)) - 2 * (1 - x) * t * of_t;
 }
 
-FOR_WIDE_VECTORS void shmt_logistic_doubles(uint32_t n, const double *restrict margin, double *restrict loss_out,
-                                            double *restrict fall_out, double *restrict bend_out) {
+FOR_WIDE_VECTORS static void logistic(uint32_t n, const double *restrict margin, double *restrict loss_out,
+                                      double *restrict fall_out, double *restrict bend_out) {
     for (uint32_t k = 0; k < n; k++) {
         const uint64_t bits = bits_of_double(margin[k]), wrong = sign_mask(bits); /* the example is on the wrong side */
         const double size = double_of_bits(bits & INT64_MAX), t = exp_minus(size), r = 1 / (1 + t);
@@ -91,9 +91,17 @@ FOR_WIDE_VECTORS void shmt_logistic_doubles(uint32_t n, const double *restrict m
     }
 }
 
-FOR_WIDE_VECTORS void shmt_entropy_doubles(uint32_t n, const double *restrict q, double *restrict out) {
+FOR_WIDE_VECTORS static void entropies(uint32_t n, const double *restrict q, double *restrict out) {
     for (uint32_t k = 0; k < n; k++) {
         const uint64_t above = sign_mask(bits_of_double(0.5 - q[k]));
         out[k] = entropy(choose(above, 1 - q[k], q[k])); /* 1 - q is exact there */
     }
 }
+
+/* What is compiled several times is found by a resolver, which a library would show to all. */
+void shmt_logistic_doubles(uint32_t n, const double *restrict margin, double *restrict loss_out, double *restrict fall_out,
+                           double *restrict bend_out) {
+    logistic(n, margin, loss_out, fall_out, bend_out);
+}
+
+void shmt_entropy_doubles(uint32_t n, const double *restrict q, double *restrict out) { entropies(n, q, out); }

@@ -24,6 +24,14 @@ static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, boo
     return path->find(spec->policy.write, spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
 }
 
+static void widen_race(struct shmtrain_session *s, uint32_t rank, uint32_t life) {
+    s->race = (struct shmt_race){.window_ns = s->spec->race_ns,
+                                 .share = s->spec->race_share,
+                                 .seed = shmt_hash64(s->spec->order.seed, RACE_PURPOSE, rank, life),
+                                 .abort = s->ops->abort_word(s->store),
+                                 .stop = s->ops->stop_word(s->store)};
+}
+
 int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
                        const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e) {
     memset(s, 0, sizeof *s);
@@ -39,11 +47,7 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
     const int rc = ops->enter(store, rank, life, &s->seat, e);
     if (rc < 0) return rc;
     shmt_meter_begin(s->seat);
-    s->race = (struct shmt_race){.window_ns = spec->race_ns,
-                                 .share = spec->race_share,
-                                 .seed = shmt_hash64(spec->order.seed, RACE_PURPOSE, rank, life),
-                                 .abort = ops->abort_word(store),
-                                 .stop = ops->stop_word(store)};
+    if (spec->race_ns > 0) widen_race(s, rank, life);
     s->epoch = s->seat->first_epoch;
     return 0;
 }
