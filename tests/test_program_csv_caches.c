@@ -104,6 +104,29 @@ static void a_cache_is_not_converted_as_if_it_were_read_otherwise(void **state) 
     assert_int_equal(access("c2.cache", F_OK), -1);
 }
 
+/* The missing number of such a column counts as 0 there, and in the model as the mean that it knows. */
+static void a_cache_with_a_column_of_nothing_is_refused_for_a_model_with_its_mean(void **state) {
+    (void)state;
+    write_text("whole.csv", "y,a,b\n0,1,2\n1,3,4\n0,1,5\n1,3,1\n");
+    write_text("hole.csv", "y,a,b\n0,,2\n1,,4\n0,,5\n");
+    program_assert_status(RUN(TRAIN, "-o", "whole", "whole.csv"), 0);
+    program_assert_status(RUN("data", "convert", "hole.csv", "-o", "hole.cache"), 0);
+    assert_says(RUN("eval", "whole", "hole.cache"), 1, "with other values for missing numbers than the model's table");
+}
+
+static void a_kept_cache_does_not_change_how_a_model_of_text_scores_a_table(void **state) {
+    (void)state;
+    program_assert_status(RUN(TRAIN, "-o", "of_text", "n.svm"), 0);
+    write_text("k.csv", "y,age,height\n1,0.5,0.25\n0,,0.5\n1,1,\n");
+    char *own = SAID("eval", "--json", "of_text", "k.csv");
+    struct program *p = RUN("eval", "--json", "--cache", "of_text", "k.csv");
+    assert_says(p, 0, "--cache has no effect on k.csv: a cache keeps a table's own numbers");
+    assert_non_null(strstr(own, "\"loss\":"));
+    const char *loss = strstr(own, "\"loss\":");
+    assert_memory_equal(strstr(p->text[OUT], "\"loss\":"), loss, strcspn(loss, ","));
+    free(own);
+}
+
 static void predict_makes_no_cache_of_a_table_without_labels(void **state) {
     (void)state;
     write_text("l.svm", "1 1:1 2:2\n-1 1:3 2:1\n");
@@ -122,6 +145,8 @@ int main(void) {
         PROGRAM_TEST(a_table_that_validates_a_pipe_is_read_as_that),
         PROGRAM_TEST(a_damaged_cache_of_a_table_is_made_again_beside_a_pipe),
         PROGRAM_TEST(a_cache_is_not_converted_as_if_it_were_read_otherwise),
+        PROGRAM_TEST(a_cache_with_a_column_of_nothing_is_refused_for_a_model_with_its_mean),
+        PROGRAM_TEST(a_kept_cache_does_not_change_how_a_model_of_text_scores_a_table),
         PROGRAM_TEST(predict_makes_no_cache_of_a_table_without_labels),
     };
     return cmocka_run_group_tests_name("tables in caches", tests, make_all, program_remove_folder);

@@ -98,6 +98,42 @@ static void a_cache_that_counts_from_elsewhere_is_refused(void **state) {
         "later.cache is the cache of a table with other zero points of columns than the model's table: use the table itself\n");
 }
 
+static void training_refuses_a_cache_that_counts_from_elsewhere_than_it_would(void **state) {
+    (void)state;
+    assert_says(
+        RUN(TRAIN, "--init-from", "model", "later.cache"), 1,
+        "later.cache is the cache of a table with other zero points of columns than the model that training begins with: "
+        "use the table itself\n");
+    program_assert_status(RUN(TRAIN, "--init-from", "model", "far.cache"), 0);
+    assert_says(RUN(TRAIN, "--bias", "0", "far.cache"), 2,
+                "--bias 0: far.cache is the cache of a table whose column \"time\" is counted from 1700000000: use the table "
+                "itself, or learn a bias\n");
+}
+
+/* Parameters go by the place of a feature. */
+static void zero_points_are_found_by_name_in_any_case_but_not_by_number(void **state) {
+    (void)state;
+    free(said_by_shell("sed '1s/.*/y,TIME,Size/' later.csv > upper.csv; sed '1s/.*/y,3,2/' later.csv > numbers.csv"));
+    assert_says(RUN(TRAIN, "upper.csv", "--init-from", "model"), 0, "column \"TIME\" is counted from 1700000000\n");
+    assert_says(RUN(TRAIN, "numbers.csv", "--init-from", "model"), 0, "column \"3\" is counted from 1700000000\n");
+}
+
+static void a_model_of_a_wide_table_can_be_read_again(void **state) {
+    (void)state;
+    FILE *f = fopen("wide.csv", "w");
+    fputs("y", f);
+    for (int i = 0; i < 40000; i++) fprintf(f, ",gene%d", i);
+    for (int row = 0; row < 4; row++) {
+        fprintf(f, "\n%d", row % 2);
+        for (int i = 0; i < 40000; i++) fprintf(f, ",%d", (row + i) % 3 + 1);
+    }
+    fputc('\n', f);
+    fclose(f);
+    program_assert_status(RUN("-q", "-w", "1", "-e", "1", "-o", "wide", "wide.csv"), 0);
+    program_assert_status(RUN("eval", "wide", "wide.csv"), 0);
+    free(said_by_shell("rm wide wide.csv"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(a_saved_model_is_as_good_as_one_of_near_numbers),
@@ -105,6 +141,9 @@ int main(void) {
         PROGRAM_TEST(other_formats_name_it_or_are_refused),
         PROGRAM_TEST(a_run_that_begins_with_a_model_counts_as_that_model),
         PROGRAM_TEST(a_cache_that_counts_from_elsewhere_is_refused),
+        PROGRAM_TEST(training_refuses_a_cache_that_counts_from_elsewhere_than_it_would),
+        PROGRAM_TEST(zero_points_are_found_by_name_in_any_case_but_not_by_number),
+        PROGRAM_TEST(a_model_of_a_wide_table_can_be_read_again),
     };
     return cmocka_run_group_tests_name("columns far from 0", tests, make_far, program_remove_folder);
 }

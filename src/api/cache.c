@@ -49,8 +49,8 @@ static bool can_be_kept(const struct shmtrain_store *store, const struct shmt_lo
     if (shmt_given_of(load->source)) return false;
     if (strcmp(name, "-") == 0 || strchr(name, '\n') || shmt_source_is_once(load->source)) return false;
     if (!load->has_ids || (load->table && table) || store->config.skip_bad_lines) return false;
-    if (load->table && (how & (SHMT_SOURCE_UNLABELLED | SHMT_SOURCE_UNMARKED)))
-        return false; /* a cache has labels, and marks */
+    const unsigned otherwise = SHMT_SOURCE_UNLABELLED | SHMT_SOURCE_SCORED | SHMT_SOURCE_UNMARKED;
+    if (load->table && !table && (how & otherwise)) return false; /* a cache has labels, marks and zero points of its own */
     return !shmt_source_is_generator(load->source) && !shmt_cache_of(load->source);
 }
 
@@ -66,6 +66,10 @@ static void note_not_kept(struct shmtrain_store *store, const struct shmt_load *
         shmt_log(&store->log, "--cache has no effect with --skip-bad-lines: a cache does not record which lines were left out");
     else if (load->table && (how & SHMT_SOURCE_UNLABELLED))
         shmt_log(&store->log, "--cache has no effect on %s: a cache has labels, but labels are not read here", load->name);
+    else if (load->table && (how & (SHMT_SOURCE_SCORED | SHMT_SOURCE_UNMARKED)))
+        shmt_log(&store->log,
+                 "--cache has no effect on %s: a cache keeps a table's own numbers, but the model is of data without columns",
+                 load->name);
     else if (shmt_source_flows(load->source))
         shmt_log(&store->log,
                  "--cache has no effect on %s: a cache is kept beside a single file; use shmtrain data convert to make one",

@@ -168,9 +168,29 @@ static int check_zeros(struct shmtrain_store *store, enum format format, const c
     return rc;
 }
 
+/* Of a text in JSON, at most: control characters and what is not ASCII may become \u and four digits. */
+static uint64_t bytes_in_json(const char *text) {
+    uint64_t n = 0;
+    for (; *text; text++) n += *text == '"' || *text == '\\' ? 2 : *text >= ' ' && *text <= '~' ? 1 : 6;
+    return n;
+}
+
+/* Checkpoints are model files, too: so this is for runs that only save those, or nothing. */
+static int check_header(struct shmtrain_store *store, const char *table) {
+    const uint64_t others = 1 << 20; /* all other notes, with classes and ties, and the tensors */
+    const uint64_t bytes = table ? bytes_in_json(table) : 0;
+    if (bytes <= SHMT_MODEL_MOST_HEADER - others) return 0;
+    return shmt_fail(
+        &store->error, SHMTRAIN_E_DATA,
+        "the table's columns and labels take %llu MiB, but a model file has room for %llu: give columns shorter names, "
+        "or use LIBSVM text",
+        (unsigned long long)(bytes >> 20) + 1, (unsigned long long)((SHMT_MODEL_MOST_HEADER - others) >> 20));
+}
+
 int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *like) {
     struct shmt_error why = {0};
     int rc = check_model(store, (enum format)store->save_as, like->model);
+    if (rc == 0) rc = check_header(store, like->table);
     if (rc == 0) rc = check_zeros(store, (enum format)store->save_as, like->table);
     if (rc < 0 || store->save_as == SAFETENSORS) return rc;
     const struct shmt_linear model = describe(like);

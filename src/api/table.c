@@ -131,11 +131,18 @@ static bool has_marks(const struct shmt_cache *cache) {
     return false;
 }
 
+/* A column with more missing numbers than others marks those that are there, so that one without any number has no mark. */
+static bool marks_what_is_there(const struct shmt_csv_plan *plan) {
+    for (uint32_t i = 0; i < plan->n_columns; i++)
+        if (plan->column[i].feature != 0 && isnan(plan->column[i].missing)) return true;
+    return false;
+}
+
 /* What a missing number counts as does not matter where none is missing, which only a cache with marks can tell. */
 static bool have_same_missing(const struct shmt_csv_plan *plan, const struct shmt_cache *cache,
                               const struct shmt_csv_plan *model) {
     bool same = plan->marks == model->marks;
-    if (plan->marks && !has_marks(cache)) return true;
+    if (plan->marks && !has_marks(cache) && !marks_what_is_there(plan)) return true;
     uint32_t i = next_feature(plan, 0), j = next_feature(model, 0);
     for (; same && i < plan->n_columns && j < model->n_columns; i = next_feature(plan, i + 1), j = next_feature(model, j + 1)) {
         const float ours = plan->column[i].missing, theirs = model->column[j].missing;
@@ -171,6 +178,34 @@ static int check_as_of_model(struct shmtrain_store *store, const char *name, con
                      "%s is the cache of a table with other %s than the model's table: use the table itself", name, differs);
 }
 
+/* Without a bias nothing is taken off numbers, since nothing could make up for it. */
+static int check_zeros_of_bias(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan) {
+    char shown[SHMT_CSV_COLUMN_SHOWN];
+    uint32_t i = 0;
+    while (i < plan->n_columns && plan->column[i].from == 0) i++;
+    if (store->config.bias != 0 || i == plan->n_columns) return 0;
+    shmt_csv_column_show(plan, i, shown);
+    return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--bias 0: %s is the cache of a table whose %s is counted from %.0f: %s",
+                     name, shown, plan->column[i].from, "use the table itself, or learn a bias");
+}
+
+/* A run that goes on from a model counts as that does; what else differs is for others to refuse. */
+static int check_as_before(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan,
+                           const struct shmt_cache *cache) {
+    struct shmt_csv_plan before;
+    const char *differs = NULL;
+    if (!store->table_before || shmt_csv_plan_parse(store->table_before, &before, NULL) < 0) return 0;
+    if (have_same_features(plan, &before) && !have_same_zeros(plan, &before))
+        differs = "zero points of columns";
+    else if (have_same_features(plan, &before) && !have_same_missing(plan, cache, &before))
+        differs = "values for missing numbers";
+    shmt_csv_plan_fini(&before);
+    if (!differs) return 0;
+    return shmt_fail(&store->error, SHMTRAIN_E_DATA,
+                     "%s is the cache of a table with other %s than the model that training begins with: use the table itself",
+                     name, differs);
+}
+
 static int check_as_said(struct shmtrain_store *store, const char *name, const struct shmt_csv_plan *plan) {
     const char *label = store->config.label;
     char column[SHMT_CSV_COLUMN_SHOWN] = "nowhere", shown[SHMT_WORD_SHOWN];
@@ -201,6 +236,8 @@ int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load 
     shmt_show_name(load->name, shown);
     rc = model ? check_as_of_model(store, shown, &plan, shmt_cache_of(load->source), model, labelled)
                : check_as_said(store, shown, &plan);
+    if (rc == 0 && !model) rc = check_zeros_of_bias(store, shown, &plan);
+    if (rc == 0 && !model) rc = check_as_before(store, shown, &plan, shmt_cache_of(load->source));
     shmt_csv_plan_fini(&plan);
     return rc;
 }
@@ -318,8 +355,9 @@ void shmt_table_log_marks(const struct shmtrain_store *store, const struct shmt_
     if (!load->table || !ids || shmt_csv_plan_parse(load->table, &plan, NULL) < 0) return;
     for (uint32_t i = 0; i < ids->n; i++) {
         if (!shmt_csv_is_mark(ids->id[i], &feature)) continue;
+        if (n++ >= SHOWN) continue; /* looked up only if shown: there may be a mark for each of many columns */
         const uint32_t column = column_of(&plan, feature);
-        if (column == plan.n_columns || n++ >= SHOWN) continue;
+        if (column == plan.n_columns) continue;
         shmt_csv_column_show(&plan, column, name);
         add(&text, "%s%s", n > 1 ? ", " : "", name);
     }

@@ -139,11 +139,32 @@ static void decide_number(const struct shmt_csv_sample *s, const struct shmt_csv
     column->missing = missing_of(looks, column->from);
 }
 
-/* The column of the same name, or else in the same place; NULL: that one is no number. */
+static bool has_name(const struct shmt_csv_plan *plan, uint32_t i, const char *name, bool exactly) {
+    return plan->name[i] && (exactly ? strcmp(plan->name[i], name) : strcasecmp(plan->name[i], name)) == 0;
+}
+
+/* The column of this name, and not of this number; it is most often in the same place, where one looks first. */
+static uint32_t find_named(const struct shmt_csv_plan *before, uint32_t i, const char *name) {
+    if (i < before->n_columns && has_name(before, i, name, true)) return i;
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t at = 0; at < before->n_columns; at++)
+            if (has_name(before, at, name, pass == 0)) return at;
+    return SHMT_CSV_NONE;
+}
+
+/* The column whose parameters this feature begins with, where no name tells. */
+static uint32_t find_feature(const struct shmt_csv_plan *before, uint32_t feature) {
+    uint32_t at = 0;
+    while (at < before->n_columns && before->column[at].feature != feature) at++;
+    return at;
+}
+
+/* The column of the same name, or else of the same feature; NULL: that one is no number. */
 static const struct shmt_csv_column *find_before(const struct shmt_csv_plan *plan, uint32_t i,
                                                  const struct shmt_csv_plan *before) {
-    uint32_t at = i;
-    if (plan->has_header && before->has_header) at = shmt_csv_plan_find(before, plan->name[i], strlen(plan->name[i]));
+    uint32_t at = SHMT_CSV_NONE;
+    if (plan->has_header && before->has_header) at = find_named(before, i, plan->name[i]);
+    if (at == SHMT_CSV_NONE) at = find_feature(before, plan->column[i].feature);
     return at < before->n_columns && before->column[at].kind == SHMT_CSV_NUMBER ? &before->column[at] : NULL;
 }
 
@@ -282,9 +303,9 @@ int shmt_csv_guess(const struct shmt_csv_sample *sample, struct shmt_csv_plan *o
     if (rc == 0) rc = decide_kinds(sample, out, e);
     if (rc == 0) leave_out(sample, out);
     if (rc == 0) {
+        shmt_csv_plan_number(out);
         decide_marks(sample, out);
         if (out->label != SHMT_CSV_NONE) out->has_words |= has_more_words(&sample->looks[out->label]);
-        shmt_csv_plan_number(out);
         shmt_csv_plan_finish(out);
     }
     if (rc < 0) {

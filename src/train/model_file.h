@@ -30,6 +30,10 @@ struct shmt_tensor {
 #define SHMT_MODEL_SEAL       "shmtrain.xxh64" /* the note that is the seal */
 #define SHMT_SEAL_CHARS       16               /* of its value: hexadecimal digits */
 
+/* Bytes of the largest header that is read, and so of the largest to write. Ours take some 20 KiB, and up to 60 bytes for each
+ * column of a table, and its name; JSON takes many times as much memory once it is parsed. */
+#define SHMT_MODEL_MOST_HEADER ((uint64_t)64 << 20)
+
 struct shmt_note {
     const char *key, *value;
 };

@@ -19,8 +19,6 @@
 #define AGAIN "use another copy of it, or create it again"
 #define SAVED "name a file that shmtrain or LIBLINEAR has saved"
 
-#define MOST_HEADER (1 << 20) /* bytes: our own take less than 20 KiB, and what is parsed takes many times as much memory */
-
 /* A tensor and where its floats lie, counted from the end of the header. */
 struct entry {
     struct shmt_tensor tensor;
@@ -108,7 +106,7 @@ static int read_header(struct shmt_model_in *in, struct shmt_error *e) {
                          (unsigned long long)in->bytes);
     const int rc = read_at(in, &n, sizeof n, 0, e);
     if (rc < 0) return rc;
-    if (n < 2 || n > MOST_HEADER || n > in->bytes - sizeof n)
+    if (n < 2 || n > SHMT_MODEL_MOST_HEADER || n > in->bytes - sizeof n)
         return shmt_fail(
             e, SHMTRAIN_E_DATA,
             "%s: byte 0: not a model file, or one cut short: its header would have %llu bytes, but the file has %llu; " SAVED,
