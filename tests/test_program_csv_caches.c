@@ -127,6 +127,30 @@ static void a_kept_cache_does_not_change_how_a_model_of_text_scores_a_table(void
     free(own);
 }
 
+static void a_cache_that_marks_missing_numbers_is_refused_beside_data_without_columns(void **state) {
+    (void)state;
+    static const char WHY[] =
+        "marked.cache is the cache of a table with missing numbers, but the model is of data without columns: "
+        "use the table itself\n";
+    write_text("marked.csv", "y,age,height\n1,0.5,0.25\n0,,0.5\n1,1,\n");
+    program_assert_status(RUN("data", "convert", "marked.csv", "-o", "marked.cache"), 0);
+    program_assert_status(RUN(TRAIN, "-o", "of_svm", "n.svm"), 0);
+    assert_says(RUN("eval", "of_svm", "marked.cache"), 1, WHY);
+    assert_says(RUN(TRAIN, "n.svm", "--valid", "marked.cache"), 1, WHY);
+    program_assert_status(RUN("data", "convert", "n.csv", "-o", "n.cache"), 0);
+    program_assert_status(RUN("eval", "of_svm", "n.cache"), 0);
+}
+
+static void a_table_validates_text_alike_whether_that_comes_through_a_pipe(void **state) {
+    (void)state;
+    write_text("v.csv", "y,age,height\n1,0.5,0.25\n0,,0.5\n1,1,\n");
+    char *own = said_by_shell("\"$TEST_BUILDDIR\"/shmtrain -w 1 -e 1 n.svm --valid v.csv | grep ^validation");
+    char *piped = said_by_shell("cat n.svm | \"$TEST_BUILDDIR\"/shmtrain -w 1 -e 1 --valid v.csv - | grep ^validation");
+    assert_string_equal(piped, own);
+    free(piped);
+    free(own);
+}
+
 static void predict_makes_no_cache_of_a_table_without_labels(void **state) {
     (void)state;
     write_text("l.svm", "1 1:1 2:2\n-1 1:3 2:1\n");
@@ -147,6 +171,8 @@ int main(void) {
         PROGRAM_TEST(a_cache_is_not_converted_as_if_it_were_read_otherwise),
         PROGRAM_TEST(a_cache_with_a_column_of_nothing_is_refused_for_a_model_with_its_mean),
         PROGRAM_TEST(a_kept_cache_does_not_change_how_a_model_of_text_scores_a_table),
+        PROGRAM_TEST(a_cache_that_marks_missing_numbers_is_refused_beside_data_without_columns),
+        PROGRAM_TEST(a_table_validates_text_alike_whether_that_comes_through_a_pipe),
         PROGRAM_TEST(predict_makes_no_cache_of_a_table_without_labels),
     };
     return cmocka_run_group_tests_name("tables in caches", tests, make_all, program_remove_folder);

@@ -109,6 +109,7 @@ static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     const unsigned how = SHMT_SOURCE_SCORED | (labelled ? 0 : SHMT_SOURCE_UNLABELLED);
     int rc = shmt_cache_load_open(&s->load, store, &s->crew, data, how, store->trained.table, n_readers, s->model->dense != 0);
     struct shmt_columns columns;
+    if (rc == 0 && !store->trained.table) rc = shmt_table_check_unmarked(store, &s->load);
     if (rc == 0) rc = shmt_table_check_cache(store, &s->load, store->trained.table, labelled);
     if (rc == 0) rc = shmt_load_columns(&s->load, &model, &columns, &store->error);
     if (rc == 0) rc = shmt_cache_load_count(&s->load, store, &s->crew, &columns);

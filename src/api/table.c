@@ -242,6 +242,32 @@ int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load 
     return rc;
 }
 
+static bool counts_from_elsewhere(const struct shmt_csv_plan *plan) {
+    for (uint32_t i = 0; i < plan->n_columns; i++)
+        if (plan->column[i].from != 0) return true;
+    return false;
+}
+
+int shmt_table_check_unmarked(struct shmtrain_store *store, const struct shmt_load *load) {
+    struct shmt_csv_plan plan;
+    char shown[SHMT_NAME_SHOWN];
+    if (!load->table) return 0;
+    const int rc = shmt_csv_plan_parse(load->table, &plan, &store->error);
+    if (rc < 0) return rc;
+    const struct shmt_cache *cache = shmt_cache_of(load->source);
+    const bool is_far = counts_from_elsewhere(&plan);
+    const bool marks = plan.marks && (!cache || has_marks(cache) || marks_what_is_there(&plan));
+    shmt_csv_plan_fini(&plan);
+    if (!is_far && !marks) return 0;
+    shmt_show_name(load->name, shown);
+    if (!cache)
+        return shmt_fail(&store->error, SHMTRAIN_E_DATA,
+                         "%s is read before it is known that the training data is no table: save it to a file first", shown);
+    return shmt_fail(&store->error, SHMTRAIN_E_DATA,
+                     "%s is the cache of a table with %s, but the model is of data without columns: use the table itself",
+                     shown, is_far ? "zero points of columns" : "missing numbers");
+}
+
 bool shmt_table_is_expected(const struct shmtrain_store *store) {
     const char *format = store->config.input_format;
     if (strcmp(format, "auto") == 0) return store->trained.table != NULL;

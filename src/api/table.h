@@ -40,6 +40,10 @@ void shmt_table_log(const struct shmtrain_store *store, const struct shmt_load *
  * be ignored. Errors: _DATA, _USAGE. */
 int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load *load, const char *model, bool labelled);
 
+/* A table that is read for a model, or beside training data, without columns: of no cache, or pipe, that counts numbers from
+ * elsewhere or marks missing ones, which means nothing there. Errors: _DATA. */
+int shmt_table_check_unmarked(struct shmtrain_store *store, const struct shmt_load *load);
+
 /* The same of its labels, which the model that is there knows as words; nothing when they are numbers. */
 void shmt_table_log_words(const struct shmtrain_store *store);
 

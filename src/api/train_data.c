@@ -32,9 +32,10 @@ static int check_weights(struct shmt_training *s) {
     return shmt_fail(&s->store->error, SHMTRAIN_E_USAGE, "%s has weights of its own: remove --weights", s->train.name);
 }
 
-static int open_valid(struct shmt_training *s) {
+/* `known`: whether the training data is a table; of a pipe that is known late. */
+static int open_valid(struct shmt_training *s, bool known) {
     const char *table = s->train.table;
-    const unsigned how = table || shmt_source_is_once(s->train.source) ? 0 : SHMT_SOURCE_UNMARKED;
+    const unsigned how = table || !known ? 0 : SHMT_SOURCE_UNMARKED;
     return shmt_cache_load_open(&s->valid, s->store, &s->crew, s->store->config.valid, how, table, s->train.n_readers,
                                 s->train.dense);
 }
@@ -62,7 +63,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     if (strcmp(valid, "none") == 0) return 0;
     if (!shmt_split_share(valid, &share)) {
         s->has_valid = true;
-        rc = open_valid(s);
+        rc = open_valid(s, !shmt_source_is_once(s->train.source));
         if (rc == 0 && s->train.table) rc = shmt_table_check_cache(store, &s->valid, s->train.table, true);
         return rc < 0 ? rc : check_pipes(s);
     }
@@ -104,17 +105,18 @@ static void note_kinds(const struct shmt_training *s, uint32_t base) {
 
 /* The columns of a table that comes through a pipe are known when it has been counted: the other one is then read by them. */
 static int match_valid(struct shmt_training *s) {
-    const bool is_guessed =
-        s->has_valid && s->train.table && s->valid.table && (s->valid.kept || !shmt_cache_of(s->valid.source));
-    if (!is_guessed || strcmp(s->train.table, s->valid.table) == 0) return 0;
+    const bool is_guessed = s->has_valid && s->valid.table && shmt_source_is_once(s->train.source) &&
+                            (s->valid.kept || !shmt_cache_of(s->valid.source));
+    if (!is_guessed || (s->train.table && strcmp(s->train.table, s->valid.table) == 0)) return 0;
     shmt_load_close(&s->valid);
-    return open_valid(s);
+    return open_valid(s, true);
 }
 
 /* That of two pipes is known too late. */
 static int check_tables(struct shmt_training *s) {
     const char *train = s->train.table, *valid = s->valid.table;
-    if (!s->has_valid || !train || !valid || strcmp(train, valid) == 0) return 0;
+    if (!s->has_valid || !valid || (train && strcmp(train, valid) == 0)) return 0;
+    if (!train) return shmt_table_check_unmarked(s->store, &s->valid);
     if (shmt_cache_of(s->valid.source) && !s->valid.kept) return shmt_table_check_cache(s->store, &s->valid, train, true);
     return shmt_fail(
         &s->store->error, SHMTRAIN_E_USAGE,

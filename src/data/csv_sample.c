@@ -173,9 +173,9 @@ static void add_number(struct shmt_csv_looks *looks, double value) {
     looks->squares += (value - looks->one) * (value - looks->one);
 }
 
-static void look_at(const struct shmt_csv_sample *s, uint32_t column, const struct shmt_csv_field *field) {
+/* `is_first`: of the rows by which it is decided what numbers are counted from. */
+static void look_at(const struct shmt_csv_sample *s, uint32_t column, const struct shmt_csv_field *field, bool is_first) {
     struct shmt_csv_looks *looks = &s->looks[column];
-    const bool is_first = s->n_rows < FIRST_ROWS;
     float value;
     if (shmt_csv_is_missing(field)) {
         looks->n_missing += is_first;
@@ -197,7 +197,7 @@ static void look_at_row(struct shmt_csv_sample *s, const char *p) {
     for (uint32_t i = 0; i < s->n_fields; i++) {
         struct shmt_csv_field field;
         if (shmt_csv_field_take(p, s->delimiter, &field) != SHMT_CSV_FINE) return;
-        look_at(s, i, &field);
+        look_at(s, i, &field, s->n_rows < FIRST_ROWS);
         if (*field.end != s->delimiter) return;
         p = field.end + 1;
     }
@@ -216,7 +216,7 @@ static int look_at_rows(struct shmt_csv_sample *s, struct shmt_error *e) {
 }
 
 void shmt_csv_sample_add_first(const struct shmt_csv_sample *sample) {
-    for (uint32_t i = 0; i < sample->n_fields; i++) look_at(sample, i, &sample->field[i]);
+    for (uint32_t i = 0; i < sample->n_fields; i++) look_at(sample, i, &sample->field[i], true);
 }
 
 int shmt_csv_sample_open(struct shmt_csv_sample *sample, const struct shmt_csv_wish *wish, const char *name, char delimiter,
