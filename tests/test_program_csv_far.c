@@ -98,6 +98,19 @@ static void a_cache_that_counts_from_elsewhere_is_refused(void **state) {
         "later.cache is the cache of a table with other zero points of columns than the model's table: use the table itself\n");
 }
 
+/* Its weights are of numbers as they are, for which these are so bad that the run says so. */
+static void a_run_that_begins_with_a_model_of_text_counts_from_0(void **state) {
+    (void)state;
+    write_text("few.svm", "0 1:1 2:3\n1 1:2 2:1\n");
+    program_assert_status(RUN(TRAIN, "-o", "of_svm", "few.svm"), 0);
+    struct program *p = RUN(TRAIN, "--init-from", "of_svm", "far.csv");
+    assert_says(p, 1, "2 columns of numbers\n");
+    assert_null(strstr(p->text[ERR], "counted from"));
+    program_assert_status(RUN("data", "convert", "far.csv", "-o", "far2.cache"), 0);
+    assert_says(RUN(TRAIN, "--init-from", "of_svm", "far2.cache"), 1,
+                "far2.cache is the cache of a table with zero points of columns, but the model is of data without columns");
+}
+
 static void training_refuses_a_cache_that_counts_from_elsewhere_than_it_would(void **state) {
     (void)state;
     assert_says(
@@ -108,6 +121,17 @@ static void training_refuses_a_cache_that_counts_from_elsewhere_than_it_would(vo
     assert_says(RUN(TRAIN, "--bias", "0", "far.cache"), 2,
                 "--bias 0: far.cache is the cache of a table whose column \"time\" is counted from 1700000000: use the table "
                 "itself, or learn a bias\n");
+}
+
+static void text_for_a_model_that_counts_from_elsewhere_is_named(void **state) {
+    (void)state;
+    static const char SAYS[] =
+        "far.svm is no table, but column \"time\" is counted from 1700000000 in the model's: feature 1 must be "
+        "counted from there\n";
+    free(said_by_shell("awk -F, 'NR > 1 { print $1 \" 1:\" $2 \" 2:\" $3 }' far.csv > far.svm"));
+    assert_says(RUN("eval", "model", "far.svm"), 0, SAYS);
+    assert_says(RUN(TRAIN, "far.csv", "--valid", "far.svm"), 0, SAYS);
+    assert_null(strstr(RUN("eval", "model", "far.csv")->text[ERR], "no table"));
 }
 
 /* Parameters go by the place of a feature. */
@@ -141,7 +165,9 @@ int main(void) {
         PROGRAM_TEST(other_formats_name_it_or_are_refused),
         PROGRAM_TEST(a_run_that_begins_with_a_model_counts_as_that_model),
         PROGRAM_TEST(a_cache_that_counts_from_elsewhere_is_refused),
+        PROGRAM_TEST(a_run_that_begins_with_a_model_of_text_counts_from_0),
         PROGRAM_TEST(training_refuses_a_cache_that_counts_from_elsewhere_than_it_would),
+        PROGRAM_TEST(text_for_a_model_that_counts_from_elsewhere_is_named),
         PROGRAM_TEST(zero_points_are_found_by_name_in_any_case_but_not_by_number),
         PROGRAM_TEST(a_model_of_a_wide_table_can_be_read_again),
     };

@@ -115,6 +115,7 @@ static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     if (rc == 0) rc = shmt_cache_load_count(&s->load, store, &s->crew, &columns);
     if (rc < 0) return rc;
     if (!store->trained.table) shmt_table_log(store, &s->load);
+    if (!s->load.table) shmt_table_note_far(store, store->trained.table, data);
     if (labelled && s->load.table) shmt_table_log_words(store);
     s->load.weighted = shmt_source_weights(s->load.source) != NULL;
     shmt_load_plan(&s->load, &columns);

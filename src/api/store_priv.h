@@ -123,6 +123,7 @@ struct shmtrain_store {
     struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */
     struct shmt_plan_kept *plan;              /* the last one; NULL: none */
     char *table_before;          /* while one trains: how the table was read whose parameters it begins with (table.h) */
+    bool is_before_unmarked;     /* likewise: it is a model's of data without columns */
     struct shmt_trained trained; /* it outlives later runs that fail before they begin */
     struct shmtrain_evaluation evaluation; /* the last one */
     uint64_t *confusion;                   /* what it points to */

@@ -192,6 +192,7 @@ static int prepare(struct stream *s) {
     const uint64_t features = with->like.n_features;
     s->columns = shmt_trained_columns(&with->store->trained);
     s->is_table = shmt_table_is_expected(with->store);
+    if (!s->is_table) shmt_table_note_far(with->store, with->store->trained.table, "the data");
     for (uint32_t k = 0; k < SHMTRAIN_MODEL_GROUP; k++) s->label[k] = settings->n_classes > 0 ? settings->classes[0] : 0;
     s->output = malloc((uint64_t)SHMTRAIN_MODEL_GROUP * with->n_outputs * sizeof *s->output);
     if (with->model->dense) s->dense = malloc(SHMTRAIN_MODEL_GROUP * (features > 0 ? features : 1) * sizeof *s->dense);

@@ -31,12 +31,14 @@ void shmt_table_begin(struct shmtrain_store *store) {
     if (!from && init[0] != '\0' && shmt_model_glance(init, &model, NULL) == 0) note = shmt_model_note(model, SHMT_NOTE_TABLE);
     shmt_table_end(store);
     store->table_before = note ? strdup(note) : NULL;
+    store->is_before_unmarked = model && !note;
     shmt_model_close(model);
 }
 
 void shmt_table_end(struct shmtrain_store *store) {
     free(store->table_before);
     store->table_before = NULL;
+    store->is_before_unmarked = false;
 }
 
 void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned how, const char *table,
@@ -60,7 +62,7 @@ void shmt_table_wish(struct shmtrain_store *store, const char *name, unsigned ho
                                             .plan = table,
                                             .as_they_are = c->bias == 0,
                                             .before = is_of_other ? NULL : store->table_before,
-                                            .unmarked = is_of_other}};
+                                            .unmarked = is_of_other || store->is_before_unmarked}};
     out->source.csv = &out->csv;
 }
 
@@ -237,6 +239,7 @@ int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load 
     rc = model ? check_as_of_model(store, shown, &plan, shmt_cache_of(load->source), model, labelled)
                : check_as_said(store, shown, &plan);
     if (rc == 0 && !model) rc = check_zeros_of_bias(store, shown, &plan);
+    if (rc == 0 && !model && store->is_before_unmarked) rc = shmt_table_check_unmarked(store, load);
     if (rc == 0 && !model) rc = check_as_before(store, shown, &plan, shmt_cache_of(load->source));
     shmt_csv_plan_fini(&plan);
     return rc;
@@ -266,6 +269,22 @@ int shmt_table_check_unmarked(struct shmtrain_store *store, const struct shmt_lo
     return shmt_fail(&store->error, SHMTRAIN_E_DATA,
                      "%s is the cache of a table with %s, but the model is of data without columns: use the table itself",
                      shown, is_far ? "zero points of columns" : "missing numbers");
+}
+
+void shmt_table_note_far(const struct shmtrain_store *store, const char *table, const char *name) {
+    struct shmt_csv_plan plan;
+    char column[SHMT_CSV_COLUMN_SHOWN], shown[SHMT_NAME_SHOWN];
+    uint32_t i = 0;
+    if (!table || shmt_csv_plan_parse(table, &plan, NULL) < 0) return;
+    while (i < plan.n_columns && plan.column[i].from == 0) i++;
+    if (i < plan.n_columns) {
+        shmt_csv_column_show(&plan, i, column);
+        shmt_show_name(name, shown);
+        shmt_log(&store->log,
+                 "%s is no table, but %s is counted from %.0f in the model's: feature %u must be counted from there", shown,
+                 column, plan.column[i].from, plan.column[i].feature);
+    }
+    shmt_csv_plan_fini(&plan);
 }
 
 bool shmt_table_is_expected(const struct shmtrain_store *store) {

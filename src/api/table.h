@@ -44,6 +44,10 @@ int shmt_table_check_cache(struct shmtrain_store *store, const struct shmt_load 
  * elsewhere or marks missing ones, which means nothing there. Errors: _DATA. */
 int shmt_table_check_unmarked(struct shmtrain_store *store, const struct shmt_load *load);
 
+/* A line of the log when a `table` (as text; NULL: none), which a model was trained on, counts a column from elsewhere and is to
+ * score `name`, which has no columns: its numbers must be counted from there already. */
+void shmt_table_note_far(const struct shmtrain_store *store, const char *table, const char *name);
+
 /* The same of its labels, which the model that is there knows as words; nothing when they are numbers. */
 void shmt_table_log_words(const struct shmtrain_store *store);
 

@@ -134,6 +134,7 @@ int shmt_train_count_data(struct shmt_training *s) {
     if (rc == 0 && s->has_valid) rc = shmt_cache_load_count(&s->valid, s->store, &s->crew, NULL);
     if (rc == 0) rc = check_tables(s);
     if (rc < 0) return rc;
+    if (s->has_valid && !s->valid.table) shmt_table_note_far(s->store, s->train.table, s->valid.name);
     const struct shmt_totals *v = &s->valid.totals;
     const bool zero = !s->train.has_ids || begins_at_zero(&s->train) || (s->has_valid && begins_at_zero(&s->valid));
     struct shmt_columns columns;
