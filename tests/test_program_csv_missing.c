@@ -210,6 +210,16 @@ static void columns_with_little_or_nothing_are_no_failure(void **state) {
     assert_says(RUN(TRAIN, "few.csv"), 1, "few.csv:3:1: column \"y\": expected a label, found nothing; --skip-bad-lines");
 }
 
+static void missing_numbers_that_training_had_not_are_named_without_their_ids(void **state) {
+    (void)state;
+    write_text("full.csv", "y,a,b\n1,1,2\n0,2,3\n1,3,1\n0,1,4\n");
+    write_text("gap.csv", "y,a,b\n1,,2\n0,2,3\n");
+    program_assert_status(RUN(TRAIN, "-o", "full", "full.csv"), 0);
+    struct program *p = RUN("predict", "full", "gap.csv");
+    assert_says(p, 0, "gap.csv: numbers are missing in columns where none was in training");
+    assert_null(strstr(p->text[ERR], "46116860"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(a_model_learns_what_missing_says_as_from_marks_by_hand),
@@ -220,6 +230,7 @@ int main(void) {
         PROGRAM_TEST(what_was_never_missing_counts_as_the_mean),
         PROGRAM_TEST(a_model_of_text_reads_what_is_missing_as_0),
         PROGRAM_TEST(a_model_of_before_reads_tables_as_it_did),
+        PROGRAM_TEST(missing_numbers_that_training_had_not_are_named_without_their_ids),
         PROGRAM_TEST(columns_with_little_or_nothing_are_no_failure),
     };
     return cmocka_run_group_tests_name("missing numbers", tests, make_missing, program_remove_folder);

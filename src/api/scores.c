@@ -13,6 +13,7 @@
 #include "api/load_place.h"
 #include "api/table.h"
 #include "base/cpu.h"
+#include "data/csv_plan.h"
 #include "math/tree.h"
 #include "segment/budget.h"
 
@@ -53,6 +54,13 @@ void shmt_scores_note_columns(const struct shmt_scores *s, const char *name, uin
     const uint64_t first = m->features.first, last = first + m->n_features - 1;
     if (m->features.kind == SHMT_IDS_HASHED || m->features.kind == SHMT_IDS_LISTED) return;
     if (min_id > max_id || (min_id >= first && max_id <= last)) return;
+    if (m->table && max_id >= SHMT_CSV_MARK_ID) { /* ids of our own making say nothing to anybody */
+        shmt_log(
+            &s->store->log,
+            "%s: numbers are missing in columns where none was in training, or all were: the model has no feature that says so",
+            name);
+        return;
+    }
     shmt_log(&s->store->log, "%s has features %llu to %llu, the model has %llu to %llu: the others are left out", name,
              (unsigned long long)min_id, (unsigned long long)max_id, (unsigned long long)first, (unsigned long long)last);
 }
