@@ -159,12 +159,15 @@ static uint32_t find_feature(const struct shmt_csv_plan *before, uint32_t featur
     return at;
 }
 
-/* The column of the same name, or else of the same feature; NULL: that one is no number. */
+/* The column of the same name, or else of the same feature, unless another column has that one's name; NULL: that one is no number. */
 static const struct shmt_csv_column *find_before(const struct shmt_csv_plan *plan, uint32_t i,
                                                  const struct shmt_csv_plan *before) {
-    uint32_t at = SHMT_CSV_NONE;
-    if (plan->has_header && before->has_header) at = find_named(before, i, plan->name[i]);
-    if (at == SHMT_CSV_NONE) at = find_feature(before, plan->column[i].feature);
+    const bool named = plan->has_header && before->has_header;
+    uint32_t at = named ? find_named(before, i, plan->name[i]) : SHMT_CSV_NONE;
+    if (at == SHMT_CSV_NONE) {
+        at = find_feature(before, plan->column[i].feature);
+        if (named && at < before->n_columns && find_named(plan, at, before->name[at]) != SHMT_CSV_NONE) return NULL;
+    }
     return at < before->n_columns && before->column[at].kind == SHMT_CSV_NUMBER ? &before->column[at] : NULL;
 }
 
