@@ -307,6 +307,37 @@ static void a_speed_up_within_the_spread_is_no_gain(void **state) {
 }
 
 /* Over one worker; as far as there are cores. */
+/* With 4 workers one seed is slower than with one; with most seeds the second run ended in nothing. */
+static void the_gain_that_is_certain_is_told_and_a_loss_that_is_lost(void **state) {
+    struct comparison *c = calloc(1, sizeof *c);
+    (void)state;
+    assert_non_null(c);
+    c->arguments = &MADE_ARGUMENTS;
+    c->target = NAN;
+    c->seeds = 3;
+    c->first_seed = 1;
+    c->n_workers = 3;
+    memcpy(c->workers, (uint32_t[]){1, 2, 4}, 3 * sizeof(uint32_t));
+    add_workers(c, &QUICK, 1, 1);
+    add_workers(c, &QUICK, 2, 0.5);
+    add_workers(c, &QUICK, 4, 0.3);
+    for (int k = 1; k < 3; k++) {
+        add_seed(&c->run[0], &QUICK, 1, 2);
+        add_seed(&c->run[1], &QUICK, 1, 1);
+        add_seed(&c->run[2], &QUICK, 1, k == 1 ? 2.5 : 0.6);
+        kept_destroy(c->run[1].seed[k].kept);
+        c->run[1].seed[k].kept = NULL;
+        c->run[1].seed[k].status = SHMTRAIN_E_NUMBERS;
+    }
+    compare_letter(c);
+    compare_work_out(c);
+    char *text = text_of(compare_put_table, c);
+    assert_tells(text, "At most: async -w 2, ");
+    assert_tells(text, ", but at a loss of ");
+    free(text);
+    destroy_comparison(c);
+}
+
 static void the_perfect_speed_up_ends_at_the_cores(void **state) {
     (void)state;
     struct comparison *c = make_workers();
@@ -365,6 +396,7 @@ int main(void) {
         cmocka_unit_test(speed_that_costs_loss_is_called_so),
         cmocka_unit_test(of_several_numbers_of_workers_a_mode_wins_over_all_of_another),
         cmocka_unit_test(a_speed_up_within_the_spread_is_no_gain),
+        cmocka_unit_test(the_gain_that_is_certain_is_told_and_a_loss_that_is_lost),
         cmocka_unit_test(the_perfect_speed_up_ends_at_the_cores),
         cmocka_unit_test(the_plot_marks_the_cores),
     };

@@ -57,11 +57,10 @@ static int run_all(struct comparison *c) {
     int rc = tune_all(c, &i);
     const bool nothing_to_measure = compare_measures(c) && c->rates > 1 && !compare_has_runs(c);
     if (rc == 0 && !nothing_to_measure) rc = measure_all(c, &i);
+    c->broken = rc < 0;
+    if (c->broken) talk_refuse("%s", c->run[i].why);
     if (compare_has_runs(c)) return 0;
-    if (rc < 0) {
-        talk_refuse("%s", c->run[i].why);
-        return talk_exit_status(1);
-    }
+    if (c->broken) return talk_exit_status(1);
     if (talk_caught()) return talk_exit_status(1);
     if (!all_say_the_same(c)) return 0;
     talk_refuse("%s", c->run[0].why);
@@ -150,7 +149,7 @@ int compare_run(struct shmtrain_store *store, const struct arguments *a) {
     if (status == 0) {
         compare_work_out(c);
         status = tell(c);
-        if (status == 0 && !compare_has_runs(c)) status = 1;
+        if (status == 0 && (c->broken || !compare_has_runs(c))) status = 1;
     }
     release(c);
     return talk_exit_status(status);

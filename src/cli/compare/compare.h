@@ -71,6 +71,7 @@ struct comparison {
     bool splits;          /* each seed sets other examples aside for validation */
     unsigned rates;       /* that each mode tries, of which the best one counts; 0: the rate is typed, or the default */
     bool untuned;         /* --tune 0: no verdict */
+    bool broken;          /* an error that concerns all runs has ended it */
     bool stdout_is_taken; /* by the page: then the table goes to stderr */
     bool validates;       /* losses are those of validation data; else of training */
     double target;        /* NaN: there is none */
@@ -165,7 +166,7 @@ const struct compare_seed *compare_middle(const struct compare_run *run);
 /* Each run's seconds of an epoch, and its speed-up where several numbers of workers are compared. */
 void compare_work_out_speed(struct comparison *c);
 
-/* The run of the same mode with the fewest workers. */
+/* The run of the same mode with the fewest workers with which it ran. */
 const struct compare_run *compare_fewest(const struct comparison *c, const struct compare_run *run);
 
 /* Cores that the runs may use; 0: unknown. */

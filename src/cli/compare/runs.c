@@ -150,6 +150,10 @@ static void keep_measured(const struct attempt *a, const struct shmtrain_store *
     struct compare_run *run = a->run;
     const struct shmtrain_report *r = rc == 0 ? shmtrain_store_report(store) : NULL;
     if (run->n_seeds > 0 && talk_caught() && (!r || r->stopped)) return;
+    if (rc < 0 && concerns_all(rc)) { /* it says nothing of the mode */
+        keep_failure(store, run, rc);
+        return;
+    }
     struct compare_seed seed = {.seed = a->seed, .status = rc, .kept = r ? kept_create(r) : NULL};
     if (rc < 0) keep_failure(store, run, rc);
     if (r && !seed.kept) lack_memory(run, "not enough memory for its report");

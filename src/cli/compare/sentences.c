@@ -62,7 +62,9 @@ static void say_seeds(const struct comparison *c, char *out, size_t bytes) {
                 " on; below them the least and the most. %s and curves are of the run whose "
                 "final loss is the median.",
                 c->seeds, c->first_seed, c->n_workers > 0 ? "Waiting" : "Delay, waiting, dropped");
-    if (done < c->seeds) compare_add(out, bytes, " A signal came: some modes have %u.", done);
+    if (done < c->seeds)
+        compare_add(out, bytes, c->broken ? " An error ended it: some modes have %u." : " A signal came: some modes have %u.",
+                    done);
     if (any_failed(c)) compare_add(out, bytes, " A seed with which a mode failed counts as an infinite loss.");
     if (c->splits)
         compare_add(out, bytes, " Each seed sets other examples aside, which adds to the spread; --valid FILE does not.");

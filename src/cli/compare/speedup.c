@@ -28,7 +28,7 @@ static double median_epoch(const struct shmtrain_report *r) {
 
 const struct compare_run *compare_fewest(const struct comparison *c, const struct compare_run *run) {
     for (unsigned i = 0; i < c->n; i++)
-        if (c->run[i].which == run->which) return &c->run[i];
+        if (c->run[i].which == run->which && c->run[i].kept) return &c->run[i];
     return run;
 }
 

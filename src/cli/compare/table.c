@@ -179,7 +179,7 @@ static void put_words(FILE *out, const char *words, size_t column, size_t indent
 }
 
 static int width_of_names(const struct comparison *c) {
-    int width = (int)strlen(COMPARE_TABLE[COLUMN_NAME].title);
+    int width = (int)strlen(c->seeds > 1 ? "least" : COMPARE_TABLE[COLUMN_NAME].title);
     for (unsigned i = 0; i < c->n; i++) {
         const int n = (int)strlen(c->run[i].label);
         width = n > width ? n : width;

@@ -14,7 +14,11 @@ static void say_who_missed(const struct comparison *c, char *out, size_t bytes) 
     unsigned n = 0;
     for (unsigned i = 0; i < c->n; i++) {
         if (!c->run[i].kept || isfinite(c->run[i].to_target_s)) continue;
-        compare_add(out, bytes, "%s%s", n++ > 0 ? ", " : " Not reached by: ", c->run[i].name);
+        compare_add(out, bytes, "%s%s",
+                    n++ > 0          ? ", "
+                    : out[0] == '\0' ? "Not reached by: "
+                                     : " Not reached by: ",
+                    c->run[i].name);
     }
     if (n > 0) compare_add(out, bytes, ".");
 }
@@ -24,7 +28,11 @@ static void say_who_missed(const struct comparison *c, char *out, size_t bytes) 
 /* Modes that have done something. */
 static unsigned count_modes(const struct comparison *c) {
     unsigned n = 0;
-    for (unsigned i = 0; i < c->n; i++) n += c->run[i].kept && compare_fewest(c, &c->run[i]) == &c->run[i];
+    for (unsigned which = 0; which < c->n_modes; which++) {
+        bool any = false;
+        for (unsigned i = 0; i < c->n; i++) any |= c->run[i].which == which && c->run[i].kept;
+        n += any;
+    }
     return n;
 }
 
@@ -54,7 +62,7 @@ static void add_figure(const struct compare_run *run, unsigned column, const cha
     if (isfinite(median))
         compare_add(out, bytes, "%s (%s%s)", run->name, compare_words(column, median, words), unit);
     else
-        compare_add(out, bytes, "%s (not reached with most seeds)", run->name);
+        compare_add(out, bytes, "%s (not reached with half of the seeds or more)", run->name);
 }
 
 static bool overlaps(const struct compare_run *least, const struct compare_run *run, enum compare_figure figure) {
@@ -106,7 +114,7 @@ static void say_chance(unsigned n, char *out, size_t bytes) {
     for (unsigned i = 1; i <= n; i++) cases *= (double)(n + i) / i;
     compare_add(out, bytes, "A winner is below all other modes with every seed");
     if (cases / 2 < 1000)
-        compare_add(out, bytes, " (of two that are alike, one is in 1 of %.0f cases).", cases / 2);
+        compare_add(out, bytes, " (of two that are alike, one is in 1 of %.0f cases, for each of these figures).", cases / 2);
     else
         compare_add(out, bytes, ".");
 }
@@ -115,6 +123,7 @@ static void say_spread(const struct comparison *c, char *out, size_t bytes) {
     const unsigned seeds = compare_seeds_done(c);
     char loss[32], what[64];
     compare_words(COLUMN_LOSS, c->target, loss);
+    if (!compare_least(c, COMPARE_TIME)) compare_add(out, bytes, "No mode came to the target. ");
     if (count_modes(c) > 1 && seeds < COMPARE_ENOUGH) {
         compare_add(out, bytes, "No verdict: %u seed%s too few to tell a win from chance; take %d or more.", seeds,
                     seeds == 1 ? " is" : "s are", COMPARE_ENOUGH);
@@ -126,7 +135,7 @@ static void say_spread(const struct comparison *c, char *out, size_t bytes) {
         say_who_wins(c, COLUMN_LOSS, "Final loss", "", out, bytes);
         say_chance(seeds, out, bytes);
     }
-    say_who_missed(c, out, bytes);
+    if (compare_least(c, COMPARE_TIME)) say_who_missed(c, out, bytes);
 }
 
 void compare_say_verdict(const struct comparison *c, char *out, size_t bytes) {
@@ -134,7 +143,7 @@ void compare_say_verdict(const struct comparison *c, char *out, size_t bytes) {
         compare_add(out, bytes,
                     "No verdict: rates are the automatic ones, which suit one mode more than another (--tune finds each its "
                     "own).");
-    else if (!compare_least(c, COMPARE_TIME))
+    else if (!compare_least(c, COMPARE_TIME) && c->seeds < 2)
         compare_add(out, bytes, "No mode came to the target.");
     else if (c->seeds < 2)
         say_fastest(c, out, bytes);
@@ -144,12 +153,17 @@ void compare_say_verdict(const struct comparison *c, char *out, size_t bytes) {
 
 /* ---- several numbers of workers ---- */
 
-/* The number of workers with which a mode is fastest. */
+/* It is faster than that with the fewest workers; of several seeds, with each of them. */
+static bool gains(const struct comparison *c, const struct compare_run *run) {
+    return run != compare_fewest(c, run) && compare_spread_of(run, COMPARE_SPEED_UP).least > 1;
+}
+
+/* The number of workers with which a mode is fastest, of those that gain; NULL: none does. */
 static const struct compare_run *most_speed_up(const struct comparison *c, unsigned which) {
     const struct compare_run *most = NULL;
     for (unsigned i = 0; i < c->n; i++) {
         const struct compare_run *run = &c->run[i];
-        if (run->which == which && run->speed_up > (most ? most->speed_up : 0)) most = run;
+        if (run->which == which && gains(c, run) && run->speed_up > (most ? most->speed_up : 0)) most = run;
     }
     return most;
 }
@@ -157,8 +171,9 @@ static const struct compare_run *most_speed_up(const struct comparison *c, unsig
 /* Nothing but chance: one of several seeds ended lower than one with fewer workers. */
 static bool pays_with_loss(const struct comparison *c, const struct compare_run *run) {
     const struct compare_run *base = compare_fewest(c, run);
-    if (!(run->final_loss > base->final_loss + MORE_LOSS * fabs(base->final_loss))) return false;
-    return c->seeds < COMPARE_ENOUGH || compare_is_below(base, run, COMPARE_LOSS);
+    const double loss = compare_spread_of(run, COMPARE_LOSS).median; /* of seeds that failed: infinite */
+    if (!(loss > base->final_loss + MORE_LOSS * fabs(base->final_loss))) return false;
+    return c->seeds < COMPARE_ENOUGH || isinf(loss) || compare_is_below(base, run, COMPARE_LOSS);
 }
 
 static void say_gain(const struct comparison *c, const struct compare_run *run, unsigned n, char *out, size_t bytes) {
@@ -170,16 +185,17 @@ static void say_gain(const struct comparison *c, const struct compare_run *run, 
                 compare_words(COLUMN_LOSS, compare_fewest(c, run)->final_loss, before));
 }
 
-/* Its fastest run is faster than that with the fewest workers; of several seeds, with each of them. */
-static bool gains(const struct comparison *c, const struct compare_run *run) {
-    return run != compare_fewest(c, run) && compare_spread_of(run, COMPARE_SPEED_UP).least > 1;
+static const struct compare_run *any_kept(const struct comparison *c, unsigned which) {
+    for (unsigned i = 0; i < c->n; i++)
+        if (c->run[i].which == which && c->run[i].kept) return &c->run[i];
+    return NULL;
 }
 
 static void say_no_gain(const struct comparison *c, char *out, size_t bytes) {
     unsigned n = 0;
     for (unsigned which = 0; which < c->n_modes; which++) {
-        const struct compare_run *run = most_speed_up(c, which);
-        if (!run || gains(c, run)) continue;
+        const struct compare_run *run = any_kept(c, which);
+        if (!run || most_speed_up(c, which)) continue;
         if (n++ == 0)
             compare_add(out, bytes, " No gain%s with more than -w %u: %s", c->seeds > 1 ? " outside of the spread" : "",
                         c->workers[0], run->label);
@@ -209,7 +225,7 @@ void compare_say_speed_up(const struct comparison *c, char *out, size_t bytes) {
                 c->workers[0]);
     for (unsigned which = 0; which < c->n_modes; which++) {
         const struct compare_run *run = most_speed_up(c, which);
-        if (run && gains(c, run)) say_gain(c, run, n++, out, bytes);
+        if (run) say_gain(c, run, n++, out, bytes);
     }
     if (n > 0) compare_add(out, bytes, ".");
     say_no_gain(c, out, bytes);
