@@ -120,10 +120,10 @@ struct shmtrain_store {
     bool has_run;
     bool is_of_run;                           /* the parameters are what a run of this store has left */
     bool plans_only;                          /* a plan's own: nothing runs, on whatever machine */
+    bool is_before_unmarked;                  /* what table_before is of is a model of data without columns */
     struct shmt_watch *watch[SHMT_N_WATCHES]; /* who looks at its progress: see progress.h */
     struct shmt_plan_kept *plan;              /* the last one; NULL: none */
     char *table_before;          /* while one trains: how the table was read whose parameters it begins with (table.h) */
-    bool is_before_unmarked;     /* likewise: it is a model's of data without columns */
     struct shmt_trained trained; /* it outlives later runs that fail before they begin */
     struct shmtrain_evaluation evaluation; /* the last one */
     uint64_t *confusion;                   /* what it points to */
