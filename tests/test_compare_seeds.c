@@ -306,7 +306,6 @@ static void a_speed_up_within_the_spread_is_no_gain(void **state) {
     destroy_comparison(c);
 }
 
-/* Over one worker; as far as there are cores. */
 /* With 4 workers one seed is slower than with one; with most seeds the second run ended in nothing. */
 static void the_gain_that_is_certain_is_told_and_a_loss_that_is_lost(void **state) {
     struct comparison *c = calloc(1, sizeof *c);
@@ -338,6 +337,7 @@ static void the_gain_that_is_certain_is_told_and_a_loss_that_is_lost(void **stat
     destroy_comparison(c);
 }
 
+/* Over one worker; as far as there are cores. */
 static void the_perfect_speed_up_ends_at_the_cores(void **state) {
     (void)state;
     struct comparison *c = make_workers();

@@ -118,7 +118,8 @@ static void cycle(const struct shmt_pass *pass, struct bench *bench) {
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
     const uint32_t most = pass->state->direct ? MANY_SWEEPS : pass->state->most_sweeps;
     const double left = pass->state->part * (pass->state->direct ? LITTLE : 1);
-    double first = 0, more = 1;
+    double first = 0;
+    bool more = true;
     memcpy(bench->gradient, m->gradient, all * sizeof *bench->gradient);
     memcpy(bench->curve, m->diagonal, all * sizeof *bench->curve);
     choose_active(pass, bench);

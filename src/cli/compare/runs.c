@@ -200,7 +200,7 @@ static int train(const struct attempt *a, struct view *view) {
         keep_measured(a, view->store, rc);
     else if (rc == 0)
         keep_trial(a, view->store);
-    else if (!a->run->kept) /* a rate that is too large is no failure of the mode */
+    else if (!a->run->kept || concerns_all(rc)) /* a rate that is too large is no failure of the mode */
         keep_failure(view->store, a->run, rc);
     return rc < 0 && concerns_all(rc) ? rc : 0;
 }
