@@ -1,7 +1,8 @@
 /* The plain backend and its copying variant: see plain.h.
  *
  * One seat, so nothing is shared and nothing waits. In `aggregate` it keeps one gradient buffer per chunk and adds them by a
- * plain recursion over the complete tree: more memory than others need, but nothing to get wrong. Written apart from the shm
+ * plain recursion over the complete tree: more memory than others need, but nothing to get wrong. One list of terms serves all
+ * chunks, because each is summed when its chunk is done, and they come in order. Written apart from the shm
  * backend on purpose: what both compute in different ways is compared bit by bit. */
 #include "backends/plain.h"
 
@@ -31,8 +32,12 @@ struct shmt_store {
     struct shmt_spec spec;
     struct shmt_flat flat;
     bool copies;
-    float *weight;             /* (flat.n) */
-    float *grad;               /* aggregate: (n_chunks, flat.n) */
+    float *weight; /* (flat.n) */
+    float *grad;   /* aggregate: (n_chunks, flat.n) */
+    struct shmt_terms_head terms;
+    uint32_t *terms_id;        /* (shmt_flat_terms) */
+    float *terms_value;        /* likewise */
+    float *listed;             /* (flat.n) aggregate: sum of the lists of this batch so far */
     float *l2_share;           /* (flat.n), or NULL */
     float *curvature;          /* (flat.n), or NULL: nobody merges here, but it may be filled as anywhere */
     float *state;              /* (planes, flat.n), or NULL */
@@ -71,7 +76,8 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     const uint64_t table_bytes = flat.n * sizeof(float);
     out->parameter_bytes = table_bytes * (1 + (uint64_t)spec->l2_shares + spec->curvatures);
     out->state_bytes = table_bytes * (shmt_flat_planes(spec) + UINT64_C(2) * spec->count_lost);
-    out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * spec->n_chunks;
+    out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * (UINT64_C(1) + spec->n_chunks);
+    out->gradient_bytes += shmt_flat_terms(spec) * (sizeof(uint32_t) + sizeof(float));
     out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes + shmt_ring_bytes(spec->trace_events);
     out->other_bytes += row_place_bytes(spec);
     out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
@@ -88,6 +94,9 @@ static void destroy(struct shmt_store *store) {
     if (!store) return;
     free(store->weight);
     free(store->grad);
+    free(store->terms_id);
+    free(store->terms_value);
+    free(store->listed);
     free(store->l2_share);
     free(store->curvature);
     free(store->state);
@@ -113,6 +122,9 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     const uint64_t floats = store->flat.n, pieces = shmt_spec_pieces(spec);
     store->weight = zeros(floats * sizeof(float));
     store->grad = zeros(floats * sizeof(float) * (is_live(store) ? 1 : spec->n_chunks));
+    store->terms_id = zeros(shmt_flat_terms(spec) * sizeof *store->terms_id);
+    store->terms_value = zeros(shmt_flat_terms(spec) * sizeof *store->terms_value);
+    store->listed = zeros(is_live(store) ? 1 : floats * sizeof(float));
     store->l2_share = zeros(spec->l2_shares ? floats * sizeof(float) : 1);
     store->curvature = zeros(spec->curvatures ? floats * sizeof(float) : 1);
     const uint32_t planes = shmt_flat_planes(spec);
@@ -126,7 +138,8 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     if (spec->trace_events > 0) store->ring = zeros(shmt_ring_bytes(spec->trace_events));
     if (!store->weight || !store->grad || !store->l2_share || !store->curvature || !store->head || !store->board ||
         !store->loss || !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
-        (spec->trace_events > 0 && !store->ring) || (spec->row_places && !store->row_place)) {
+        (spec->trace_events > 0 && !store->ring) || (spec->row_places && !store->row_place) || !store->terms_id ||
+        !store->terms_value || !store->listed) {
         destroy(store);
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a store of %llu bytes",
                          (unsigned long long)need.total_bytes);
@@ -214,6 +227,13 @@ static int bind_copy(struct plain_seat *p, int t, const float *weight, uint64_t 
     return 0;
 }
 
+static struct shmt_terms terms_of(struct shmt_store *store, uint64_t first) {
+    const uint32_t most = shmt_flat_terms(&store->spec);
+    if (most == 0) return (struct shmt_terms){0};
+    return (struct shmt_terms){
+        .head = &store->terms, .id = store->terms_id, .value = store->terms_value, .most = most, .first = (uint32_t)first};
+}
+
 static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_out) {
     struct plain_seat *p = mine(seat);
     struct shmt_store *store = p->store;
@@ -227,6 +247,7 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
     }
     *out = (struct shmt_span){.weight = weight,
                               .sink = is_live(store) ? weight : grad_of(store, p->work.chunk) + at,
+                              .terms = terms_of(store, at),
                               .l2_share = store->spec.l2_shares ? store->l2_share + at : NULL,
                               .state = is_live(store) && store->state ? store->state + at : NULL,
                               .plane = store->flat.n,
@@ -267,6 +288,12 @@ static void add_tree(struct shmt_store *store, uint32_t first, uint32_t level) {
     shmt_fold(grad_of(store, first), NULL, grad_of(store, first + half), NULL, store->flat.n);
 }
 
+/* The terms of a chunk that is done. */
+static void add_listed(struct shmt_store *store) {
+    for (uint32_t k = 0; k < store->terms.n; k++) store->listed[store->terms_id[k]] += store->terms_value[k];
+    store->terms.n = 0;
+}
+
 static void apply(struct plain_seat *p, uint64_t examples) {
     struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
@@ -274,6 +301,7 @@ static void apply(struct plain_seat *p, uint64_t examples) {
     while ((1u << level) < spec->n_chunks) level++;
     shmt_trace_to(p->seat.trace, SHMT_EVENT_AGGREGATE);
     add_tree(store, 0, level);
+    shmt_fold(store->grad, NULL, store->listed, NULL, store->flat.n);
     shmt_trace_to(p->seat.trace, SHMT_EVENT_UPDATE);
     const uint64_t step = p->work.step - p->epoch * shmt_spec_steps(spec);
     struct shmt_update u;
@@ -290,6 +318,7 @@ static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
     const struct shmt_spec *spec = &p->store->spec;
     deliver_copies(p);
     p->store->handled[p->piece] = p->work.n;
+    add_listed(p->store);
     if (!is_live(p->store)) {
         const uint64_t step = p->piece / spec->n_chunks, n = shmt_spec_examples_of_step(spec, step);
         const bool last = p->work.first + p->work.n == step * spec->batch + n;

@@ -10,6 +10,7 @@
 #define SHMT_BASE_GUARD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What is read of a file only as long as its guard holds. */
 struct shmt_guarded {
@@ -27,6 +28,11 @@ bool shmt_guard_take(int fd);
 
 /* Whether nobody waits to change the file, and nobody has: asks the system, in less than a microsecond. */
 bool shmt_guard_holds(int fd);
+
+/* Likewise, but what was asked within the same tick of the system's clock, some milliseconds, is not asked again: whoever wants to
+ * write is kept waiting for seconds at least. For those who ask every few microseconds. *asked_ns_inout: when it was asked, of
+ * one thread; 0 at first. */
+bool shmt_guard_held_lately(int fd, uint64_t *asked_ns_inout);
 
 void shmt_guard_release(int fd); /* one that was not taken is fine */
 

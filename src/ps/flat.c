@@ -26,6 +26,20 @@ void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out) {
     out->n = at;
 }
 
+#define TERMS_FROM_FLOATS 4096       /* below, whole buffers are in the first-level cache */
+#define TERMS_TO_EXAMPLES 64         /* of a chunk */
+#define MOST_TERMS        (1u << 19) /* of all chunks, 4 MiB; more for chunks beyond any that are sensible */
+#define LEAST_TERMS       1024
+#define MOST_OF_A_CHUNK   (1u << 16)
+
+uint32_t shmt_flat_terms(const struct shmt_spec *spec) {
+    uint64_t floats = 0;
+    for (uint32_t t = 0; t < spec->n_tables; t++) floats += shmt_table_floats(&spec->table[t]);
+    if (!shmt_policy_is_batched(&spec->policy) || floats < TERMS_FROM_FLOATS || floats > INT32_MAX) return 0;
+    if (shmt_ceil_div(spec->batch, spec->n_chunks) > TERMS_TO_EXAMPLES) return 0;
+    return (uint32_t)shmt_max_u64(LEAST_TERMS, shmt_min_u64(MOST_OF_A_CHUNK, MOST_TERMS / spec->n_chunks));
+}
+
 /* A part of a table that is all regularised, or (a bias at its end) not at all. */
 struct part {
     uint64_t from, to; /* floats of the flat array */

@@ -12,6 +12,11 @@ struct shmt_flat {
 };
 void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out);
 
+/* Terms that each chunk of a batch may keep in a list (store/terms.h); 0: none are kept. It decides the order in which gradients
+ * are summed, so it follows from batch, chunks and tables alone. Lists pay where parameters are many, and examples of a chunk few:
+ * a buffer's lines that many examples touch are shared by them. */
+uint32_t shmt_flat_terms(const struct shmt_spec *spec);
+
 /* State words of each float, in planes of flat->n floats. */
 static inline uint32_t shmt_flat_planes(const struct shmt_spec *spec) {
     return shmt_rule_planes(&spec->rule, shmt_policy_is_live(&spec->policy));

@@ -40,4 +40,5 @@ extern const struct shmt_path SHMT_THIS_PATH; /* for path.c */
 const struct shmt_path SHMT_THIS_PATH = {.find = shmt_kernels_find,
                                          .of_rounds = shmt_kernels_of_rounds,
                                          .apply = shmt_rule_apply,
+                                         .terms_sum = shmt_terms_sum,
                                          .merge_damped = shmt_merge_damped};

@@ -18,6 +18,7 @@ static void dot_values(const struct shmt_span *span, const struct shmtrain_csr *
 static void push_dense(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad, const struct shmt_update *u) {
     float *sink = span->sink + at;
     (void)u;
+    if (n > 0) shmt_terms_note_sum(&span->terms);
     for (uint64_t i = 0; i < n; i++) sink[i] += grad[i];
     if (span->touched && n > 0)
         memset(span->touched + at / SHMT_TOUCH_FLOATS, 1, (at + n - 1) / SHMT_TOUCH_FLOATS - at / SHMT_TOUCH_FLOATS + 1);

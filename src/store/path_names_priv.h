@@ -15,6 +15,7 @@
 #    define shmt_live_dot_values   SHMT_IN_PATH(shmt_live_dot_values, SHMT_PATH)
 #    define shmt_live_dot_ones     SHMT_IN_PATH(shmt_live_dot_ones, SHMT_PATH)
 #    define shmt_rule_apply        SHMT_IN_PATH(shmt_rule_apply, SHMT_PATH)
+#    define shmt_terms_sum         SHMT_IN_PATH(shmt_terms_sum, SHMT_PATH)
 #    define shmt_merging_of        SHMT_IN_PATH(shmt_merging_of, SHMT_PATH)
 #    define shmt_merge_check       SHMT_IN_PATH(shmt_merge_check, SHMT_PATH)
 #    define shmt_merge_all         SHMT_IN_PATH(shmt_merge_all, SHMT_PATH)

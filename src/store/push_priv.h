@@ -153,7 +153,22 @@ SHMT_INLINE void shmt_add_all(const struct shmt_span *span, struct shmt_row row,
     }
 }
 
+/* At the end of the list; false: there is no room. */
+SHMT_INLINE bool shmt_row_list(const struct shmt_terms *terms, struct shmt_row row, float slope, struct shmt_how how) {
+    uint32_t at;
+    if (!shmt_terms_take(terms, row.n, &at)) return false;
+    uint32_t *restrict id = terms->id + at;
+    float *restrict value = terms->value + at;
+    for (uint64_t k = 0; k < row.n; k++) {
+        id[k] = terms->first + row.id[k];
+        value[k] = (how.values ? row.value[k] : 1.0f) * slope;
+    }
+    return true;
+}
+
 SHMT_INLINE void shmt_row_add(const struct shmt_span *span, struct shmt_row row, float slope, struct shmt_how how) {
+    if (shmt_row_list(&span->terms, row, slope, how)) return;
+    shmt_terms_note_sum(&span->terms);
     if (span->touched)
         shmt_add_all(span, row, slope, true, how);
     else
@@ -161,6 +176,9 @@ SHMT_INLINE void shmt_row_add(const struct shmt_span *span, struct shmt_row row,
 }
 
 SHMT_INLINE void shmt_bias_add(const struct shmt_span *span, float slope) {
+    const uint32_t bias = (uint32_t)(span->rows - 1);
+    if (shmt_row_list(&span->terms, (struct shmt_row){.id = &bias, .n = 1}, slope, (struct shmt_how){.values = false})) return;
+    shmt_terms_note_sum(&span->terms);
     span->sink[span->rows - 1] += slope;
     if (span->touched) shmt_mark(span->touched, span->rows - 1);
 }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "store/terms.h"
 #include "store/undo.h"
 
 struct shmt_race; /* race.h */
@@ -36,10 +37,11 @@ struct shmt_span {
     const float *weight; /* (rows * width) */
     float *sink;         /* (rows * width): == weight, or a gradient buffer */
     uint8_t *touched;    /* (ceil(rows * width / 16)) of sink: 1 where it may be other than 0; NULL: not kept, all of it may */
-    const float *l2_share; /* (rows) live modes with L1 or L2: examples there are for each that touches the row; NULL: 1 */
-    float *state;          /* live modes: word 0 of the rule's state for float 0 of the table; NULL: the rule keeps none, or the
+    struct shmt_terms terms; /* `aggregate`: the list that rows of sparse pushes go to, as long as there is room */
+    const float *l2_share;   /* (rows) live modes with L1 or L2: examples there are for each that touches the row; NULL: 1 */
+    float *state;   /* live modes: word 0 of the rule's state for float 0 of the table; NULL: the rule keeps none, or the
                               update comes later */
-    uint64_t plane;        /* floats from one state word of a parameter to the next */
+    uint64_t plane; /* floats from one state word of a parameter to the next */
     _Atomic uint64_t *counted; /* (rows * width) kernels that count: each float and its updates, in one word (counted_priv.h);
                                   its memory is zeros when a run begins; NULL: no such kernel is called */
     struct shmt_race *race;    /* kernels that count: how they wait; NULL: they do not */

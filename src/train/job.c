@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/point.h"
+#include "train/ahead.h"
 
 /* What one worker needs while it works; private to it. */
 struct body {
@@ -15,6 +16,8 @@ struct body {
     struct shmt_slow slow;
     struct shmt_bell bell;
     uint32_t *example; /* (largest item) the order of the item in hand */
+    struct shmt_ahead ahead;
+    uint64_t guard_asked_ns;
 };
 
 static struct shmt_board *board_of(const struct body *body) { return body->job->ops->board(body->job->store); }
@@ -69,9 +72,17 @@ static int refuse_loss(struct body *body, double loss) {
         isnan(loss) ? "not a number" : "infinite", body->session.work.epoch + 1, (double)body->job->spec->rate.base);
 }
 
-int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data) {
-    if (!data->name || shmt_guard_holds(data->fd)) return 0;
+static int refuse_data(shmtrain_session *s, const struct shmt_guarded *data) {
     return shmt_fail(&s->error, SHMTRAIN_E_DATA, "%s" SHMT_GUARD_BROKEN, data->name);
+}
+
+int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data) {
+    return !data->name || shmt_guard_holds(data->fd) ? 0 : refuse_data(s, data);
+}
+
+static int check_train(struct body *body) {
+    const struct shmt_guarded *data = &body->job->train_guard;
+    return !data->name || shmt_guard_held_lately(data->fd, &body->guard_asked_ns) ? 0 : refuse_data(&body->session, data);
 }
 
 static int step_model(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_batch *batch, double *loss_out) {
@@ -89,12 +100,10 @@ static int step(struct body *body, const struct shmtrain_work *work) {
     const struct shmtrain_batch batch = {
         .size = sizeof(struct shmtrain_batch), .data = job->train, .example = body->example, .n = (uint32_t)work->n};
     double loss = 0;
-    int rc = shmt_job_check_data(s, &job->train_guard);
-    if (rc == 0) rc = shmtrain_order(s, work, body->example);
-    if (rc == 0 && job->train_example)
-        for (uint32_t k = 0; k < batch.n; k++) body->example[k] = job->train_example[body->example[k]];
+    int rc = check_train(body);
+    if (rc == 0) rc = shmt_ahead_order(&body->ahead, s, job, work, body->example);
     if (rc == 0) rc = step_model(s, job, &batch, &loss);
-    if (rc == 0) rc = shmt_job_check_data(s, &job->train_guard);
+    if (rc == 0) rc = check_train(body);
     if (rc == 0 && !isfinite(loss)) rc = refuse_loss(body, loss);
     if (rc == 0) rc = shmtrain_report(s, loss);
     return rc == 0 ? shmtrain_clock(s, NULL) : rc;

@@ -73,6 +73,20 @@ static void change_block(const struct shmt_shm_seat *p, const float *grad, const
     SHMT_POINT("block:after");
 }
 
+/* The byte that says whether lists have brought something to the block of float `at`: then it is in my buffer behind those of
+ * the stack. */
+static uint8_t *listed_of(const struct shmt_shm_seat *p, uint64_t at) {
+    return shmt_shm_map(p->store, p->seat.rank, p->store->layout.stack) + at / SHMT_TERMS_BLOCK;
+}
+
+/* For the next batch all of the block is cleared, while it is near: to look which lines were touched takes longer. */
+static void forget_lists(const struct shmt_shm_seat *p, uint64_t at, uint64_t end) {
+    uint8_t *listed = listed_of(p, at);
+    if (!*listed) return;
+    memset(shmt_shm_buffer(p->store, p->seat.rank, p->store->layout.stack) + at, 0, (end - at) * sizeof(float));
+    *listed = 0;
+}
+
 /* The block at .. end - 1; times NULL: nobody asks. */
 static void apply_block(const struct shmt_shm_seat *p, shmt_shm_sum *sum, const struct shmt_update *u, uint64_t at,
                         uint64_t end, struct shmt_shm_times *times) {
@@ -81,6 +95,7 @@ static void apply_block(const struct shmt_shm_seat *p, shmt_shm_sum *sum, const 
     const float *grad = sum(p, at, end - at, scratch);
     const uint64_t summed_ns = times ? shmt_now_ns() : 0;
     if (grad || shmt_rule_moves_all(&p->store->spec.rule)) change_block(p, grad, u, at, end);
+    if (p->store->layout.terms) forget_lists(p, at, end);
     if (!times) return;
     times->aggregate_ns += summed_ns - began_ns;
     times->update_ns += shmt_now_ns() - summed_ns;
@@ -88,9 +103,10 @@ static void apply_block(const struct shmt_shm_seat *p, shmt_shm_sum *sum, const 
 
 void shmt_shm_apply_range(struct shmt_shm_seat *p, shmt_shm_sum *sum, const struct shmt_update *u, uint64_t from, uint64_t to,
                           struct shmt_shm_times *times) {
-    for (uint64_t at = from; at < to; at += SHMT_SHM_BLOCK) {
+    for (uint64_t at = from, end; at < to; at = end) {
         const bool timed = times && times->blocks++ % TIMED == 0;
-        apply_block(p, sum, u, at, shmt_min_u64(at + SHMT_SHM_BLOCK, to), timed ? times : NULL);
+        end = shmt_min_u64((at / SHMT_SHM_BLOCK + 1) * SHMT_SHM_BLOCK, to);
+        apply_block(p, sum, u, at, end, timed ? times : NULL);
     }
 }
 
@@ -106,18 +122,41 @@ void shmt_shm_apply_ends(struct shmt_shm_seat *p, const struct shmt_shm_times *t
 
 /* ---- batches ---- */
 
-static const float *sum_of_batch(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
+static const float *sum_of_chunks(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
     return sum_of(p, (uint32_t)__builtin_ctz(p->store->spec.n_chunks), 0, at, n, scratch); /* a power of two */
 }
 
-static void my_slice(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out) {
-    shmt_slice(p->store->layout.flat.n, p->seat.index, p->seat.n_present, from_out, to_out);
+static const float *sum_of_listed(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
+    (void)n;
+    (void)scratch;
+    return *listed_of(p, at) ? shmt_shm_buffer(p->store, p->seat.rank, p->store->layout.stack) + at : NULL;
+}
+
+static const float *sum_of_both(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
+    const float *chunks = sum_of_chunks(p, at, n, scratch), *listed = sum_of_listed(p, at, n, scratch);
+    if (!chunks || !listed) return chunks ? chunks : listed;
+    for (uint64_t i = 0; i < n; i++) scratch[0][i] = chunks[i] + listed[i];
+    return scratch[0];
+}
+
+/* Where the gradient of this batch is: in the chunks' buffers, in their lists, or in both. */
+static shmt_shm_sum *find_sum(const struct shmt_shm_seat *p) {
+    if (p->store->layout.terms == 0) return sum_of_chunks;
+    for (uint32_t chunk = 0; chunk < p->store->spec.n_chunks; chunk++)
+        if (shmt_shm_is_summed(p->store, chunk)) return sum_of_both;
+    return sum_of_listed;
 }
 
 void shmt_shm_apply_from_start(struct shmt_shm_seat *p) {
     uint64_t from, to;
-    my_slice(p, &from, &to);
+    shmt_shm_my_slice(p, &from, &to);
     shmt_undo_close(&p->undo, shmt_undo_word(from, 0));
+}
+
+static void sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t to, struct shmt_shm_times *times) {
+    const uint64_t began_ns = times ? shmt_now_ns() : 0;
+    shmt_shm_sum_lists(p, from, to);
+    if (times) times->aggregate_ns += (shmt_now_ns() - began_ns) / TIMED; /* as if it were a part of each block */
 }
 
 void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples) {
@@ -127,10 +166,11 @@ void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples) {
     uint64_t from, to;
     shmt_spec_update(&store->spec, p->epoch, p->step, &u);
     u.scale = 1.0f / (float)examples;
-    my_slice(p, &from, &to);
+    shmt_shm_my_slice(p, &from, &to);
     /* relaxed: mine; of an earlier life, where it stood */
     if (p->undo.word) from = shmt_max_u64(from, shmt_min_u64(to, shmt_undo_at(load_relaxed(p->undo.word))));
     shmt_shm_apply_begins(p, p->step);
-    shmt_shm_apply_range(p, sum_of_batch, &u, from, to, p->seat.trace ? &times : NULL);
+    if (store->layout.terms) sum_lists(p, from, to, p->seat.trace ? &times : NULL);
+    shmt_shm_apply_range(p, find_sum(p), &u, from, to, p->seat.trace ? &times : NULL);
     shmt_shm_apply_ends(p, &times);
 }

@@ -15,12 +15,15 @@ static void share(struct shmt_shm_seat *p) {
     p->step = load_relaxed(&p->store->control->step); /* relaxed: published by the meeting, or before workers exist */
     shmt_chunk_share(p->store->spec.n_chunks, p->seat.index, p->seat.n_present, &p->from, &p->to);
     p->chunk = p->from;
+    p->cut_step = SHMT_NO_LIMIT;
     shmt_shm_nodes_make(p);
 }
 
 /* An earlier life was at a batch: its gradients are complete, or I compute them anew. */
 static void go_on(struct shmt_shm_seat *p) {
     uint32_t height;
+    p->sums = true; /* who knows */
+    if (p->store->layout.terms) shmt_shm_clear_whole(p->store, p->seat.rank, p->store->layout.stack);
     if (p->now.stage < SHMT_STAGE_WORK) return;
     p->step = p->now.piece;
     p->clock = p->now.clock;
@@ -28,6 +31,7 @@ static void go_on(struct shmt_shm_seat *p) {
     if (p->now.stage == SHMT_STAGE_APPLY || p->met) {
         shmt_stack_after(p->from, p->to, &p->stack, &height);
         p->chunk = p->to;
+        p->cut_step = p->step; /* others may be at their slices */
     } else {
         for (uint32_t slot = 0; slot < p->store->layout.stack; slot++) shmt_shm_clear_whole(p->store, p->seat.rank, slot);
         for (uint32_t chunk = p->from; chunk < p->to; chunk++) shmt_shm_uncount(p, p->step * p->store->spec.n_chunks + chunk);
@@ -38,24 +42,29 @@ static int enter(struct shmt_shm_seat *p) {
     p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
     if (!p->nodes)
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for %u chunks", p->store->spec.n_chunks);
+    const int rc = shmt_shm_cuts_enter(p);
+    if (rc < 0) return rc;
     p->clock = p->epoch * shmt_spec_steps(&p->store->spec) + p->store->spec.first_step;
     if (!p->guest) share(p); /* a guest's share is found when it is let in */
     if (p->revived) go_on(p);
     return 0;
 }
 
-/* Adds the two topmost subtrees of my stack while they are siblings; the buffer that falls free is clear afterwards. */
-static void fold_siblings(struct shmt_shm_seat *p) {
+static void fold(const struct shmt_shm_seat *p, uint32_t left, uint32_t right) {
     const struct shmt_store *store = p->store;
     const uint32_t rank = p->seat.rank;
+    shmt_fold(shmt_shm_buffer(store, rank, left), shmt_shm_map(store, rank, left), shmt_shm_buffer(store, rank, right),
+              shmt_shm_map(store, rank, right), store->layout.flat.n);
+}
+
+/* The chunk on top of my stack is complete. Adds the two topmost subtrees while they are siblings; the buffer that falls free is
+ * clear afterwards. Where all went into lists there is nothing to add. */
+static void fold_siblings(struct shmt_shm_seat *p, uint32_t chunk) {
+    p->sums |= shmt_shm_is_summed(p->store, chunk);
     if (!shmt_stack_may_merge(&p->stack)) return;
     shmt_trace_to(p->seat.trace, SHMT_EVENT_AGGREGATE);
-    while (shmt_stack_may_merge(&p->stack)) {
-        const uint32_t left = p->stack.n - 2, right = p->stack.n - 1;
-        shmt_fold(shmt_shm_buffer(store, rank, left), shmt_shm_map(store, rank, left), shmt_shm_buffer(store, rank, right),
-                  shmt_shm_map(store, rank, right), store->layout.flat.n);
-        shmt_stack_merge(&p->stack);
-    }
+    for (; shmt_stack_may_merge(&p->stack); shmt_stack_merge(&p->stack))
+        if (p->sums) fold(p, p->stack.n - 2, p->stack.n - 1);
     shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
 }
 
@@ -68,7 +77,7 @@ static void fetch_weights(const struct shmt_shm_seat *p) {
     uint64_t from, to;
     if (p->seat.n_present == 1) return;
     shmt_slice(n, p->seat.index, p->seat.n_present, &from, &to);
-    for (uint32_t slot = 0; slot < p->stack.n; slot++) {
+    for (uint32_t slot = 0; p->sums && slot < p->stack.n; slot++) {
         const uint8_t *map = shmt_shm_map(store, p->seat.rank, slot);
         shmt_fetch(store->weight, map, 0, from);
         shmt_fetch(store->weight, map, to, n);
@@ -85,10 +94,11 @@ static void note_batch(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
 /* The batch is applied everywhere: my sums are not needed any more. */
 static void begin_batch(struct shmt_shm_seat *p) {
     fetch_weights(p);
-    for (uint32_t slot = 0; slot < p->stack.n; slot++)
+    for (uint32_t slot = 0; p->sums && slot < p->stack.n; slot++)
         shmt_clear(shmt_shm_buffer(p->store, p->seat.rank, slot), shmt_shm_map(p->store, p->seat.rank, slot),
                    p->store->layout.flat.n);
     p->stack.n = 0;
+    p->sums = false;
     p->chunk = p->from;
     p->step++;
     p->clock++;
@@ -111,6 +121,7 @@ static void decide_on_stop(struct shmt_shm_seat *p) {
 static int gather(struct shmt_shm_seat *p) {
     SHMT_POINT("gather:before");
     decide_on_stop(p);
+    shmt_shm_cuts_make(p);
     SHMT_POINT("gather:decided");
     const int rc = shmt_shm_meet(p, &p->slot->counters.wait_clock_ns); /* all are */
     if (rc < 0) return rc;
@@ -147,8 +158,9 @@ static bool next_chunk(struct shmt_shm_seat *p) {
         const uint32_t chunk = p->chunk++;
         shmt_chunk_examples(spec->batch, spec->n_chunks, chunk, n, &from, &to);
         shmt_stack_push(&p->stack, chunk);
+        shmt_shm_list_begin(p->store, chunk);
         if (from == to) {
-            fold_siblings(p);
+            fold_siblings(p, chunk);
             continue;
         }
         p->piece = p->step * spec->n_chunks + chunk;
@@ -189,7 +201,7 @@ static int claim(struct shmt_shm_seat *p) {
 static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     const uint32_t examples = (uint32_t)p->work.n;
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
-    fold_siblings(p);
+    fold_siblings(p, p->work.chunk);
     const int rc = p->chunk == p->to ? finish_batch(p) : 0;
     *out = (struct shmtrain_fate){.clock = p->clock, .applied = examples};
     return rc;
@@ -200,7 +212,8 @@ static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
     const uint32_t top = p->stack.n ? p->stack.n - 1 : 0;
     *out = (struct shmt_shm_memory){.weight = p->store->weight,
                                     .sink = shmt_shm_buffer(p->store, p->seat.rank, top),
-                                    .touched = shmt_shm_map(p->store, p->seat.rank, top)};
+                                    .touched = shmt_shm_map(p->store, p->seat.rank, top),
+                                    .terms = shmt_shm_list(p->store, p->work.chunk)};
 }
 
 /* relaxed: between two meetings of a batch, which stand around the pieces, the chief counts nothing; it is measured all the
@@ -209,7 +222,10 @@ static uint64_t batches(const struct shmt_shm_seat *p) { return load_relaxed(&p-
 static void pull(struct shmt_shm_seat *p) { p->others = batches(p); }
 static uint64_t missed(const struct shmt_shm_seat *p) { return batches(p) - p->others; }
 
-static void leave(struct shmt_shm_seat *p) { free(p->nodes); }
+static void leave(struct shmt_shm_seat *p) {
+    shmt_shm_cuts_leave(p);
+    free(p->nodes);
+}
 
 const struct shmt_shm_engine SHMT_SHM_BATCHES = {.enter = enter,
                                                  .leave = leave,

@@ -129,8 +129,10 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->n_slices = n_slices(spec, floats);
     out->touched = out->stack > 0 && floats >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? floats / SHMT_TOUCH_FLOATS : 0;
-    out->seat_grad_bytes = pages(&plan, table_bytes, out->stack, page);
-    out->seat_map_bytes = pages(&plan, out->map_bytes, out->stack, 4096);
+    out->terms = out->touched ? shmt_flat_terms(spec) : 0;
+    const uint64_t buffers = out->stack + (out->terms > 0), terms = product(&plan, spec->n_chunks, out->terms);
+    out->seat_grad_bytes = pages(&plan, table_bytes, buffers, page);
+    out->seat_map_bytes = pages(&plan, out->map_bytes, buffers, 4096);
     out->seat_trace_bytes = pages(&plan, shmt_ring_bytes(spec->trace_events), 1, 4096);
     out->seat_undo_bytes = pages(&plan, undo_bytes(spec, out->planes), 1, 4096);
     out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
@@ -142,6 +144,10 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->ledger_off = shmt_layout_add(&plan, shmt_spec_pieces(spec), sizeof(struct shmt_shm_piece));
     out->locks_off = shmt_layout_add(&plan, locks, sizeof(uint32_t));
     out->merge_locks_off = shmt_layout_add(&plan, merge_locks, SHMT_LINE);
+    out->terms_head_off = shmt_layout_add(&plan, out->terms ? spec->n_chunks : 0, sizeof(struct shmt_shm_terms_head));
+    out->cut_off = shmt_layout_add(&plan, out->terms ? spec->n_seats : 0, sizeof(uint64_t));
+    out->terms_id_off = shmt_layout_add_at(&plan, terms, sizeof(uint32_t), 4096);
+    out->terms_value_off = shmt_layout_add_at(&plan, terms, sizeof(float), 4096);
     out->weight_off = shmt_layout_add_at(&plan, floats, sizeof(float), page);
     out->state_off = shmt_layout_add_at(&plan, out->planes, table_bytes, page);
     out->l2_share_off = shmt_layout_add_at(&plan, spec->l2_shares ? floats : 0, sizeof(float), page);
@@ -170,7 +176,8 @@ uint64_t shmt_shm_layout_fingerprint(void) {
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, abort), offsetof(struct shmt_shm_control, over), SHMT_LINE);
     h = shmt_hash64(h, offsetof(struct shmt_shm_control, pause_step), offsetof(struct shmt_shm_control, asked),
                     offsetof(struct shmt_shm_control, snapshot_before));
-    h = shmt_hash64(h, sizeof(struct shmt_shm_offer), sizeof(struct shmt_shm_list), sizeof(struct shmt_shm_slice));
+    h = shmt_hash64(h, sizeof(struct shmt_shm_offer), sizeof(struct shmt_shm_list),
+                    sizeof(struct shmt_shm_terms_head) << 32 | sizeof(struct shmt_shm_slice));
     h = shmt_hash64(h, offsetof(struct shmt_shm_slot, records), sizeof(struct shmt_redo_log), SHMT_REDO_FLOATS);
     h = shmt_hash64(h, sizeof(struct shmt_ring), sizeof(struct shmt_event), offsetof(struct shmt_event, kind));
     return shmt_hash64(

@@ -19,8 +19,9 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 14
-#define SHMT_SHM_BLOCK          256 /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
+#define SHMT_SHM_LAYOUT_VERSION 15
+#define SHMT_SHM_BLOCK \
+    SHMT_TERMS_BLOCK /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
 /* Replicas that merge alone take the master block by block, each under its lock word; the words are SHMT_LINE apart. */
 #define SHMT_MERGE_FLOATS 1024
@@ -121,6 +122,11 @@ struct shmt_shm_slice {
                               at most the slice's first: none */
 };
 
+/* Batches: the head of a chunk's list of terms; its owner is the only writer. */
+struct shmt_shm_terms_head {
+    alignas(SHMT_LINE) struct shmt_terms_head head;
+};
+
 /* The ledger: who has which piece of the epoch, and what became of it. */
 struct shmt_shm_piece {
     _Atomic uint64_t owner; /* a lock word: (epoch + 1) << 32 | life << 16 | rank + 1 of who claimed it last */
@@ -134,16 +140,18 @@ struct shmt_shm_layout {
     struct shmt_cover cover; /* what replicas hold of it; all, where there are none */
     uint32_t stack;          /* aggregate: gradient buffers of each seat */
     bool touched;            /* whether touched maps are kept */
-    uint64_t map_bytes;      /* of one touched map */
-    uint32_t planes;         /* of the rule's state */
-    uint32_t lock_mask;      /* row locks - 1; meaningless where write is not locked */
-    uint32_t n_slices;       /* rounds; else 0 */
+    uint32_t terms;     /* batches: of each chunk's list; 0: there are none. Then seats have one buffer more, for their sums */
+    uint64_t map_bytes; /* of one touched map */
+    uint32_t planes;    /* of the rule's state */
+    uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
+    uint32_t n_slices;  /* rounds; else 0 */
     uint32_t n_replicas;
     bool base;           /* whether each replica has a base copy (store/merge.h) */
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
     uint64_t head_off, control_off, fronts_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off,
-        weight_off, state_off, l2_share_off, curvature_off, counted_off, grad_off, touched_off, trace_off, undo_off,
-        replica_off, row_place_off, snapshot_clock_off, snapshot_loss_off, snapshot_done_off, snapshot_off, board_off;
+        terms_head_off, cut_off, terms_id_off, terms_value_off, weight_off, state_off, l2_share_off, curvature_off, counted_off,
+        grad_off, touched_off, trace_off, undo_off, replica_off, row_place_off, snapshot_clock_off, snapshot_loss_off,
+        snapshot_done_off, snapshot_off, board_off;
     uint64_t page_bytes;                      /* that ranges of memory are aligned to */
     uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
     uint64_t seat_undo_bytes;                 /* one seat's old bytes, or its log of a merge, in whole pages; 0: none is kept */

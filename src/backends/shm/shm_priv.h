@@ -12,19 +12,23 @@ struct shmt_store {
     struct shmt_shm_layout layout;
     struct shmt_segment segment;
     struct shmt_shm_control *control;
-    struct shmt_shm_front *front;  /* (n_seats) */
-    struct shmt_shm_slot *slot;    /* (n_seats) */
-    struct shmt_shm_offer *offer;  /* (n_seats) rounds */
-    struct shmt_shm_slice *slice;  /* (n_slices) rounds */
-    struct shmt_shm_piece *ledger; /* (pieces) */
-    _Atomic uint32_t *locks;       /* (lock_mask + 1) */
-    _Atomic uint32_t *merge_locks; /* (merge_mask + 1), SHMT_LINE apart */
-    float *weight, *l2_share;      /* (flat.n) */
-    float *curvature;              /* (cover.n) */
-    float *state;                  /* (planes, flat.n); NULL: none */
-    _Atomic uint64_t *counted;     /* (flat.n) */
-    uint32_t *row_place;           /* (rows of table 0) */
-    float *replicas;               /* (n_replicas, replica_bytes) */
+    struct shmt_shm_front *front;           /* (n_seats) */
+    struct shmt_shm_slot *slot;             /* (n_seats) */
+    struct shmt_shm_offer *offer;           /* (n_seats) rounds */
+    struct shmt_shm_slice *slice;           /* (n_slices) rounds */
+    struct shmt_shm_piece *ledger;          /* (pieces) */
+    struct shmt_shm_terms_head *terms_head; /* (n_chunks) batches */
+    uint64_t *cut;                          /* (n_seats) batches with lists: where the slice of seat number i begins, chief */
+    uint32_t *terms_id;                     /* (n_chunks, layout.terms) */
+    float *terms_value;                     /* (n_chunks, layout.terms) */
+    _Atomic uint32_t *locks;                /* (lock_mask + 1) */
+    _Atomic uint32_t *merge_locks;          /* (merge_mask + 1), SHMT_LINE apart */
+    float *weight, *l2_share;               /* (flat.n) */
+    float *curvature;                       /* (cover.n) */
+    float *state;                           /* (planes, flat.n); NULL: none */
+    _Atomic uint64_t *counted;              /* (flat.n) */
+    uint32_t *row_place;                    /* (rows of table 0) */
+    float *replicas;                        /* (n_replicas, replica_bytes) */
     unsigned char *head;
     unsigned char *board;
     unsigned char *rings;     /* (n_seats, seat_trace_bytes) */
@@ -48,9 +52,10 @@ struct shmt_shm_rounds; /* rounds_priv.h */
 /* Where the pushes of a seat's piece go; each in the shape of the flat array. */
 struct shmt_shm_memory {
     const float *weight;
-    float *sink;      /* == weight, or a gradient buffer */
-    float *state;     /* of the rule, beside the sink; NULL: none, or the update comes later */
-    uint8_t *touched; /* the map of a gradient buffer; NULL: none is kept */
+    float *sink;             /* == weight, or a gradient buffer */
+    float *state;            /* of the rule, beside the sink; NULL: none, or the update comes later */
+    uint8_t *touched;        /* the map of a gradient buffer; NULL: none is kept */
+    struct shmt_terms terms; /* of the whole flat array; where there is no list its head is NULL */
 };
 
 /* What one family of policies does where they differ: dealing work, taking pushes, bringing them to the parameters. One
@@ -117,6 +122,9 @@ struct shmt_shm_seat {
     uint64_t step;                    /* aggregate: the batch, within the epoch */
     uint32_t from, to, chunk;         /* aggregate: my chunks, and the next one */
     struct shmt_stack stack;          /* aggregate: what my buffers hold */
+    uint32_t *bins;                   /* batches, chief: where terms are counted */
+    uint64_t cut_step;                /* batches, chief: where it was counted last; SHMT_NO_LIMIT: others took part then */
+    bool sums;                        /* batches: they may hold something, in this batch */
     struct shmt_shm_node *nodes;      /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
     struct shmt_shm_rounds *rounds;   /* rounds: see rounds_priv.h */
     struct shmt_shm_merging *merging; /* replicas: see replicas_priv.h */
@@ -137,6 +145,11 @@ static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t 
 static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t seat) {
     return p->present[seat / 64] >> seat % 64 & 1;
 }
+
+/* made.c: see the entries of the same names in ps/backend_ops.h. */
+int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);
+int shmt_shm_create(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e);
+void shmt_shm_destroy(struct shmt_store *store);
 
 /* seat.c */
 
@@ -268,6 +281,32 @@ struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank);
 
 /* The row locks of table t, or of its replica; none but in write locked. seat.c */
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t);
+
+/* lists.c: batches: the lists of terms of chunks (store/terms.h), where they are kept. A chunk's owner writes them before the
+ * meeting "all gradients are in", and all read them between that one and the next. */
+
+/* An empty one. */
+void shmt_shm_list_begin(const struct shmt_store *store, uint32_t chunk);
+struct shmt_terms shmt_shm_list(const struct shmt_store *store, uint32_t chunk);
+
+/* Whether a part of the chunk's gradient is in a buffer: always, where there are no lists. */
+bool shmt_shm_is_summed(const struct shmt_store *store, uint32_t chunk);
+
+/* Counts a chunk's terms in bins of so many floats. */
+void shmt_shm_count_listed(const struct shmt_store *store, uint32_t chunk, uint64_t floats, uint32_t *terms);
+
+/* The sum over all chunks' lists of the floats from .. to - 1, in the buffer behind those of my stack. */
+void shmt_shm_sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t to);
+
+/* cuts.c: batches: which floats a seat updates. */
+int shmt_shm_cuts_enter(struct shmt_shm_seat *p); /* sentence in the seat */
+void shmt_shm_cuts_leave(struct shmt_shm_seat *p);
+
+/* By the chief, when the lists of its chunks are complete, and before all are. */
+void shmt_shm_cuts_make(struct shmt_shm_seat *chief);
+
+/* From whole lines to whole lines; those of all seats together are all floats. Between the two meetings of a batch. */
+void shmt_shm_my_slice(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out);
 
 /* apply.c */
 
