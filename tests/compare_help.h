@@ -14,6 +14,8 @@
 
 #include "cli/compare/compare.h"
 
+#define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
+
 #define MADE_EPOCHS  4
 #define MADE_WORKERS 4
 
@@ -184,6 +186,31 @@ static inline struct comparison *make_comparison(void) {
     return c;
 }
 
+/* Two modes whose losses are alike; each epoch of the second takes four times as long. */
+static const struct made MADE_QUICK = {"async", {0.40, 0.36, 0.34, 0.33}, 0.5, 0, 0, 3};
+static const struct made MADE_SLOW = {"sync", {0.40, 0.36, 0.34, 0.33}, 2, 0, 0, 0};
+
+/* Two modes with `n` seeds each: the losses of both are 0.1 % apart from seed to seed, those of the second `above` higher. */
+static inline struct comparison *make_seeds(unsigned n, double above) {
+    struct comparison *c = calloc(1, sizeof *c);
+    struct made higher = MADE_SLOW;
+    assert_non_null(c);
+    for (size_t i = 0; i < MADE_EPOCHS; i++) higher.loss[i] *= 1 + above;
+    c->arguments = &MADE_ARGUMENTS;
+    c->target = NAN;
+    c->seeds = n;
+    c->first_seed = 1;
+    add_made(c, &MADE_QUICK);
+    add_made(c, &higher);
+    for (unsigned k = 1; k < n; k++) {
+        add_seed(&c->run[0], &MADE_QUICK, 1 + 0.001 * k, 1);
+        add_seed(&c->run[1], &higher, 1 + 0.001 * k, 1 + 0.1 * k);
+    }
+    compare_letter(c);
+    compare_work_out(c);
+    return c;
+}
+
 static inline void destroy_comparison(struct comparison *c) {
     for (unsigned i = 0; i < c->n; i++)
         for (unsigned k = 0; k < c->run[i].n_seeds; k++) kept_destroy(c->run[i].seed[k].kept);
@@ -199,6 +226,19 @@ static inline char *text_of(void (*put)(const struct comparison *c, FILE *out), 
     put(c, out);
     assert_int_equal(fclose(out), 0);
     return text;
+}
+
+static inline void assert_says(const char *text, const char *words) {
+    if (!strstr(text, words)) fail_msg("\"%s\" is not in:\n%s", words, text);
+}
+
+/* A sentence, wherever its lines break. */
+static inline void assert_tells(const char *text, const char *words) {
+    char *copy = strdup(text);
+    assert_non_null(copy);
+    for (char *at = copy; (at = strchr(at, '\n')); at++) *at = ' ';
+    if (!strstr(copy, words)) fail_msg("\"%s\" is not in:\n%s", words, copy);
+    free(copy);
 }
 
 #endif

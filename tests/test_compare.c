@@ -1,15 +1,7 @@
-/* cli: the figures of a comparison, its table and its sentences, and its JSON, from made-up reports. */
+/* cli: the figures of a comparison, its table and its sentences, from made-up reports. */
 #include "compare_help.h"
 
-#include <jansson.h>
-
 #include "cli/pen.h"
-
-#define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
-
-static void assert_says(const char *text, const char *words) {
-    if (!strstr(text, words)) fail_msg("\"%s\" is not in:\n%s", words, text);
-}
 
 /* ---- figures ---- */
 
@@ -357,6 +349,24 @@ static void without_tuning_there_is_no_verdict(void **state) {
 }
 
 /* Nothing is said that the figures do not say. */
+/* The mode that is named first is fastest; the other one needs as many epochs, and no fewer. */
+static void of_modes_that_need_as_many_epochs_the_fastest_is_told(void **state) {
+    (void)state;
+    struct comparison *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->arguments = &MADE_ARGUMENTS;
+    c->target = NAN;
+    c->seeds = 1;
+    add_made(c, &MADE_SLOW);
+    add_made(c, &MADE_QUICK);
+    compare_letter(c);
+    compare_work_out(c);
+    char *text = text_of(compare_put_table, c);
+    assert_tells(text, "Fastest to 0.33330: async, in 1.835 s, and with the fewest epochs (3.67). One seed shows no spread");
+    free(text);
+    destroy_comparison(c);
+}
+
 static void sentences_are_left_out_where_there_is_nothing_to_say(void **state) {
     (void)state;
     char sentence[COMPARE_SENTENCES][COMPARE_WORDS];
@@ -371,34 +381,6 @@ static void sentences_are_left_out_where_there_is_nothing_to_say(void **state) {
     for (unsigned i = 0; i < 3; i++) c->run[i].n_seeds = 0;
     compare_work_out(c);
     assert_int_equal(compare_sentences(c, sentence), 0);
-    destroy_comparison(c);
-}
-
-/* ---- JSON ---- */
-
-static void put_json(const struct comparison *c, FILE *out) { assert_int_equal(compare_put_json(c, out), 0); }
-
-static void json_has_each_report_and_when_it_came_to_the_target(void **state) {
-    (void)state;
-    struct comparison *c = make_comparison();
-    char *text = text_of(put_json, c);
-    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* one line */
-    json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    assert_non_null(o);
-    NEAR(json_real_value(json_object_get(o, "target")), 0.3232);
-    assert_string_equal(json_string_value(json_object_get(o, "target_of")), "valid_loss");
-    assert_string_equal(json_string_value(json_object_get(o, "data")), "/data/a9a");
-    json_t *runs = json_object_get(o, "runs"), *sync = json_array_get(runs, 1), *ssp = json_array_get(runs, 3);
-    assert_int_equal(json_array_size(runs), 4);
-    assert_string_equal(json_string_value(json_object_get(sync, "asked_for")), "sync");
-    assert_int_equal(json_array_size(json_object_get(sync, "epochs")), MADE_EPOCHS);
-    assert_true(fabs(json_real_value(json_object_get(sync, "epochs_to_target")) - c->run[1].to_target_epochs) < 1e-9);
-    assert_true(fabs(json_real_value(json_object_get(sync, "time_to_target")) - c->run[1].to_target_s) < 1e-9);
-    assert_true(json_is_null(json_object_get(json_array_get(runs, 0), "time_to_target")));
-    assert_string_equal(json_string_value(json_object_get(ssp, "status")), "SHMTRAIN_E_USAGE");
-    assert_non_null(strstr(json_string_value(json_object_get(ssp, "refused")), "adam cannot be written atomically"));
-    json_decref(o);
-    free(text);
     destroy_comparison(c);
 }
 
@@ -423,8 +405,8 @@ int main(void) {
         cmocka_unit_test(a_run_that_was_stopped_is_marked),
         cmocka_unit_test(sentences_of_many_long_names_are_whole),
         cmocka_unit_test(without_tuning_there_is_no_verdict),
+        cmocka_unit_test(of_modes_that_need_as_many_epochs_the_fastest_is_told),
         cmocka_unit_test(sentences_are_left_out_where_there_is_nothing_to_say),
-        cmocka_unit_test(json_has_each_report_and_when_it_came_to_the_target),
     };
     return cmocka_run_group_tests_name("compare", tests, NULL, NULL);
 }

@@ -108,10 +108,6 @@ static unsigned count(const char *text, const char *words) {
     return n;
 }
 
-static void assert_says(const char *text, const char *words) {
-    if (!strstr(text, words)) fail_msg("\"%s\" is not in the page", words);
-}
-
 /* ---- the page ---- */
 
 static void the_page_is_well_formed(void **state) {

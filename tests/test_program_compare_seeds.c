@@ -72,7 +72,7 @@ static void a_list_of_workers_is_a_row_for_each_and_a_plot_of_speed_up(void **st
     program_assert_status(p, 0);
     json_t *o = program_json(p), *runs = json_object_get(o, "runs"), *two = json_array_get(runs, 1);
     assert_int_equal(json_array_size(runs), 2);
-    assert_int_equal(json_integer_value(json_object_get(two, "workers")), 2);
+    assert_int_equal(json_integer_value(json_object_get(two, "workers_asked_for")), 2);
     assert_true(json_real_value(json_object_get(two, "speed_up")) > 0);
     assert_int_equal(json_array_size(json_object_get(two, "seeds")), 2);
     json_decref(o);

@@ -33,7 +33,7 @@ struct compare_seed {
     double to_target_epochs;
     double speed;    /* examples per second of training */
     double epoch_s;  /* seconds of training of its median epoch */
-    double speed_up; /* the same of the fewest workers, with the same mode and seed, over it */
+    double speed_up; /* the same of the fewest workers of the list, with the same mode and seed, over it */
 };
 
 /* One mode with one number of workers: a row of the table. Its figures are medians over its seeds. */
@@ -166,7 +166,8 @@ const struct compare_seed *compare_middle(const struct compare_run *run);
 /* Each run's seconds of an epoch, and its speed-up where several numbers of workers are compared. */
 void compare_work_out_speed(struct comparison *c);
 
-/* The run of the same mode with the fewest workers with which it ran. */
+/* What a run's speed-up is over: the run of the same mode with the fewest workers of the list; NULL: the mode did not run with them,
+ * and has no speed-up. */
 const struct compare_run *compare_fewest(const struct comparison *c, const struct compare_run *run);
 
 /* Cores that the runs may use; 0: unknown. */

@@ -1,5 +1,6 @@
 /* A comparison as one JSON object: each run's report as the library writes it (of several seeds, that of the seed whose final loss
- * is the median), medians, and the figures of every seed. See compare.h. */
+ * is the median), medians, and the figures of every seed. No key that is added here is one of the report's; docs/modes.md says what
+ * each of them is. See compare.h. */
 #include <jansson.h>
 #include <math.h>
 
@@ -45,7 +46,7 @@ static json_t *run_of(const struct comparison *c, const struct compare_run *run)
     json_object_set_new(o, "lowest_loss", number(run->lowest_loss));
     json_object_set_new(o, "seconds_per_epoch", number(run->epoch_s));
     if (c->n_workers > 0) {
-        json_object_set_new(o, "workers", json_integer(run->workers));
+        json_object_set_new(o, "workers_asked_for", json_integer(run->workers));
         json_object_set_new(o, "speed_up", number(run->speed_up));
     }
     json_object_set_new(o, "seeds", seeds_of(run));

@@ -1,7 +1,8 @@
 /* How much faster a mode is with more workers. Pure; see compare.h.
  *
  * The time of an epoch is the median epoch's, so that a disturbance of the machine does not count. A speed-up is the ratio of two
- * runs of one round, that is of one seed: the fewest workers' time over that of more. */
+ * runs of one round, that is of one seed: the fewest workers' time over that of more. All are over the same number of workers: a
+ * mode that did not run with the fewest has none. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -28,8 +29,8 @@ static double median_epoch(const struct shmtrain_report *r) {
 
 const struct compare_run *compare_fewest(const struct comparison *c, const struct compare_run *run) {
     for (unsigned i = 0; i < c->n; i++)
-        if (c->run[i].which == run->which && c->run[i].kept) return &c->run[i];
-    return run;
+        if (c->run[i].which == run->which && c->run[i].workers == c->workers[0] && c->run[i].kept) return &c->run[i];
+    return NULL;
 }
 
 static const struct compare_seed *of_seed(const struct compare_run *run, uint64_t seed) {
@@ -39,9 +40,10 @@ static const struct compare_seed *of_seed(const struct compare_run *run, uint64_
 }
 
 static void find_speed_up(const struct comparison *c, struct compare_run *run) {
+    const struct compare_run *fewest = compare_fewest(c, run);
     for (unsigned i = 0; i < run->n_seeds; i++) {
         struct compare_seed *seed = &run->seed[i];
-        const struct compare_seed *base = of_seed(compare_fewest(c, run), seed->seed);
+        const struct compare_seed *base = fewest ? of_seed(fewest, seed->seed) : NULL;
         seed->speed_up = c->n_workers > 0 && base ? base->epoch_s / seed->epoch_s : NAN;
     }
     run->epoch_s = compare_spread_of(run, COMPARE_EPOCH).median;

@@ -153,7 +153,7 @@ void compare_say_verdict(const struct comparison *c, char *out, size_t bytes) {
 
 /* ---- several numbers of workers ---- */
 
-/* It is faster than that with the fewest workers; of several seeds, with each of them. */
+/* It is faster than that with the fewest workers; of several seeds, with each of them. Only what has a base has a speed-up. */
 static bool gains(const struct comparison *c, const struct compare_run *run) {
     return run != compare_fewest(c, run) && compare_spread_of(run, COMPARE_SPEED_UP).least > 1;
 }
@@ -191,16 +191,36 @@ static const struct compare_run *any_kept(const struct comparison *c, unsigned w
     return NULL;
 }
 
+/* Something was measured beside what it is over: a run may have failed, or have been stopped in its first epoch. */
+static bool has_speed_up(const struct comparison *c, unsigned which) {
+    for (unsigned i = 0; i < c->n; i++) {
+        const struct compare_run *run = &c->run[i];
+        if (run->which == which && run != compare_fewest(c, run) && compare_spread_of(run, COMPARE_SPEED_UP).n > 0) return true;
+    }
+    return false;
+}
+
 static void say_no_gain(const struct comparison *c, char *out, size_t bytes) {
     unsigned n = 0;
     for (unsigned which = 0; which < c->n_modes; which++) {
         const struct compare_run *run = any_kept(c, which);
-        if (!run || most_speed_up(c, which)) continue;
+        if (!run || !has_speed_up(c, which) || most_speed_up(c, which)) continue;
         if (n++ == 0)
             compare_add(out, bytes, " No gain%s with more than -w %u: %s", c->seeds > 1 ? " outside of the spread" : "",
                         c->workers[0], run->label);
         else
             compare_add(out, bytes, ", %s", run->label);
+    }
+    if (n > 0) compare_add(out, bytes, ".");
+}
+
+static void say_no_base(const struct comparison *c, char *out, size_t bytes) {
+    unsigned n = 0;
+    for (unsigned which = 0; which < c->n_modes; which++) {
+        const struct compare_run *run = any_kept(c, which);
+        if (!run || compare_fewest(c, run)) continue;
+        compare_add(out, bytes, n++ == 0 ? " No speed-up of what did not run with -w %u: " : ", ", c->workers[0]);
+        compare_add(out, bytes, "%s", run->label);
     }
     if (n > 0) compare_add(out, bytes, ".");
 }
@@ -229,5 +249,6 @@ void compare_say_speed_up(const struct comparison *c, char *out, size_t bytes) {
     }
     if (n > 0) compare_add(out, bytes, ".");
     say_no_gain(c, out, bytes);
+    say_no_base(c, out, bytes);
     say_cores(c, out, bytes);
 }
