@@ -197,6 +197,7 @@ static void a_mode_that_did_not_run_with_the_fewest_workers_has_no_speed_up(void
     assert_says(text, "s sync     2    9.175    3.67   2.5000        -    0.0 %    0.33000\n");
     assert_tells(text, " No speed-up of what did not run with -w 1: sync. ");
     assert_null(strstr(text, "No gain"));
+    assert_tells(text, "with -w 1, 2, 4: async 0.5, 0.5, 0.5; sync -, 0.5, 0.5.");
     free(text);
     compare_make_speed_up(c, &made);
     assert_int_equal(made.plot.n_curves, 2); /* async and the perfect one */

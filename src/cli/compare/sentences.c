@@ -75,26 +75,29 @@ static void add_workers(const struct comparison *c, char *out, size_t bytes) {
     for (unsigned i = 0; i < c->n_workers; i++) compare_add(out, bytes, "%s%u", i == 0 ? "-w " : ", ", c->workers[i]);
 }
 
-/* Rates, and how they fall. Of several numbers of workers a mode has one for each. */
+static void say_rate(const struct comparison *c, const struct compare_run *run, char *out, size_t bytes) {
+    const struct shmtrain_report *r = compare_report(run);
+    compare_add(out, bytes, r ? "%.3g" : "-", r ? r->rate : 0);
+    if (r && c->rates > 1 && c->n_workers == 0) compare_add(out, bytes, " (%.3g x auto)", run->times);
+}
+
+/* Rates, and how they fall. Of several numbers of workers a mode has one for each, "-" where it did not run. */
 static void say_rates(const struct comparison *c, char *out, size_t bytes) {
+    const struct shmtrain_report *any = compare_any_report(c);
     const struct compare_run *before = NULL;
+    if (!any) return;
+    compare_add(out, bytes, c->rates > 1 ? "Rates, %s, the best of %u for each mode" : "Rates, %s", any->schedule, c->rates);
+    if (c->n_workers > 0) compare_add(out, bytes, ", with ");
+    add_workers(c, out, bytes);
     for (unsigned i = 0; i < c->n; i++) {
         const struct compare_run *run = &c->run[i];
-        const struct shmtrain_report *r = compare_report(run);
-        if (!r) continue;
-        if (!before) {
-            compare_add(out, bytes, c->rates > 1 ? "Rates, %s, the best of %u for each mode" : "Rates, %s", r->schedule,
-                        c->rates);
-            if (c->n_workers > 0) compare_add(out, bytes, ", with ");
-            add_workers(c, out, bytes);
-        }
+        if (c->n_workers == 0 && !run->kept) continue;
         compare_add(out, bytes, "%s", !before ? ": " : before->which == run->which ? ", " : c->n_workers > 0 ? "; " : ", ");
         if (!before || before->which != run->which) compare_add(out, bytes, "%s ", run->label);
-        compare_add(out, bytes, "%.3g", r->rate);
-        if (c->rates > 1 && c->n_workers == 0) compare_add(out, bytes, " (%.3g x auto)", run->times);
+        say_rate(c, run, out, bytes);
         before = run;
     }
-    if (before) compare_add(out, bytes, ".");
+    compare_add(out, bytes, "%s", ".");
 }
 
 /* A row has the name that was asked for, whatever an option made of it. */
