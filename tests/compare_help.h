@@ -46,6 +46,8 @@ static inline struct shmtrain_report made_report(const struct made *m, struct sh
                                 .merge = "mean",
                                 .late = "drop",
                                 .slow = "3:5x",
+                                .race_seconds = 2e-4,
+                                .race_share = 0.01,
                                 .numa = "off",
                                 .blas = "",
                                 .staleness = strcmp(mode, "ssp") == 0 ? number : UINT64_MAX,

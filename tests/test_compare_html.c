@@ -153,6 +153,7 @@ static void the_page_has_what_the_reports_say(void **state) {
     assert_says(page, "1 % above the lowest of any epoch (sync)");
     assert_says(page, "sync waited 58 % of the time, mostly for worker 3.");
     assert_says(page, "Slowed down</dt><dd>3:5x");
+    assert_says(page, "Race window</dt><dd>200 us between load and store, in 1 % of pushes");
     assert_says(page, "a9a: 1000 examples, 123 features, 9000 nonzeros");
     assert_says(page,
                 "<span>compare</span> <span>--slow</span> <span>3:5x</span> <span>'a &lt;b&gt; &amp; '\\''c'\\'''</span>");

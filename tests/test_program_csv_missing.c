@@ -92,6 +92,43 @@ static void a_model_as_csv_names_the_marks(void **state) {
     free(said_by_shell("grep -q '^1 is missing,' bare"));
 }
 
+/* Not by their ids, which are the program's own. */
+static void data_info_calls_marks_by_their_names(void **state) {
+    (void)state;
+    char *text = SAID("data", "info", "m.csv"), *json = SAID("data", "info", "--json", "m.csv");
+    assert_non_null(strstr(text, "features    3, of which 3 occur\n"));
+    assert_non_null(strstr(text, "wage is missing ("));
+    assert_non_null(strstr(json, "{\"id\":null,\"mark_of\":1,\"examples\":"));
+    assert_non_null(strstr(json, "\"first_id\":1,\"last_id\":null"));
+    assert_null(strstr(text, "46116860"));
+    assert_null(strstr(json, "46116860"));
+    free(text);
+    free(json);
+    write_text("odd.csv", "y,a,c\n1,,2\n0,1,\n1,2,\n0,1,\n");
+    text = SAID("data", "info", "odd.csv");
+    assert_non_null(strstr(text, "c is there (25 %)"));
+    free(text);
+    write_text("bare.csv", "1,,2\n0,1,3\n1,2,2\n");
+    text = SAID("data", "info", "bare.csv");
+    assert_non_null(strstr(text, "mark of id 1 (33.3 %)"));
+    free(text);
+}
+
+/* They have a line for each id up to the largest. */
+static void liblinears_format_refuses_marks_and_categories_by_name(void **state) {
+    (void)state;
+    static const char MARK[] =
+        "format liblinear: numbers are missing in column \"wage\", which LIBLINEAR's models have no room for: use csv or "
+        "safetensors\n";
+    assert_says(RUN(TRAIN, "m.csv", "-o", "m.ll", "--format", "liblinear"), 2, MARK);
+    assert_says(RUN("model", "convert", "model", "-o", "m.ll", "--format", "liblinear"), 2, MARK);
+    write_text("city.csv", "y,a,city\n1,1,Rome\n0,2,Oslo\n1,1,Rome\n0,2,Oslo\n");
+    assert_says(RUN(TRAIN, "city.csv", "-o", "m.ll", "--format", "liblinear"), 2,
+                "format liblinear: column \"city\" has categories, which LIBLINEAR's models have no room for: use csv or "
+                "safetensors\n");
+    program_assert_status(RUN(TRAIN, "city.csv", "--ignore", "city", "-o", "m.ll", "--format", "liblinear"), 0);
+}
+
 /* A first look is of 64 KB. */
 static void numbers_that_are_missing_far_behind_the_beginning_are_marked(void **state) {
     (void)state;
@@ -225,6 +262,8 @@ int main(void) {
         PROGRAM_TEST(a_model_learns_what_missing_says_as_from_marks_by_hand),
         PROGRAM_TEST(where_numbers_are_missing_is_said),
         PROGRAM_TEST(a_model_as_csv_names_the_marks),
+        PROGRAM_TEST(data_info_calls_marks_by_their_names),
+        PROGRAM_TEST(liblinears_format_refuses_marks_and_categories_by_name),
         PROGRAM_TEST(numbers_that_are_missing_far_behind_the_beginning_are_marked),
         PROGRAM_TEST(a_packed_file_and_a_pipe_give_the_same_bits),
         PROGRAM_TEST(what_was_never_missing_counts_as_the_mean),

@@ -121,7 +121,7 @@ static struct shmtrain_report ordinary(void) {
 static const char GOLDEN[] =
     "{\"mode\":\"async\",\"mode_reason\":null,\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"late\":null,"
     "\"replicas\":\"one\",\"n_replicas\":1,\"hot_rows\":0,\"merge\":null,\"merge_every\":0,\"merge_all_every\":0,"
-    "\"copies_reason\":null,\"slow\":null,\"backend\":\"shm\","
+    "\"copies_reason\":null,\"slow\":null,\"race_seconds\":null,\"race_share\":null,\"backend\":\"shm\","
     "\"workers\":8,\"threads\":1,\"cores\":null,\"model\":\"logistic\",\"columns\":null,\"optimizer\":\"sgd\",\"rate\":0.0625,"
     "\"schedule\":"
     "\"inverse\","
@@ -333,7 +333,10 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     r.numa_nodes = 4;
     r.page_bytes = 2 << 20;
     r.lost_updates = 0.015;
+    r.race_seconds = 2e-6;
+    r.race_share = 0.25;
     shmtrain_report_opening(&r, text, sizeof text);
+    assert_non_null(strstr(text, "\nrace window 2 us between load and store, in 25 % of pushes\n"));
     assert_non_null(strstr(text,
                            "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"
                            "            on OpenBLAS 0.3.21 Zen\n"

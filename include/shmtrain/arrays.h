@@ -26,6 +26,13 @@ struct shmtrain_store;
  *
  * Dense (`dense` is set): example i is dense[i * stride .. i * stride + n_features - 1].
  *
+ * Arrays are no table (CSV): their values are taken as they are. A run counts every column from 0 and knows no missing numbers,
+ * and a NaN is refused. A model that was trained on a table, or a run that begins with one, wants what it makes of a table's
+ * numbers: ids as <shmtrain/data.h> has them (shmtrain_store_feature_id names each); as value the number less what its column
+ * is counted from (counted_from of struct shmtrain_data_info: mostly 0, and the line of a note where it is not); for a number
+ * that is missing the column's mean in training, and 1 for its mark, if the model has one. To pass the table in a file is
+ * simpler.
+ *
  * Labels, values and weights are finite, and weights not negative. Weights are factors of an example's loss and gradient in
  * training, and of its loss and squared error in shmtrain_store_evaluate, whose other figures count examples; validation
  * during a run does not weight. Option class-weight multiplies them, option weights does not go with them, and

@@ -11,6 +11,12 @@ extern "C" {
 
 #define SHMTRAIN_MAX_CLASSES 1024 /* distinct labels that are kept track of */
 
+/* Ids of a table's features. A column of numbers has its number among the columns that are features, from 1 on; its mark, which is 1
+ * where a number is missing (or there, see struct shmtrain_data_info), has SHMTRAIN_ID_MARK and that number. A value of a
+ * category has SHMTRAIN_ID_CATEGORY and 63 bits of a hash. */
+#define SHMTRAIN_ID_MARK     ((uint64_t)1 << 62)
+#define SHMTRAIN_ID_CATEGORY ((uint64_t)1 << 63)
+
 /* n_examples rows over n_features columns, in one of two layouts, as the model asks for (struct shmtrain_model, `dense`).
  * Sparse: example i owns the nonzeros start[i] .. start[i + 1] - 1; their columns ascend, unless the model says that numbers of
  * columns do not matter (columns_alike). Dense: example i is the row dense[i * n_features ..], and start, id and value are

@@ -142,6 +142,9 @@ struct shmtrain_report {
     double choice_loss;  /* mean loss of the held-out examples with what was chosen; NaN: not known (yet) */
     double lost_lowest, lost_highest; /* the spread of lost_updates: of the epoch that lost the fewest, and the most; NaN: not
                                          counted, or there was only one epoch */
+    double race_seconds; /* option race-window: so long a racy worker waits between loading parameters and storing them; 0: not
+                            at all */
+    double race_share;   /* the share of its pushes with which it does */
 };
 
 /* What one worker does, seen from outside. */

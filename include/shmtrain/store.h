@@ -283,8 +283,9 @@ SHMTRAIN_API int shmtrain_store_evaluate(struct shmtrain_store *store, const cha
 SHMTRAIN_API const char *shmtrain_store_label_name(const struct shmtrain_store *store, float label);
 
 /* The id in data of feature `feature` (0, 1, ... are the first rows of the model's tables) of the model, after _train or _load:
- * ids may have any 64 bits, and are not always a range (see --hash-bits in the program's help). Errors: _USAGE: there is no
- * model or no such feature, its features are hashed, or only another process knows their ids (an observer's, a guest's). */
+ * ids may have any 64 bits, and are not always a range (see --hash-bits in the program's help); <shmtrain/data.h> has those of a
+ * table's features. Errors: _USAGE: there is no model or no such feature, its features are hashed, or only another process knows
+ * their ids (an observer's, a guest's). */
 SHMTRAIN_API int shmtrain_store_feature_id(struct shmtrain_store *store, uint64_t feature, uint64_t *id_out);
 
 /* What one example is predicted to be: the label (regression: the value), and `n` outputs (option `outputs`: scores or
@@ -336,8 +337,9 @@ SHMTRAIN_API const struct shmtrain_report *shmtrain_store_report(const struct sh
 
 /* Rows row .. row + n - 1 of table t: (n, width). During a run as they are at the moment: each float whole, but not all of one
  * moment. While a run takes steps of SGD on features on one scale (option scale, struct shmtrain_report `scaled`) they are those
- * of scaled features; when it is over, of features as they are. Errors: _USAGE (no such table or rows; a run that trains a model has
- * no tables before its data is loaded). */
+ * of scaled features; when it is over, of features as they are. Those of a model of a table (CSV) are for its columns' numbers less
+ * what each is counted from (struct shmtrain_data_info, counted_from; model files in CSV name it). Errors: _USAGE (no such table
+ * or rows; a run that trains a model has no tables before its data is loaded). */
 SHMTRAIN_API int shmtrain_store_read(struct shmtrain_store *store, int t, uint64_t row, uint64_t n, float *out);
 
 /* Sets rows before the first run, or between runs. */

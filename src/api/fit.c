@@ -230,7 +230,7 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
     const uint32_t n_classes = model == &SHMT_MODEL_SOFTMAX ? store->job.settings.n_classes : 1;
     if (!store->fits) return 0;
     if (spec->n_examples > UINT32_MAX)
-        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "--tolerance is for at most %u examples", UINT32_MAX);
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "at most %u examples are possible", UINT32_MAX);
     shmt_fit_free(fit);
     fit->problem =
         (struct shmt_problem){.n = spec->n_examples,

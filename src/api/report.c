@@ -65,6 +65,8 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->merge_all_every = shmt_replicas_merge_all_every(spec);
     r->n_replicas = (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec));
     r->hot_rows = spec->hot_floats; /* of a table of width 1 */
+    r->race_seconds = 1e-9 * (double)spec->race_ns;
+    r->race_share = spec->race_ns > 0 ? spec->race_share : 0;
     r->slow = store->job.slow ? store->slow_text : "";
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";

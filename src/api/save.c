@@ -150,19 +150,43 @@ static struct shmt_linear describe_whole(const struct shmt_trained *t, const str
     return m;
 }
 
-/* LIBLINEAR's models are for features as they are. */
-static int check_zeros(struct shmtrain_store *store, enum format format, const char *table) {
-    struct shmt_csv_plan plan;
+static int compare_ids(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Whether a column of numbers has a mark of its own among these features, whose ids ascend. */
+static bool is_marked(const struct shmt_trained *like, uint32_t feature) {
+    const uint64_t mark = SHMT_CSV_MARK_ID | feature;
+    return like->features.kind == SHMT_IDS_LISTED && like->ids.n > 0 &&
+           bsearch(&mark, like->ids.id, like->ids.n, sizeof mark, compare_ids);
+}
+
+/* What a column has that LIBLINEAR's models have no room for; `out` is empty where there is nothing. */
+static void describe_column(const struct shmt_csv_plan *plan, uint32_t i, const struct shmt_trained *like, char out[160]) {
+    const struct shmt_csv_column *c = &plan->column[i];
     char shown[SHMT_CSV_COLUMN_SHOWN];
+    out[0] = '\0';
+    shmt_csv_column_show(plan, i, shown);
+    if (c->from != 0)
+        snprintf(out, 160, "%s is counted from %.0f", shown, c->from);
+    else if (c->kind == SHMT_CSV_CATEGORY)
+        snprintf(out, 160, "%s has categories", shown);
+    else if (c->kind == SHMT_CSV_NUMBER && is_marked(like, c->feature))
+        snprintf(out, 160, "numbers are missing in %s", shown);
+}
+
+/* LIBLINEAR's models are for features as they are, which are numbered one after the other. */
+static int check_columns(struct shmtrain_store *store, enum format format, const struct shmt_trained *like) {
+    struct shmt_csv_plan plan;
+    char what[160];
     int rc = 0;
-    if (format != LIBLINEAR || !table || shmt_csv_plan_parse(table, &plan, NULL) < 0) return 0;
+    if (format != LIBLINEAR || !like->table || shmt_csv_plan_parse(like->table, &plan, NULL) < 0) return 0;
     for (uint32_t i = 0; i < plan.n_columns && rc == 0; i++) {
-        if (plan.column[i].from == 0) continue;
-        shmt_csv_column_show(&plan, i, shown);
-        rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE,
-                       "format liblinear: %s is counted from %.0f, which LIBLINEAR's models have no room for: use csv or "
-                       "safetensors",
-                       shown, plan.column[i].from);
+        describe_column(&plan, i, like, what);
+        if (what[0] != '\0')
+            rc = shmt_fail(&store->error, SHMTRAIN_E_USAGE,
+                           "format liblinear: %s, which LIBLINEAR's models have no room for: use csv or safetensors", what);
     }
     shmt_csv_plan_fini(&plan);
     return rc;
@@ -191,7 +215,7 @@ int shmt_save_check(struct shmtrain_store *store, const struct shmt_trained *lik
     struct shmt_error why = {0};
     int rc = check_model(store, (enum format)store->save_as, like->model);
     if (rc == 0) rc = check_header(store, like->table);
-    if (rc == 0) rc = check_zeros(store, (enum format)store->save_as, like->table);
+    if (rc == 0) rc = check_columns(store, (enum format)store->save_as, like);
     if (rc < 0 || store->save_as == SAFETENSORS) return rc;
     const struct shmt_linear model = describe(like);
     rc = store->save_as == CSV ? shmt_csv_check(&model, &why) : shmt_liblinear_check(&model, &why);
@@ -250,7 +274,7 @@ int shmtrain_store_save_as(struct shmtrain_store *store, const char *path, const
     if (rc < 0) return rc;
     if (!store->has_run) return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "there is nothing to save: no run has trained yet");
     rc = check_model(store, found, store->trained.model);
-    if (rc == 0) rc = check_zeros(store, found, store->trained.table);
+    if (rc == 0) rc = check_columns(store, found, &store->trained);
     if (rc == 0) rc = shmt_trained_check_ids(&store->trained, &store->error);
     if (rc == 0) rc = read_tables(store, tensor, value);
     if (rc == 0) n_tensors = add_ids(store, tensor);

@@ -439,7 +439,8 @@ void shmt_table_missing(const char *table, const uint32_t marked[SHMTRAIN_INFO_C
     if (!table || shmt_csv_plan_parse(table, &plan, NULL) < 0) return;
     for (uint32_t i = 0; plan.marks && i < plan.n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
         if (plan.column[i].kind != SHMT_CSV_NUMBER) continue;
-        out->column[i].missing = isnan(plan.column[i].missing) ? (uint32_t)out->examples - marked[i] : marked[i];
+        out->marks_there[i] = (uint8_t)isnan(plan.column[i].missing);
+        out->column[i].missing = out->marks_there[i] ? (uint32_t)out->examples - marked[i] : marked[i];
     }
     shmt_csv_plan_fini(&plan);
 }

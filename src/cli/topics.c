@@ -63,7 +63,7 @@ MODES
 "others speed up while one sleeps: 5x can mean a tenth of their examples.\n"
 "Workers count from 0; those that join by name are not slowed down.\n"
 "\n"
-"--count-lost 1     racy: count how many updates were overwritten\n"
+"--count-lost 1     racy: count overwritten updates (counting changes how many)\n"
 "--race-window P:TIME  racy: wait between reading and writing, a share P of times\n"
 "--metrics FILE     figures while the run goes on, one JSON object per line\n"
 "--trace FILE       what each worker did when (shmtrain help trace)\n"

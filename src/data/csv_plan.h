@@ -15,6 +15,7 @@
 #ifndef SHMT_DATA_CSV_PLAN_H
 #define SHMT_DATA_CSV_PLAN_H
 
+#include <shmtrain/data.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,9 +25,9 @@
 #define SHMT_CSV_NONE    UINT32_MAX
 #define SHMT_CSV_COLUMNS ((uint32_t)1 << 24) /* the most */
 
-#define SHMT_CSV_FROM        4.6e18              /* the farthest a column is counted from: a whole number of 64 bits */
-#define SHMT_CSV_CATEGORY_ID ((uint64_t)1 << 63) /* in the ids of categories */
-#define SHMT_CSV_MARK_ID     ((uint64_t)1 << 62) /* and of marks, without the other; below it stands the feature */
+#define SHMT_CSV_FROM        4.6e18               /* the farthest a column is counted from: a whole number of 64 bits */
+#define SHMT_CSV_CATEGORY_ID SHMTRAIN_ID_CATEGORY /* in the ids of categories */
+#define SHMT_CSV_MARK_ID     SHMTRAIN_ID_MARK     /* and of marks, without the other; below it stands the feature */
 
 enum shmt_csv_kind { SHMT_CSV_IGNORED, SHMT_CSV_LABEL, SHMT_CSV_NUMBER, SHMT_CSV_CATEGORY, SHMT_CSV_KINDS };
 

@@ -112,4 +112,7 @@ void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report 
         shmt_add(out, bytes, "\n");
     }
     if (r->slow && r->slow[0] != '\0') shmt_add(out, bytes, "slowed down %.68s\n", r->slow);
+    if (r->race_seconds > 0)
+        shmt_add(out, bytes, "race window %g us between load and store, in %g %% of pushes\n", 1e6 * r->race_seconds,
+                 100 * r->race_share);
 }

@@ -34,11 +34,33 @@ static const char *whole(uint64_t n, char out[32]) {
     return out;
 }
 
+#define NAME_SHOWN (SHMTRAIN_INFO_NAME + 24)
+
+/* The column of numbers, from 1 on, that is marked by a feature; 0: it is no mark. */
+static uint64_t marked_by(const struct shmtrain_data_info *d, uint64_t id) {
+    const bool is_mark = (id & (SHMTRAIN_ID_CATEGORY | SHMTRAIN_ID_MARK)) == SHMTRAIN_ID_MARK;
+    return d->n_columns > 0 && is_mark ? id - SHMTRAIN_ID_MARK : 0;
+}
+
+/* A feature by its id, behind these words; but a mark as models in CSV call it: "wage is missing". */
+static const char *feature_name(const struct shmtrain_data_info *d, const char *before, uint64_t id, char out[NAME_SHOWN]) {
+    const uint64_t of = marked_by(d, id);
+    snprintf(out, NAME_SHOWN, of > 0 ? "mark of id %s%" PRIu64 : "%s%" PRIu64, of > 0 ? "" : before, of > 0 ? of : id);
+    for (uint32_t i = 0; of > 0 && i < d->n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
+        const struct shmtrain_column *c = &d->column[i];
+        if (c->feature == of && c->name[0] != '\0')
+            snprintf(out, NAME_SHOWN, "%s is %s", c->name, d->marks_there[i] ? "there" : "missing");
+    }
+    return out;
+}
+
 static void add_sizes(FILE *f, const struct shmtrain_data_info *d) {
     char a[32], b[32], c[32];
     fprintf(f, "examples    %s, %s of them empty\n", whole(d->examples, a), whole(d->empty, b));
     if (d->skipped > 0) fprintf(f, "left out    %s bad line%s\n", whole(d->skipped, a), d->skipped == 1 ? "" : "s");
-    if (d->features > 0)
+    if (d->features > 0 && d->n_columns > 0)
+        fprintf(f, "features    %s, of which %s occur\n", whole(d->features, a), whole(d->occurring, b));
+    else if (d->features > 0)
         fprintf(f, "features    %s, ids %" PRIu64 " to %" PRIu64 ", of which %s occur\n", whole(d->features, a), d->first_id,
                 d->last_id, whole(d->occurring, b));
     else
@@ -117,6 +139,7 @@ static void add_histogram(FILE *f, const struct shmtrain_data_info *d) {
 }
 
 static void add_frequencies(FILE *f, const struct shmtrain_data_info *d) {
+    char shown[NAME_SHOWN];
     char line[400] = "frequency   nonzeros in the N most frequent ids: N = ";
     if (d->nonzeros == 0) return;
     for (uint32_t i = 0; i < SHMTRAIN_INFO_TOPS; i++)
@@ -126,7 +149,7 @@ static void add_frequencies(FILE *f, const struct shmtrain_data_info *d) {
     line[0] = '\0';
     shmt_add(line, sizeof line, "            most frequent ids (of examples): ");
     for (uint32_t i = 0; i < SHMTRAIN_INFO_MOST_FOUND && d->top_examples[i] > 0; i++)
-        shmt_add_item(line, sizeof line, i == 0, "%" PRIu64 " (%.3g %%)", d->top_id[i],
+        shmt_add_item(line, sizeof line, i == 0, "%s (%.3g %%)", feature_name(d, "", d->top_id[i], shown),
                       100 * (double)d->top_examples[i] / (double)d->examples);
     fprintf(f, "%s\n", line);
     add_histogram(f, d);
@@ -134,7 +157,7 @@ static void add_frequencies(FILE *f, const struct shmtrain_data_info *d) {
 
 /* What may be a mistake, or may make learning hard; a line each. */
 static void add_notices(FILE *f, const struct shmtrain_data_info *d) {
-    char a[32], b[32];
+    char a[32], b[32], shown[NAME_SHOWN], other[NAME_SHOWN];
     const char *head = "look at";
 #define NOTICE(condition, ...)         \
     do {                               \
@@ -149,11 +172,10 @@ static void add_notices(FILE *f, const struct shmtrain_data_info *d) {
     NOTICE(d->empty > 0, "%s examples have no feature at all\n", whole(d->empty, a));
     NOTICE(d->once > 0, "%s features occur once (%.1f %% of those that occur)\n", whole(d->once, a),
            100 * (double)d->once / (double)d->occurring);
-    NOTICE(d->constant > 0, "%s features have the same value in every example, like a bias: id %" PRIu64 "%s\n",
-           whole(d->constant, a), d->constant_id, d->constant > 1 ? ", ..." : "");
-    NOTICE(d->scale > MUCH_SCALE,
-           "features differ in scale: id %" PRIu64 " is %.2g times as large as id %" PRIu64 ": scale them\n", d->large_id,
-           d->scale, d->small_id);
+    NOTICE(d->constant > 0, "%s features have the same value in every example, like a bias: %s%s\n", whole(d->constant, a),
+           feature_name(d, "id ", d->constant_id, shown), d->constant > 1 ? ", ..." : "");
+    NOTICE(d->scale > MUCH_SCALE, "features differ in scale: %s is %.2g times as large as %s: scale them\n",
+           feature_name(d, "id ", d->large_id, shown), d->scale, feature_name(d, "id ", d->small_id, other));
     NOTICE(d->features > 0 && d->occurring * 100 < d->features, "%s of %s ids occur: parameters of the others take memory\n",
            whole(d->occurring, a), whole(d->features, b));
 #undef NOTICE
@@ -209,20 +231,30 @@ static json_t *tops_of(const struct shmtrain_data_info *d) {
     return list;
 }
 
+/* A mark has no id that says anything: it has that of its column, as mark_of. */
 static json_t *most_frequent_of(const struct shmtrain_data_info *d) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < SHMTRAIN_INFO_MOST_FOUND && d->top_examples[i] > 0; i++)
+    for (uint32_t i = 0; i < SHMTRAIN_INFO_MOST_FOUND && d->top_examples[i] > 0; i++) {
+        const uint64_t of = marked_by(d, d->top_id[i]);
+        json_t *id = of > 0 ? json_null() : shmt_json_id(d->top_id[i]), *mark_of = of > 0 ? shmt_json_whole(of) : json_null();
         json_array_append_new(
-            list, json_pack("{s:o,s:I}", "id", shmt_json_id(d->top_id[i]), "examples", (json_int_t)d->top_examples[i]));
+            list, json_pack("{s:o,s:o,s:I}", "id", id, "mark_of", mark_of, "examples", (json_int_t)d->top_examples[i]));
+    }
     return list;
+}
+
+/* The first or last id, unless it is of our own making: a mark, or the hash of a category's value. */
+static json_t *end_of(const struct shmtrain_data_info *d, uint64_t id) {
+    const bool is_ours = d->n_columns > 0 && id >= SHMTRAIN_ID_MARK;
+    return d->features > 0 && !is_ours ? shmt_json_id(id) : json_null();
 }
 
 static void put_whole(json_t *o, const char *key, uint64_t n) { json_object_set_new(o, key, shmt_json_whole(n)); }
 static void put_number(json_t *o, const char *key, double x) { json_object_set_new(o, key, shmt_json_number(x)); }
 
 static void put_features(json_t *o, const struct shmtrain_data_info *d) {
-    json_object_set_new(o, "first_id", d->features > 0 ? shmt_json_id(d->first_id) : json_null());
-    json_object_set_new(o, "last_id", d->features > 0 ? shmt_json_id(d->last_id) : json_null());
+    json_object_set_new(o, "first_id", end_of(d, d->first_id));
+    json_object_set_new(o, "last_id", end_of(d, d->last_id));
     put_whole(o, "features_occurring", d->occurring);
     put_whole(o, "features_once", d->once);
     put_whole(o, "features_constant", d->constant);

@@ -64,6 +64,8 @@ static void add_policy(json_t *o, const struct shmtrain_report *r) {
     json_object_set_new(o, "merge_all_every", shmt_json_whole(r->merge_all_every));
     json_object_set_new(o, "copies_reason", word_or_null(r->copies_reason));
     json_object_set_new(o, "slow", word_or_null(r->slow));
+    json_object_set_new(o, "race_seconds", shmt_json_number(r->race_seconds > 0 ? r->race_seconds : NAN));
+    json_object_set_new(o, "race_share", shmt_json_number(r->race_seconds > 0 ? r->race_share : NAN));
 }
 
 /* How L2 was chosen. */

@@ -335,6 +335,9 @@ static void put_facts(const struct comparison *c, FILE *out) {
     if (r->cores > 0) put_fact(out, "Cores", "%u", r->cores);
     if (r->threads > 1) put_fact(out, "Threads", "%u in each worker", r->threads);
     if (r->slow[0] != '\0') put_fact(out, "Slowed down", "%s", r->slow);
+    if (r->race_seconds > 0)
+        put_fact(out, "Race window", "%g us between load and store, in %g %% of pushes", 1e6 * r->race_seconds,
+                 100 * r->race_share);
     put_fact(out, "Memory", "%u NUMA node%s%s%s, pages of %" PRIu64 " KiB", r->numa_nodes, r->numa_nodes == 1 ? "" : "s",
              r->numa_nodes > 1 ? ", " : "", r->numa_nodes > 1 ? r->numa : "", r->page_bytes / 1024);
     if (r->blas[0] != '\0') put_fact(out, "BLAS", "%s", r->blas);
