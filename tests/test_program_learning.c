@@ -412,6 +412,13 @@ static void a_loss_that_still_falls_gets_a_hint(void **state) {
     p = RUN("-w", "1", "--mode", "sync", "-e", "60", "t");
     program_assert_status(p, 0);
     assert_null(strstr(p->text[OUT], "hint"));
+    p = RUN("-w", "2", "--mode", "async", "-e", "2", "--scale", "yes", "--rate", "0.0005", "t");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], " % in the last epoch: try -e 4\n"));
+    p = RUN("-w", "1", "--mode", "sync", "-e", "3", "--scale", "yes", "--rate", "0.01", "--valid", "0.2", "--patience", "2",
+            "t");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], " % in the last two epochs: try -e 6\n"));
 }
 
 int main(void) {

@@ -322,6 +322,27 @@ static void opening_and_summary_say_what_runs_and_what_came_out(void **state) {
                         "parameters  xxh64 0123456789abcdef\n");
 }
 
+/* It falls from 0.5 to 0.25; but where an epoch before the last one is kept, it has risen. */
+static void a_loss_that_still_falls_is_told_unless_another_epoch_was_kept(void **state) {
+    struct shmtrain_epoch epoch[3] = {
+        {.epoch = 1, .valid_loss = 0.5}, {.epoch = 2, .valid_loss = 0.2}, {.epoch = 3, .valid_loss = 0.25}};
+    struct shmtrain_report r = ordinary();
+    char text[2048];
+    (void)state;
+    r.epoch = epoch;
+    r.n_epochs = 3;
+    r.stopped = 0;
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_non_null(strstr(text, "hint        the loss still falls, by 100 % in the last two epochs: try -e 6\n"));
+    r.kept_epoch = 2;
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_null(strstr(text, "hint"));
+    r.kept_epoch = 0;
+    r.n_epochs = 1;
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_null(strstr(text, "hint"));
+}
+
 static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     struct shmtrain_report r = ordinary();
     char text[2048];
@@ -510,6 +531,7 @@ int main(void) {
         TEST(columns_that_the_model_does_not_fill_are_not_there),
         TEST(one_is_one),
         TEST(opening_and_summary_say_what_runs_and_what_came_out),
+        TEST(a_loss_that_still_falls_is_told_unless_another_epoch_was_kept),
         TEST(what_is_out_of_the_ordinary_has_words_of_its_own),
         TEST(no_line_is_wider_than_80_columns),
         TEST(a_long_name_is_cut_at_its_beginning),

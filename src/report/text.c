@@ -211,20 +211,25 @@ static void add_validation(char *out, size_t bytes, const struct shmtrain_report
     shmt_add(out, bytes, " %s\n", last->valid_loss >= r->best_loss ? "to go" : "below it");
 }
 
-/* Of steps of SGD that have come to their end: whether there was more to learn. Of the last two epochs, one of which may be noise. */
+/* Of steps of SGD that have come to their end: whether there was more to learn. Of the last two epochs, one of which may be noise,
+ * or of the last one where there were only two. */
 #define STILL_FALLS 0.02
 
 static double loss_after(const struct shmtrain_epoch *epoch) {
     return isnan(epoch->valid_loss) ? epoch->train_loss : epoch->valid_loss;
 }
 
+/* The epoch that was kept as the best one, where others came behind it: more of them are worth nothing. */
+static int got_worse(const struct shmtrain_report *r) { return r->kept_epoch > 0 && r->kept_epoch < r->n_epochs; }
+
 static void add_hint(char *out, size_t bytes, const struct shmtrain_report *r) {
-    if (is_fit(r) || r->stopped || r->model[0] == '\0' || r->n_epochs < 4) return;
-    const double before = loss_after(&r->epoch[r->n_epochs - 3]), last = loss_after(&r->epoch[r->n_epochs - 1]);
+    if (is_fit(r) || r->stopped || r->model[0] == '\0' || r->n_epochs < 2 || got_worse(r)) return;
+    const uint32_t n = r->n_epochs > 2 ? 2 : 1;
+    const double before = loss_after(&r->epoch[r->n_epochs - 1 - n]), last = loss_after(&r->epoch[r->n_epochs - 1]);
     const double part = (before - last) / fabs(last);
     if (!(part > STILL_FALLS) || !isfinite(part)) return;
-    shmt_add(out, bytes, "hint        the loss still falls, by %.0f %% in the last two epochs: try -e %u\n",
-             fmin(100 * part, 999), 2 * r->n_epochs);
+    shmt_add(out, bytes, "hint        the loss still falls, by %.0f %% in the last %s: try -e %u\n", fmin(100 * part, 999),
+             n > 1 ? "two epochs" : "epoch", 2 * r->n_epochs);
 }
 
 static void add_checkpoints(char *out, size_t bytes, const struct shmtrain_report *r) {
