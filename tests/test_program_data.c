@@ -1,6 +1,5 @@
-/* The real program from outside: caches, and what data is like. */
-#include "run_program.h"
-#include "sanitized.h"
+/* The real program from outside: caches. */
+#include "caches_help.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,52 +8,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-
-/* 12,000 features, so that their order pays; -1 and 1, and a value now and then that is not 1. */
-static void write_text(const char *name, unsigned seed, int examples) {
-    FILE *f = fopen(name, "w");
-    uint64_t state = seed;
-    assert_non_null(f);
-    for (int i = 0; i < examples; i++) {
-        unsigned id = 0, sum = 0;
-        char line[600] = "";
-        for (int k = 0; k < 20; k++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            const unsigned step = 1 + (unsigned)(state >> 33) % (unsigned)(5 + 55 * k);
-            id += step;
-            sum += id % 3;
-            snprintf(line + strlen(line), sizeof line - strlen(line), " %u:%s", id, step % 7 == 0 ? "0.5" : "1");
-        }
-        fprintf(f, "%s%s\n", sum > 20 ? "1" : "-1", line);
-    }
-    assert_int_equal(fclose(f), 0);
-}
-
-static int make_all(void **state) {
-    if (program_make_folder(state) < 0) return -1;
-    write_text("t.svm", 1, SANITIZED ? 2000 : 6000);
-    write_text("v.svm", 2, 1000);
-    return 0;
-}
-
-static bool is_there(const char *name) { return access(name, F_OK) == 0; }
-
-/* Nothing is left of a file that was not completed. */
-static void assert_no_temporary(void) {
-    DIR *dir = opendir(".");
-    const struct dirent *entry;
-    assert_non_null(dir);
-    while ((entry = readdir(dir)))
-        if (strstr(entry->d_name, ".tmp")) fail_msg("%s is left", entry->d_name);
-    closedir(dir);
-}
-
-static void convert(const char *data, const char *to) {
-    struct program *p = RUN("data", "convert", data, "-o", to);
-    program_assert_status(p, 0);
-    assert_string_equal(p->text[OUT], "");
-    assert_string_equal(p->text[ERR], "");
-}
 
 /* ---- runs ---- */
 
@@ -363,137 +316,6 @@ static void a_signal_behind_its_end_does_no_harm(void **state) {
     unlink("late.c");
 }
 
-/* ---- a cache that changes while it is used ---- */
-
-enum change { CUT_OFF, REWRITE, REPLACE_CONTENTS, N_CHANGES };
-
-/* By a process of its own: it waits until nobody uses the file any more. Ids beyond all columns, and rows beyond all ids. */
-static pid_t change_cache(const char *path, enum change change) {
-    static const unsigned char GARBAGE[4096] = {[0 ... 4095] = 0xfe};
-    const pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid > 0) return pid;
-    struct stat s;
-    const int fd = change == CUT_OFF ? -1 : open(path, O_WRONLY | O_CLOEXEC | (change == REPLACE_CONTENTS ? O_TRUNC : 0));
-    if (change == CUT_OFF) _exit(truncate(path, 4096) == 0 ? 0 : 1);
-    if (fd < 0 || fstat(fd, &s) < 0) _exit(1);
-    const off_t end = change == REPLACE_CONTENTS ? 1 << 20 : s.st_size;
-    for (off_t at = 4096; at < end; at += 4096)
-        if (pwrite(fd, GARBAGE, 4096, at) != 4096) _exit(2);
-    _exit(0);
-}
-
-static void assert_changed(pid_t writer) {
-    int status = -1;
-    assert_int_equal(waitpid(writer, &status, 0), writer);
-    assert_int_equal(status, 0);
-}
-
-/* Leases, by which a run notices: not every file system has them, and there caches are read into memory. */
-static bool can_guard(void) {
-    convert("t.svm", "u.cache");
-    const int fd = open("u.cache", O_RDONLY | O_CLOEXEC);
-    const bool can = fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
-    close(fd);
-    return can;
-}
-
-/* It is mapped: workers who train would read whatever their owner writes. */
-static void a_cache_that_changes_while_it_is_used_ends_the_run_with_a_sentence(void **state) {
-    static const char *const SPAWN[] = {"processes", "threads"};
-    (void)state;
-    if (!can_guard()) SKIP("this file system has no leases, so caches are copied");
-    for (int i = 0; i < 2 * N_CHANGES; i++) {
-        convert("t.svm", "u.cache");
-        struct program *p = START("-w", "2", "-e", "1000000", "--spawn", SPAWN[i % 2], "-o", "u.model", "u.cache");
-        program_wait_for_epoch(p);
-        const pid_t writer = change_cache("u.cache", (enum change)(i / 2));
-        program_finish(p);
-        assert_changed(writer);
-        program_assert_status(p, 1);
-        assert_string_equal(
-            p->text[ERR],
-            "shmtrain: u.cache was opened for writing while in use, and changing data cannot be used: try again when "
-            "the writer has finished\n");
-        assert_int_equal(access("u.model", F_OK), -1);
-        program_end_all(state);
-    }
-}
-
-/* The same for validation data, which is read when an epoch has ended. Of so few columns that they stand as they are given. */
-static void validation_data_that_changes_does_likewise(void **state) {
-#define FEW "builtin:sparse:features=500,nonzeros=20,examples="
-    (void)state;
-    if (!can_guard()) SKIP("this file system has no leases, so caches are copied");
-    convert(FEW "3000", "w.cache");
-    for (int change = 0; change < N_CHANGES; change++) {
-        convert(FEW "2000", "v.cache");
-        struct program *p = START("-w", "2", "-e", "1000000", "-o", "u.model", "--valid", "v.cache", "w.cache");
-        program_wait_for_epoch(p);
-        const pid_t writer = change_cache("v.cache", (enum change)change);
-        program_finish(p);
-        assert_changed(writer);
-        program_assert_status(p, 1);
-        assert_string_equal(
-            p->text[ERR],
-            "shmtrain: v.cache was opened for writing while in use, and changing data cannot be used: try again when "
-            "the writer has finished\n");
-        assert_int_equal(access("u.model", F_OK), -1);
-        program_end_all(state);
-    }
-}
-
-/* What somebody has open for writing already, or was made with permissions that let others write, is copied: it may change then. */
-static void a_cache_that_may_change_is_copied(void **state) {
-    char good[17], hash[17];
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        convert("t.svm", "u.cache");
-        HASH(good, "-w", "1", "-e", "40", "u.cache");
-        if (i == 1) assert_int_equal(chmod("u.cache", 0666), 0);
-        const int fd = open("u.cache", O_RDWR | O_CLOEXEC);
-        struct stat s;
-        assert_true(fd >= 0 && fstat(fd, &s) == 0);
-        struct program *p = START("--json", "-w", "1", "-e", "40", "--slow", "0:+1ms", "--progress", "plain", "u.cache");
-        const struct timespec some = {.tv_nsec = 300000000};
-        nanosleep(&some, NULL);
-        static const unsigned char GARBAGE[4096] = {[0 ... 4095] = 0xfe};
-        const bool runs = program_state(p->pid) != 'Z';
-        for (off_t at = 4096; at < s.st_size; at += 4096) assert_int_equal(pwrite(fd, GARBAGE, 4096, at), 4096);
-        close(fd);
-        program_finish(p);
-        if (p->status == 1) /* it was read when it was changed */
-            assert_non_null(strstr(p->text[ERR], "u.cache"));
-        else
-            program_assert_status(p, 0);
-        json_t *o = p->status == 0 ? program_json(p) : NULL;
-        snprintf(hash, sizeof hash, "%s", o ? json_string_value(json_object_get(o, "parameters_xxh64")) : good);
-        json_decref(o);
-        assert_string_equal(hash, good);
-        print_message("changed while it ran: %s; ended with %d\n", runs ? "yes" : "no", p->status);
-        program_end_all(state);
-    }
-}
-
-/* One that is replaced, as our own commands do, is no change: who has the old file keeps it. */
-static void a_cache_that_is_replaced_is_not_disturbed(void **state) {
-    char good[17], hash[17];
-    (void)state;
-    convert("t.svm", "u.cache");
-    HASH(good, "-w", "1", "-e", "40", "u.cache");
-    struct program *p = START("--json", "-w", "1", "-e", "40", "--slow", "0:+1ms", "u.cache");
-    const struct timespec some = {.tv_nsec = 200000000};
-    nanosleep(&some, NULL);
-    struct program *other = RUN("data", "convert", "t.svm", "-o", "u.cache");
-    program_assert_status(other, 0);
-    program_finish(p);
-    program_assert_status(p, 0);
-    json_t *o = program_json(p);
-    snprintf(hash, sizeof hash, "%s", json_string_value(json_object_get(o, "parameters_xxh64")));
-    json_decref(o);
-    assert_string_equal(hash, good);
-}
-
 /* ---- what is refused ---- */
 
 static void damage_is_refused_in_one_line(void **state) {
@@ -524,74 +346,6 @@ static void what_cannot_be_converted_is_refused(void **state) {
     assert_false(is_there("x.cache"));
 }
 
-/* ---- what data is like ---- */
-
-static json_t *info(const char *data) {
-    struct program *p = RUN("data", "info", "--json", data);
-    program_assert_status(p, 0);
-    return program_json(p);
-}
-
-static long long whole(const json_t *o, const char *key) {
-    if (!json_is_integer(json_object_get(o, key))) fail_msg("no whole number %s", key);
-    return json_integer_value(json_object_get(o, key));
-}
-
-static void info_counts(void **state) {
-    (void)state;
-    program_write_file("i.svm", "1 1:1 3:2\n-1 1:1\n1 1:1 3:2\n-1 1:1 7:-0.5\n1 1:1 3:2\n-1 1:1 3:20000\n");
-    json_t *o = info("i.svm");
-    assert_int_equal(whole(o, "examples"), 6);
-    assert_int_equal(whole(o, "features"), 7);
-    assert_int_equal(whole(o, "features_occurring"), 3);
-    assert_int_equal(whole(o, "nonzeros"), 11);
-    assert_int_equal(whole(o, "nonzeros_least"), 1);
-    assert_int_equal(whole(o, "nonzeros_median"), 2);
-    assert_int_equal(whole(o, "nonzeros_most"), 2);
-    assert_int_equal(whole(o, "empty_examples"), 0);
-    assert_int_equal(whole(o, "duplicates"), 2);
-    assert_int_equal(whole(o, "features_once"), 1);
-    assert_int_equal(whole(o, "features_constant"), 1);
-    assert_true(json_number_value(json_object_get(o, "features_scale")) == 40000);
-    assert_true(json_number_value(json_object_get(o, "value_least")) == -0.5);
-    assert_true(json_number_value(json_object_get(o, "value_most")) == 20000);
-    const json_t *most = json_array_get(json_object_get(o, "most_frequent"), 1);
-    assert_int_equal(whole(most, "id"), 3);
-    assert_int_equal(whole(most, "examples"), 4);
-    const json_t *labels = json_object_get(o, "labels");
-    assert_int_equal(json_array_size(labels), 2);
-    assert_int_equal(whole(json_array_get(labels, 0), "examples"), 3);
-    const json_t *octaves = json_object_get(o, "features_by_examples"); /* 1, 2-3, 4-7 */
-    assert_int_equal(json_array_size(octaves), 3);
-    assert_int_equal(whole(json_array_get(octaves, 2), "features"), 2);
-    json_decref(o);
-}
-
-static void info_of_a_cache_is_that_of_its_text(void **state) {
-    (void)state;
-    convert("t.svm", "t.cache");
-    struct program *text = RUN("data", "info", "t.svm"), *cache = RUN("data", "info", "t.cache");
-    program_assert_status(text, 0);
-    program_assert_status(cache, 0);
-    assert_string_equal(strchr(text->text[OUT], '\n'), strchr(cache->text[OUT], '\n')); /* but for the name */
-}
-
-static void info_fits_80_columns_and_names_what_may_be_a_mistake(void **state) {
-    static const char *const WORDS[] = {"2 examples equal an earlier one", "1 examples have no feature", "features occur once",
-                                        "features differ in scale: id 900000 is 2e+06 times as large as id 7",
-                                        "4 of 900,000 ids occur"};
-    (void)state;
-    program_write_file("m.svm", "1 1:1 3:2\n-1 1:1\n1 1:1 3:2\n-1 1:1 7:-0.5\n1 1:1 3:2\n-1 1:1 3:2 900000:1000000\n-1\n");
-    struct program *p = RUN("data", "info", "m.svm");
-    program_assert_status(p, 0);
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (!strstr(p->text[OUT], WORDS[i])) fail_msg("\"%s\" is not in:\n%s", WORDS[i], p->text[OUT]);
-    p = RUN("data", "info", "builtin:sparse:examples=20000,features=100000");
-    program_assert_status(p, 0);
-    for (const char *line = p->text[OUT]; *line; line += strcspn(line, "\n") + 1)
-        if (strcspn(line, "\n") > 80) fail_msg("more than 80 columns: %.*s", (int)strcspn(line, "\n"), line);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(a_run_from_a_cache_is_that_from_the_text),
@@ -609,15 +363,8 @@ int main(void) {
         PROGRAM_TEST(training_goes_on_where_no_cache_can_be_kept),
         PROGRAM_TEST(a_signal_ends_it_and_leaves_nothing),
         PROGRAM_TEST(a_signal_behind_its_end_does_no_harm),
-        PROGRAM_TEST(a_cache_that_changes_while_it_is_used_ends_the_run_with_a_sentence),
-        PROGRAM_TEST(validation_data_that_changes_does_likewise),
-        PROGRAM_TEST(a_cache_that_may_change_is_copied),
-        PROGRAM_TEST(a_cache_that_is_replaced_is_not_disturbed),
         PROGRAM_TEST(damage_is_refused_in_one_line),
         PROGRAM_TEST(what_cannot_be_converted_is_refused),
-        PROGRAM_TEST(info_counts),
-        PROGRAM_TEST(info_of_a_cache_is_that_of_its_text),
-        PROGRAM_TEST(info_fits_80_columns_and_names_what_may_be_a_mistake),
     };
     program_forget_options();
     return cmocka_run_group_tests(tests, make_all, program_remove_folder);
