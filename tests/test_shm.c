@@ -54,7 +54,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 14);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 15);
     assert_int_equal(sizeof(struct shmt_shm_control), 896);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -104,6 +104,8 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_offer, late), 8);
     assert_int_equal(offsetof(struct shmt_shm_offer, examples), 16);
     assert_int_equal(offsetof(struct shmt_shm_offer, list), 640);
+    assert_int_equal(sizeof(struct shmt_shm_terms_head), 128);
+    assert_int_equal(sizeof(struct shmt_terms_head), 8);
     assert_int_equal(sizeof(struct shmt_shm_slice), 128);
     assert_int_equal(sizeof(struct shmt_shm_piece), 32);
     assert_int_equal(offsetof(struct shmt_shm_piece, owner), 0);
