@@ -116,7 +116,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0xa518f3aed597deab));
+    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0xf0d9a89d92adceb4));
 }
 
 struct range {
@@ -144,6 +144,11 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
                 {l.offers_off, l.offers_off + (write == 2 ? n_seats : 0) * sizeof(struct shmt_shm_offer), SHMT_LINE},
                 {l.slices_off, l.slices_off + l.n_slices * sizeof(struct shmt_shm_slice), SHMT_LINE},
                 {l.ledger_off, l.ledger_off + shmt_spec_pieces(&spec) * sizeof(struct shmt_shm_piece), SHMT_LINE},
+                {l.terms_head_off, l.terms_head_off + (l.terms ? spec.n_chunks : 0) * sizeof(struct shmt_shm_terms_head),
+                 SHMT_LINE},
+                {l.cut_off, l.cut_off + (l.terms ? n_seats : 0) * sizeof(uint64_t), SHMT_LINE},
+                {l.terms_id_off, l.terms_id_off + (uint64_t)spec.n_chunks * l.terms * sizeof(uint32_t), 4096},
+                {l.terms_value_off, l.terms_value_off + (uint64_t)spec.n_chunks * l.terms * sizeof(float), 4096},
                 {l.weight_off, l.weight_off + table_bytes, 4096},
                 {l.l2_share_off, l.l2_share_off + (spec.l2_shares ? table_bytes : 0), 4096},
                 {l.grad_off, l.grad_off + n_seats * l.seat_grad_bytes, 4096},
@@ -160,7 +165,9 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
                 assert_true(parts[i].from >= (i ? parts[i - 1].to : 0));
                 assert_true(parts[i].to <= l.bytes);
             }
-            assert_true(l.seat_grad_bytes >= l.stack * table_bytes && l.seat_map_bytes >= l.stack * l.map_bytes);
+            const uint64_t buffers = l.stack + (l.terms > 0);
+            assert_true(l.seat_grad_bytes >= buffers * table_bytes && l.seat_map_bytes >= buffers * l.map_bytes);
+            assert_true((l.terms > 0) == (write == 1));
             assert_true(write == 0 ? l.stack == 0 : l.stack >= 1 && l.touched);
             assert_true(write == 2 ? l.stack == 6 && l.n_slices >= 1 && l.n_slices <= 4 * n_seats : l.n_slices == 0);
         }
