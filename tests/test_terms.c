@@ -56,8 +56,7 @@ static void ids_outside_of_the_range_are_never_used(void **state) {
     uint8_t touched[1] = {0};
     (void)state;
     for (uint32_t k = 0; k < 64; k++) id[k] = ids[k % 8], value[k] = 1;
-    for (uint32_t cpu = 0; cpu < SHMT_N_CPUS; cpu++)
-        shmt_path_of(cpu)->terms_sum(id, value, 64, 100, 200, sum, touched);
+    for (uint32_t cpu = 0; cpu < SHMT_N_CPUS; cpu++) shmt_path_of(cpu)->terms_sum(id, value, 64, 100, 200, sum, touched);
     for (uint32_t i = 0; i < 201; i++) assert_true(sum[i] == (i == 100 || i == 199 ? 8.0f * SHMT_N_CPUS : 0));
 }
 
