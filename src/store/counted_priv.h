@@ -15,11 +15,21 @@
 #include "store/race.h"
 #include "store/words_priv.h"
 
-/* RACE(hogwild): as all parameters of racy pushes. relaxed: the word carries nothing but itself. */
+/* RACE(hogwild): as all parameters of racy pushes. relaxed: the word carries nothing but itself.
+ *
+ * Only while it has no value it says something of the float. Another worker may push for the first time between the two loads,
+ * and bring the float up to that: a value whose update would not be counted. But then the word has one by now: the acquire pairs with
+ * the release of the float in shmt_show_float, which has loaded the word before. */
 SHMT_INLINE float shmt_counted_get(const _Atomic uint64_t *word, const float *begun, uint32_t *count_out) {
-    const uint64_t both = load_relaxed(word);
+    uint64_t both = load_relaxed(word);
+    if (shmt_counted_updates(both) == 0) {
+        const float value = load_acquire((const _Atomic float *)begun);
+        both = load_relaxed(word);
+        *count_out = 0;
+        if (shmt_counted_updates(both) == 0) return value;
+    }
     *count_out = shmt_counted_updates(both);
-    return *count_out == 0 ? shmt_live_load(begun) : shmt_counted_value(both);
+    return shmt_counted_value(both);
 }
 
 SHMT_INLINE void shmt_counted_put(_Atomic uint64_t *word, float value, uint32_t count) {
@@ -85,7 +95,9 @@ SHMT_INLINE float shmt_counted_dot(const struct shmt_span *span, struct shmt_row
  * word: then the float is behind until it is pushed again, at the latest until the run ends (shmt_counted_settle). */
 SHMT_INLINE void shmt_show_float(const struct shmt_span *span, uint64_t at) {
     const uint64_t both = load_relaxed(&span->counted[at]);
-    if (shmt_counted_updates(both) > 0) shmt_live_store(span->sink + at, shmt_counted_value(both));
+    if (shmt_counted_updates(both) == 0) return;
+    /* release: the word that I have loaded is seen by who loads the float; pairs with the acquire in shmt_counted_get */
+    store_release((_Atomic float *)(span->sink + at), shmt_counted_value(both));
 }
 
 SHMT_INLINE void shmt_show_floats(const struct shmt_span *span, uint64_t at, uint64_t n) {
