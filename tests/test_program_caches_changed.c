@@ -33,6 +33,20 @@ static void assert_changed(pid_t writer) {
     assert_int_equal(status, 0);
 }
 
+/* The run has ended while the file was as it had been checked, and has saved nothing; then the writer was let in. */
+static void assert_ended_by(pid_t writer, struct program *p, const char *file) {
+    char said[200];
+    snprintf(
+        said, sizeof said,
+        "shmtrain: %s was opened for writing while in use, and changing data cannot be used: try again when the writer has "
+        "finished\n",
+        file);
+    assert_changed(writer);
+    program_assert_status(p, 1);
+    assert_string_equal(p->text[ERR], said);
+    assert_int_equal(access("u.model", F_OK), -1);
+}
+
 /* Leases, by which a run notices: not every file system has them, and there caches are read into memory. */
 static bool can_guard(void) {
     convert("t.svm", "u.cache");
@@ -53,13 +67,7 @@ static void a_cache_that_changes_while_it_is_used_ends_the_run_with_a_sentence(v
         program_wait_for_epoch(p);
         const pid_t writer = change_cache("u.cache", (enum change)(i / 2));
         program_finish(p);
-        assert_changed(writer);
-        program_assert_status(p, 1);
-        assert_string_equal(
-            p->text[ERR],
-            "shmtrain: u.cache was opened for writing while in use, and changing data cannot be used: try again when "
-            "the writer has finished\n");
-        assert_int_equal(access("u.model", F_OK), -1);
+        assert_ended_by(writer, p, "u.cache");
         program_end_all(state);
     }
 }
@@ -76,13 +84,7 @@ static void validation_data_that_changes_does_likewise(void **state) {
         program_wait_for_epoch(p);
         const pid_t writer = change_cache("v.cache", (enum change)change);
         program_finish(p);
-        assert_changed(writer);
-        program_assert_status(p, 1);
-        assert_string_equal(
-            p->text[ERR],
-            "shmtrain: v.cache was opened for writing while in use, and changing data cannot be used: try again when "
-            "the writer has finished\n");
-        assert_int_equal(access("u.model", F_OK), -1);
+        assert_ended_by(writer, p, "v.cache");
         program_end_all(state);
     }
 }

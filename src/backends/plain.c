@@ -2,8 +2,8 @@
  *
  * One seat, so nothing is shared and nothing waits. In `aggregate` it keeps one gradient buffer per chunk and adds them by a
  * plain recursion over the complete tree: more memory than others need, but nothing to get wrong. One list of terms serves all
- * chunks, because each is summed when its chunk is done, and they come in order. Written apart from the shm
- * backend on purpose: what both compute in different ways is compared bit by bit. */
+ * chunks, because each is summed when its chunk is done, and they come in order. Written apart from the shm backend on purpose:
+ * what both compute in different ways is compared bit by bit. */
 #include "backends/plain.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ struct shmt_store {
     struct shmt_terms_head terms;
     uint32_t *terms_id;        /* (shmt_flat_terms) */
     float *terms_value;        /* likewise */
-    float *listed;             /* (flat.n) aggregate: sum of the lists of this batch so far */
+    float *listed;             /* (flat.n) the sum of this batch's lists so far; NULL: there are none */
     float *l2_share;           /* (flat.n), or NULL */
     float *curvature;          /* (flat.n), or NULL: nobody merges here, but it may be filled as anywhere */
     float *state;              /* (planes, flat.n), or NULL */
@@ -76,8 +76,10 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     const uint64_t table_bytes = flat.n * sizeof(float);
     out->parameter_bytes = table_bytes * (1 + (uint64_t)spec->l2_shares + spec->curvatures);
     out->state_bytes = table_bytes * (shmt_flat_planes(spec) + UINT64_C(2) * spec->count_lost);
-    out->gradient_bytes = shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * (UINT64_C(1) + spec->n_chunks);
-    out->gradient_bytes += shmt_flat_terms(spec) * (sizeof(uint32_t) + sizeof(float));
+    const uint64_t terms = shmt_flat_terms(spec);
+    out->gradient_bytes =
+        shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * (spec->n_chunks + UINT64_C(1) * (terms > 0));
+    out->gradient_bytes += terms * (sizeof(uint32_t) + sizeof(float));
     out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes + shmt_ring_bytes(spec->trace_events);
     out->other_bytes += row_place_bytes(spec);
     out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
@@ -124,7 +126,7 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     store->grad = zeros(floats * sizeof(float) * (is_live(store) ? 1 : spec->n_chunks));
     store->terms_id = zeros(shmt_flat_terms(spec) * sizeof *store->terms_id);
     store->terms_value = zeros(shmt_flat_terms(spec) * sizeof *store->terms_value);
-    store->listed = zeros(is_live(store) ? 1 : floats * sizeof(float));
+    if (shmt_flat_terms(spec) > 0) store->listed = zeros(floats * sizeof(float));
     store->l2_share = zeros(spec->l2_shares ? floats * sizeof(float) : 1);
     store->curvature = zeros(spec->curvatures ? floats * sizeof(float) : 1);
     const uint32_t planes = shmt_flat_planes(spec);
@@ -139,7 +141,7 @@ static int create(const struct shmt_spec *spec, bool copies, struct shmt_store *
     if (!store->weight || !store->grad || !store->l2_share || !store->curvature || !store->head || !store->board ||
         !store->loss || !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
         (spec->trace_events > 0 && !store->ring) || (spec->row_places && !store->row_place) || !store->terms_id ||
-        !store->terms_value || !store->listed) {
+        !store->terms_value || (shmt_flat_terms(spec) > 0 && !store->listed)) {
         destroy(store);
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a store of %llu bytes",
                          (unsigned long long)need.total_bytes);
@@ -301,7 +303,7 @@ static void apply(struct plain_seat *p, uint64_t examples) {
     while ((1u << level) < spec->n_chunks) level++;
     shmt_trace_to(p->seat.trace, SHMT_EVENT_AGGREGATE);
     add_tree(store, 0, level);
-    shmt_fold(store->grad, NULL, store->listed, NULL, store->flat.n);
+    if (store->listed) shmt_fold(store->grad, NULL, store->listed, NULL, store->flat.n);
     shmt_trace_to(p->seat.trace, SHMT_EVENT_UPDATE);
     const uint64_t step = p->work.step - p->epoch * shmt_spec_steps(spec);
     struct shmt_update u;

@@ -4,8 +4,8 @@
  * checked.
  *
  * A guard belongs to the open file, and so to all processes that are forked with it. The system tells nobody by signals: who
- * reads asks. Used by data/cache.c, and asked by workers before and behind each item (train/job.c), and each chunk of validation
- * (train/evaluate.c). */
+ * reads asks. Used by data/cache.c, and asked by workers before and behind each item, but at most once in a tick of the clock
+ * (train/job.c), and each chunk of validation (train/evaluate.c). */
 #ifndef SHMT_BASE_GUARD_H
 #define SHMT_BASE_GUARD_H
 

@@ -26,8 +26,8 @@ void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out) {
     out->n = at;
 }
 
-#define TERMS_FROM_FLOATS 4096       /* below, whole buffers are in the first-level cache */
-#define TERMS_TO_EXAMPLES 64         /* of a chunk */
+#define TERMS_FROM_FLOATS 4096 /* below, whole buffers are in the first-level cache */
+#define TERMS_TO_EXAMPLES 64   /* of a chunk: beyond, two workers still gain, but each term is looked at by all, however many */
 #define MOST_TERMS        (1u << 19) /* of all chunks, 4 MiB; more for chunks beyond any that are sensible */
 #define LEAST_TERMS       1024
 #define MOST_OF_A_CHUNK   (1u << 16)

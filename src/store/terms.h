@@ -2,9 +2,8 @@
  *
  * Examples of text touch some dozens of parameters of many thousands. A batch's gradient in buffers in the shape of all
  * parameters, one for each part of the batch, costs a cache line for each of these dozens, and each pair of buffers that is
- * added up costs them again: ten times what computing the gradient takes (`bench/bench_push`). A list costs eight bytes a term,
- * written once in order and read in order, and what is summed from it stays in the caches of the one who updates these
- * parameters.
+ * added up costs them again. A list costs eight bytes a term, written once in order and read in order, and what is summed from it
+ * stays in the caches of the one who updates these parameters. docs/performance.md has figures ("Sync over batch size").
  *
  * A sum takes its terms in the order of the lists, and of the terms in each, whoever takes it and for which range: so its bits do
  * not depend on how parameters are cut into ranges. */

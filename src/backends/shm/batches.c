@@ -70,7 +70,7 @@ static void fold_siblings(struct shmt_shm_seat *p, uint32_t chunk) {
 
 /* Weights that others have just changed lie in their caches. My examples will come upon them one by one, in no order, and
  * wait for each; in their order they take a tenth of that. Those that I have touched in this batch I shall most likely need
- * again. */
+ * again. (For lists it brought nothing. Where they are kept, slices are about these only: the chief may be cutting them anew.) */
 static void fetch_weights(const struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const uint64_t n = store->layout.flat.n;

@@ -19,6 +19,7 @@ int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct sh
     out->parameter_bytes = array * (UINT64_C(1) + spec->l2_shares) + copies + held * spec->curvatures;
     out->state_bytes = array * (layout.planes + UINT64_C(2) * spec->count_lost) + copies * layout.planes;
     out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
+    out->gradient_bytes += (uint64_t)spec->n_chunks * layout.terms * (sizeof(uint32_t) + sizeof(float));
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
     return 0;
 }
