@@ -20,9 +20,8 @@
 /* Steps of softmax are those of matrices, for which sparse data becomes dense; its fits read it as it is. */
 static const char *remedy_for(const struct shmtrain_store *store, const struct shmtrain_model *model) {
     if (model && model->dense && shmt_model_is_fitted(model) && !store->fits)
-        return "free some, or fit it with --tolerance 1e-3 in place of --mode, --epochs and the like, which reads sparse data "
-               "as "
-               "it is";
+        return "free some, or fit it with --tolerance 1e-3, which reads sparse data as it is, in place of --mode, --epochs and "
+               "the like";
     return "free some, or use fewer features, workers or examples";
 }
 
