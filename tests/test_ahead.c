@@ -15,6 +15,7 @@
 enum { EXAMPLES = 5000, BATCH = 64 };
 
 static uint64_t start[EXAMPLES + 1]; /* no nonzeros: asking for them does no harm */
+static uint32_t id[1];
 static float label[EXAMPLES];
 static uint32_t only[EXAMPLES];
 
@@ -43,7 +44,7 @@ static bool item_of(const struct shmt_spec *spec, const struct shmt_seat *seat, 
 }
 
 static void go_through(const struct shmt_spec *spec, uint32_t index, const uint32_t *subset) {
-    const struct shmtrain_data data = {.size = sizeof data, .n_examples = EXAMPLES, .start = start, .label = label};
+    const struct shmtrain_data data = {.size = sizeof data, .n_examples = EXAMPLES, .start = start, .id = id, .label = label};
     const struct shmt_job job = {.spec = spec, .train = &data, .train_example = subset};
     struct shmt_seat seat = {.index = index, .n_present = 3};
     shmtrain_session session = {.spec = spec, .seat = &seat};
@@ -74,7 +75,7 @@ static void each_seat_gets_its_items_and_knows_the_next_one(void **state) {
 /* Another seat came in, an epoch began, a chunk is done again: what was expected does not count. */
 static void what_comes_instead_of_what_was_expected_is_right_too(void **state) {
     const struct shmt_spec spec = spec_of(8, 1000);
-    const struct shmtrain_data data = {.size = sizeof data, .n_examples = EXAMPLES, .start = start, .label = label};
+    const struct shmtrain_data data = {.size = sizeof data, .n_examples = EXAMPLES, .start = start, .id = id, .label = label};
     const struct shmt_job job = {.spec = &spec, .train = &data};
     struct shmt_seat seat = {.index = 1, .n_present = 3};
     shmtrain_session session = {.spec = &spec, .seat = &seat};
