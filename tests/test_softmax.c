@@ -236,6 +236,88 @@ static void gathered_examples_give_the_same_bits(void **state) {
     free_sample(&other);
 }
 
+/* ---- sparse rows ---- */
+
+/* Most values become 0, all of row 3; the rest as nonzeros: `ones`, all are 1. */
+static struct shmtrain_data thin(struct sample *s, bool ones) {
+    const uint64_t n = s->data.n_examples, features = s->data.n_features;
+    uint64_t *start = malloc((n + 1) * sizeof *start);
+    uint32_t *id = malloc(n * features * sizeof *id);
+    float *value = malloc(n * features * sizeof *value);
+    assert_true(start && id && value);
+    start[0] = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        start[i + 1] = start[i];
+        for (uint64_t j = 0; j < features; j++) {
+            float *at = &s->dense[i * features + j];
+            if (i == 3 || shmt_below(shmt_hash64(25, i, j, 0), 9) > 0) *at = 0;
+            if (*at == 0) continue;
+            if (ones) *at = 1;
+            id[start[i + 1]] = (uint32_t)j;
+            value[start[i + 1]++] = *at;
+        }
+    }
+    struct shmtrain_data sparse = s->data;
+    sparse.dense = NULL;
+    sparse.start = start;
+    sparse.id = id;
+    sparse.value = ones ? NULL : value;
+    sparse.n_nonzeros = start[n];
+    if (ones) free(value);
+    return sparse;
+}
+
+static void free_thin(const struct shmtrain_data *sparse) {
+    free((void *)(uintptr_t)sparse->start);
+    free((void *)(uintptr_t)sparse->id);
+    free((void *)(uintptr_t)sparse->value);
+}
+
+static void rows_of_either_layout_teach_the_same(void **state) {
+    enum { N = 600, FEATURES = 300, CLASSES = 7, FLOATS = CLASSES * (FEATURES + 1) };
+    (void)state;
+    for (int ones = 0; ones < 2; ones++) {
+        struct sample s;
+        make_sample(&s, N, FEATURES, CLASSES, true);
+        struct shmtrain_data sparse = thin(&s, ones);
+        float *of_dense = make_weights(FLOATS), *of_sparse = make_weights(FLOATS);
+        struct training t = of_all(&s.data, 1, 1, 0.1f);
+        train(&t, of_dense);
+        const double loss = t.loss;
+        t.data = &sparse;
+        train(&t, of_sparse);
+        assert_true(fabs(t.loss - loss) < 1e-6 * loss);
+        for (uint32_t j = 0; j < FLOATS; j++)
+            if (fabsf(of_sparse[j] - of_dense[j]) > 1e-6f)
+                fail_msg("parameter %u: %.8f, not %.8f", j, (double)of_sparse[j], (double)of_dense[j]);
+        free(of_dense);
+        free(of_sparse);
+        free_thin(&sparse);
+        free_sample(&s);
+    }
+}
+
+static void threads_change_no_bit_of_sparse_rows(void **state) {
+    enum { N = 1000, FEATURES = 900, CLASSES = 60, FLOATS = CLASSES * (FEATURES + 1) }; /* worth threads */
+    struct sample s;
+    (void)state;
+    make_sample(&s, N, FEATURES, CLASSES, false);
+    struct shmtrain_data sparse = thin(&s, false);
+    float *first = make_weights(FLOATS);
+    struct training t = of_all(&sparse, 1, 0.1f, 0);
+    train(&t, first);
+    for (uint32_t threads = 2; threads <= 5; threads++) {
+        float *again = make_weights(FLOATS);
+        t.with.threads = threads;
+        train(&t, again);
+        assert_memory_equal(again, first, FLOATS * sizeof *first);
+        free(again);
+    }
+    free(first);
+    free_thin(&sparse);
+    free_sample(&s);
+}
+
 /* ---- learning ---- */
 
 /* Two classes: the difference of the two rows of W is what logistic regression learns, with half of its l2, because the sum of
@@ -384,6 +466,8 @@ int main(void) {
         TEST(wide_models_have_the_same_gradient_as_the_plain_loop),
         TEST(threads_change_no_bit),
         TEST(gathered_examples_give_the_same_bits),
+        TEST(rows_of_either_layout_teach_the_same),
+        TEST(threads_change_no_bit_of_sparse_rows),
         TEST(of_two_classes_it_is_logistic_regression),
         TEST(without_features_it_learns_how_frequent_classes_are),
         TEST(scores_are_those_of_the_plain_loop_for_any_group),

@@ -101,9 +101,10 @@ static int make(struct shmtrain_store *store, const struct shmt_crew *crew, cons
 /* Opens the other one of both in place of what `load` is. */
 static int reopen(struct shmt_load *load, struct shmtrain_store *store, const char *name, const char *path, bool kept) {
     const uint32_t n_readers = load->n_readers;
-    const bool dense = load->dense, weighted = load->weighted;
+    const enum shmt_row_layout rows = load->rows;
+    const bool weighted = load->weighted;
     shmt_load_close(load);
-    const int rc = shmt_load_open(load, store, kept ? path : name, 0, NULL, n_readers, dense);
+    const int rc = shmt_load_open(load, store, kept ? path : name, 0, NULL, n_readers, rows);
     load->name = name; /* what the run was asked to train on */
     load->kept = kept;
     load->weighted = weighted;
@@ -153,8 +154,8 @@ static char *path_of(struct shmtrain_store *store, const char *name) {
 }
 
 int shmt_cache_load_open(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew, const char *name,
-                         unsigned how, const char *table, uint32_t n_readers, bool dense) {
-    int rc = shmt_load_open(load, store, name, how, table, n_readers, dense);
+                         unsigned how, const char *table, uint32_t n_readers, enum shmt_row_layout rows) {
+    int rc = shmt_load_open(load, store, name, how, table, n_readers, rows);
     if (rc < 0 || !store->config.cache) return rc;
     if (!can_be_kept(store, load, name, how, table)) {
         note_not_kept(store, load, how, table);

@@ -9,7 +9,7 @@
  * there or the text has changed. A line of the log says so, and that it goes on without one where none can be written. A
  * table that is read as another one was (`table`) is not kept. */
 int shmt_cache_load_open(struct shmt_load *load, struct shmtrain_store *store, const struct shmt_crew *crew, const char *name,
-                         unsigned how, const char *table, uint32_t n_readers, bool dense);
+                         unsigned how, const char *table, uint32_t n_readers, enum shmt_row_layout rows);
 
 /* As shmt_load_count, of what shmt_cache_load_open has opened. A cache beside a text that is damaged inside, which
  * counting finds, is made again, and counted; or the text, where it cannot be. */

@@ -29,7 +29,7 @@ int shmt_convert_load(struct shmtrain_store *store, const struct shmt_crew *crew
     const uint32_t n_readers = (uint32_t)shmt_min_u64(crew->n_workers, shmt_topo_cpus(crew->topo));
     const struct shmt_placement anywhere = {.policy = SHMT_PLACE_OFF};
     const struct shmt_readers all = {.placement = &anywhere};
-    int rc = shmt_load_open(out, store, name, 0, NULL, n_readers, false);
+    int rc = shmt_load_open(out, store, name, 0, NULL, n_readers, SHMT_ROWS_SPARSE);
     if (rc == 0) rc = shmt_table_check_cache(store, out, NULL, true);
     if (rc == 0) rc = check_memory(store, shmt_source_guess_bytes(out->source, false), name);
     if (rc == 0) rc = shmt_load_count(out, store, NULL);

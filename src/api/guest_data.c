@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/load.h"
+
 /* ---- one set ---- */
 
 static const void *array_at(const struct shmt_segment *segment, uint64_t off, uint64_t n, uint64_t each) {
@@ -50,12 +52,17 @@ static int open_set(struct shmtrain_store *store, enum shmt_named_part part, con
 
 /* ---- the model ---- */
 
+static bool has_wanted_rows(const struct shmtrain_model *model, const struct shmtrain_data *data) {
+    const enum shmt_row_layout wanted = shmt_rows_for(model);
+    return wanted == SHMT_ROWS_EITHER || (wanted == SHMT_ROWS_DENSE) == (data->dense != NULL);
+}
+
 /* The model has the tables that the store has: a program may offer another one under the same name. */
 static int check_tables(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmtrain_data *data) {
     struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES] = {0};
     const struct shmt_spec *spec = &store->spec;
     const uint32_t n = model->tables(data, &store->job.settings, shape);
-    bool same = n == spec->n_tables && (data->dense != NULL) == (model->dense != 0);
+    bool same = n == spec->n_tables && has_wanted_rows(model, data);
     for (uint32_t t = 0; same && t < n; t++)
         same = strcmp(shape[t].name, spec->table[t].name) == 0 && shape[t].rows == spec->table[t].rows &&
                shape[t].width == spec->table[t].width && shape[t].l2_rows == spec->l2_rows[t];

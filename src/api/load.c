@@ -13,9 +13,13 @@
 #include "api/load_place.h"
 #include "api/table.h"
 #include "base/atomic.h"
+#include "base/checked.h"
 #include "base/clock.h"
 #include "data/flow.h"
+#include "models/models.h"
 #include "segment/budget.h"
+
+#define FILLED 20 /* is_filled */
 
 /* What the readers of one pass share: it fills, or counts, or gathers ids, or renumbers, or unpacks. */
 struct pass {
@@ -37,12 +41,16 @@ static bool keep_table(struct shmt_load *load) {
     return !note || load->table;
 }
 
+enum shmt_row_layout shmt_rows_for(const struct shmtrain_model *model) {
+    return shmt_model_takes_either(model) ? SHMT_ROWS_EITHER : model->dense ? SHMT_ROWS_DENSE : SHMT_ROWS_SPARSE;
+}
+
 int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, const char *table,
-                   uint32_t n_readers, bool dense) {
+                   uint32_t n_readers, enum shmt_row_layout rows) {
     struct shmt_table_wish wish;
     int rc = shmt_arrays_check_name(store, name);
     if (rc < 0) return rc;
-    *load = (struct shmt_load){.name = name, .dense = dense, .n_readers = n_readers};
+    *load = (struct shmt_load){.name = name, .rows = rows, .dense = rows != SHMT_ROWS_SPARSE, .n_readers = n_readers};
     shmt_table_wish(store, name, how, table, &wish);
     rc = shmt_source_open_as(&wish.source, &load->source, &store->error);
     if (rc < 0) return rc;
@@ -58,6 +66,11 @@ int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const c
     load->stage = calloc(n_readers, sizeof *load->stage);
     if (load->part && load->took_ns && load->reading && load->stage) return 0;
     return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
+}
+
+uint64_t shmt_rows_guess_bytes(const struct shmt_source *source, enum shmt_row_layout rows) {
+    const uint64_t bytes = shmt_source_guess_bytes(source, rows != SHMT_ROWS_SPARSE);
+    return rows == SHMT_ROWS_EITHER ? shmt_min_u64(bytes, shmt_source_guess_bytes(source, false)) : bytes;
 }
 
 /* ---- passes ---- */
@@ -191,7 +204,7 @@ static int unpack(struct shmt_load *load, struct shmtrain_store *store) {
     struct shmt_budget budget;
     if (load->unpacked || !shmt_source_is_packed(load->source)) return 0;
     shmt_budget_read("", &budget);
-    int rc = shmt_budget_check(&budget, shmt_source_guess_bytes(load->source, load->dense), load->name, NULL,
+    int rc = shmt_budget_check(&budget, shmt_rows_guess_bytes(load->source, load->rows), load->name, NULL,
                                "free some, or train on a part of it", &store->error);
     if (rc == 0) rc = run_pass(store, &pass);
     load->unpacked = rc == 0;
@@ -204,7 +217,7 @@ static int unpack(struct shmt_load *load, struct shmtrain_store *store) {
 static void make_stages(struct shmt_load *load) {
     struct shmt_budget budget;
     shmt_budget_read("", &budget);
-    const uint64_t guess = shmt_source_guess_bytes(load->source, load->dense);
+    const uint64_t guess = shmt_rows_guess_bytes(load->source, load->rows);
     const uint64_t left = budget.available_bytes > guess ? budget.available_bytes - guess : 0;
     for (uint32_t r = 0; r < load->n_readers; r++) {
         shmt_stage_free(&load->stage[r]);
@@ -369,10 +382,17 @@ static void plan_sparse(struct shmt_load *load, struct shmt_layout *layout) {
     load->value_off = shmt_layout_add_pages(layout, t->all_ones ? 0 : t->n_nonzeros, sizeof(float));
 }
 
+/* From so many values other than 0 on, going through all of them is faster: a product of matrices takes some twentieth of the time
+ * for each. */
+static bool is_filled(const struct shmt_totals *t, uint32_t n_features) {
+    return FILLED * (double)t->n_nonzeros >= (double)t->n_examples * n_features;
+}
+
 void shmt_load_plan(struct shmt_load *load, const struct shmt_columns *columns) {
     const struct shmt_totals *t = &load->totals;
     struct shmt_layout layout = {0};
     load->columns = *columns;
+    if (load->rows == SHMT_ROWS_EITHER) load->dense = is_filled(t, columns->n_features);
     if (load->dense)
         load->dense_off = shmt_layout_add_pages(&layout, t->n_examples, columns->n_features * sizeof(float));
     else

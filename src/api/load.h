@@ -12,10 +12,20 @@
 struct shmt_readers;
 
 /* One set of examples on its way into memory that workers share. Start with {0}. */
+/* The layout that a model wants its rows in. */
+enum shmt_row_layout {
+    SHMT_ROWS_SPARSE,
+    SHMT_ROWS_DENSE,
+    SHMT_ROWS_EITHER /* dense, unless few values are other than 0 */
+};
+
+enum shmt_row_layout shmt_rows_for(const struct shmtrain_model *model);
+
 struct shmt_load {
     const char *name;                /* as named; of several files, and of standard input, the title */
     char title[3 * SHMT_NAME_SHOWN]; /* (source.h) */
-    bool dense;                      /* the layout */
+    enum shmt_row_layout rows;       /* the layout that is wanted */
+    bool dense;                      /* the layout; of either, after plan */
     bool wide;                       /* each column has many parameters: fewer of them are worth a look, in sparse rows, too */
     bool has_ids;                    /* of the source (source.h) */
     char *table;                     /* of a table as text: how it is read (table.h); NULL: it is none */
@@ -44,10 +54,13 @@ struct shmt_load {
     float classes[SHMTRAIN_MAX_CLASSES]; /* what data.classes points to */
 };
 
-/* Opens the source, by the options. `table`: how a table is read if the name is one's (table.h); NULL: find it out. `dense`: the
+/* Opens the source, by the options. `table`: how a table is read if the name is one's (table.h); NULL: find it out. `rows`: the
  * layout that the data will have. */
 int shmt_load_open(struct shmt_load *load, struct shmtrain_store *store, const char *name, unsigned how, const char *table,
-                   uint32_t n_readers, bool dense);
+                   uint32_t n_readers, enum shmt_row_layout rows);
+
+/* The memory that data will take in the layout, by what the beginnings of its files tell. */
+uint64_t shmt_rows_guess_bytes(const struct shmt_source *source, enum shmt_row_layout rows);
 
 /* First pass; `columns` NULL: all. Sets totals. Unpacks the source before, where that is needed. What is found is kept, where
  * there is memory for it, so that the second pass, and another count, need not read again. */

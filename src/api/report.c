@@ -93,7 +93,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->numa = shmt_machine_numa_name(&spec->placement);
     if (r->page_bytes == 0) r->page_bytes = shmt_pages_bytes(SHMT_PAGES_ORDINARY); /* a backend without pages of its own */
     r->cpu = shmt_cpu_name((enum shmt_cpu)spec->cpu);
-    r->blas = store->fits ? "" : store->blas; /* fits are by nonzeros */
+    r->blas = store->job.train && store->job.train->dense ? store->blas : ""; /* sparse rows go by nonzeros */
     r->lost_updates = r->lost_lowest = r->lost_highest = NAN;
     r->first_step_seconds = NAN;
 }

@@ -17,16 +17,8 @@
 #include "base/clock.h"
 #include "segment/budget.h"
 
-/* Steps of softmax are those of matrices, for which sparse data becomes dense; its fits read it as it is. */
-static const char *remedy_for(const struct shmtrain_store *store, const struct shmtrain_model *model) {
-    if (model && model->dense && shmt_model_is_fitted(model) && !store->fits)
-        return "free some, or fit it with --tolerance 1e-3, which reads sparse data as it is, in place of --mode, --epochs and "
-               "the like";
-    return "free some, or use fewer features, workers or examples";
-}
-
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
-                      const struct shmtrain_model *model, uint64_t data_bytes) {
+                      uint64_t data_bytes) {
     struct shmt_need need;
     struct shmt_budget budget;
     char parts[160], text[3][32];
@@ -41,7 +33,8 @@ int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_op
     const bool reserved = spec->placement.page_bytes == SHMT_HUGE_BYTES && !spec->placement.transparent;
     uint64_t bytes = reserved ? 0 : need.total_bytes;
     if (!shmt_add_u64(bytes, data_bytes, &bytes)) bytes = UINT64_MAX;
-    return shmt_budget_check(&budget, bytes, "training", parts, remedy_for(store, model), &store->error);
+    return shmt_budget_check(&budget, bytes, "training", parts, "free some, or use fewer features, workers or examples",
+                             &store->error);
 }
 
 /* Work that cannot be shared out among all is done all the same; it deserves a word. */
@@ -221,7 +214,7 @@ int shmt_store_run(struct shmtrain_store *store, shmtrain_worker *worker, void *
         shmt_board_plan_of_function(store->spec.epochs, store->validation.n_examples, &store->job.board);
         store->spec.board_bytes = store->job.board.bytes;
         rc = shmt_machine_settle(&crew.machine, store->ops, &store->spec, &store->error);
-        if (rc == 0) rc = shmt_check_memory(store, store->ops, &store->spec, NULL, 0);
+        if (rc == 0) rc = shmt_check_memory(store, store->ops, &store->spec, 0);
     }
     if (rc == 0) rc = shmt_run_job(store, &crew, NULL);
     shmt_crew_free(&crew);

@@ -115,7 +115,8 @@ static int count_data(struct shmt_scores *s, const char *data, bool labelled) {
     const uint32_t n_readers = (uint32_t)shmt_min_u64(s->crew.n_workers, shmt_topo_cpus(s->crew.topo));
     const struct shmt_columns model = shmt_trained_columns(&store->trained);
     const unsigned how = SHMT_SOURCE_SCORED | (labelled ? 0 : SHMT_SOURCE_UNLABELLED);
-    int rc = shmt_cache_load_open(&s->load, store, &s->crew, data, how, store->trained.table, n_readers, s->model->dense != 0);
+    int rc =
+        shmt_cache_load_open(&s->load, store, &s->crew, data, how, store->trained.table, n_readers, shmt_rows_for(s->model));
     struct shmt_columns columns;
     if (rc == 0 && !store->trained.table) rc = shmt_table_check_unmarked(store, &s->load);
     if (rc == 0) rc = shmt_table_check_cache(store, &s->load, store->trained.table, labelled);

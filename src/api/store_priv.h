@@ -161,10 +161,9 @@ struct shmt_rows; /* rows.h */
  * worker function are set. `rows` is freed as soon as it is in the store; NULL: nothing is known. */
 int shmt_run_job(struct shmtrain_store *store, const struct shmt_crew *crew, struct shmt_rows *rows);
 
-/* Refuses what does not fit into memory: the spec's need beside `data_bytes` that are needed, too. `model`: which one is to be trained,
- * for the remedy; NULL: functions of the application. */
+/* Refuses what does not fit into memory: the spec's need beside `data_bytes` that are needed, too. */
 int shmt_check_memory(struct shmtrain_store *store, const struct shmt_backend_ops *ops, const struct shmt_spec *spec,
-                      const struct shmtrain_model *model, uint64_t data_bytes);
+                      uint64_t data_bytes);
 
 /* Whether the model is one of the application's, who has offered it to the store. */
 bool shmt_store_has_offered(const struct shmtrain_store *store, const struct shmtrain_model *model);

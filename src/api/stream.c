@@ -24,6 +24,8 @@
 #include "data/libsvm_line.h"
 #include "segment/budget.h"
 
+#define MOST_SPREAD 4096 /* is_spread */
+
 struct stream {
     const struct shmtrain_stream *from;
     shmtrain_predicted *each;
@@ -185,6 +187,12 @@ static int work(struct stream *s) {
 
 /* ---- from the first to the last ---- */
 
+/* Of many features few are other than 0. */
+static bool is_spread(const struct shmtrain_model *model, uint64_t n_features) {
+    const enum shmt_row_layout rows = shmt_rows_for(model);
+    return rows == SHMT_ROWS_DENSE || (rows == SHMT_ROWS_EITHER && n_features <= MOST_SPREAD);
+}
+
 /* Labels are not looked at, but models look them up in their classes. */
 static int prepare(struct stream *s) {
     struct shmt_scores *with = &s->scores;
@@ -195,8 +203,9 @@ static int prepare(struct stream *s) {
     if (!s->is_table) shmt_table_note_far(with->store, with->store->trained.table, "the data");
     for (uint32_t k = 0; k < SHMTRAIN_MODEL_GROUP; k++) s->label[k] = settings->n_classes > 0 ? settings->classes[0] : 0;
     s->output = malloc((uint64_t)SHMTRAIN_MODEL_GROUP * with->n_outputs * sizeof *s->output);
-    if (with->model->dense) s->dense = malloc(SHMTRAIN_MODEL_GROUP * (features > 0 ? features : 1) * sizeof *s->dense);
-    if (!s->output || (with->model->dense && !s->dense))
+    const bool dense = is_spread(with->model, features);
+    if (dense) s->dense = malloc(SHMTRAIN_MODEL_GROUP * (features > 0 ? features : 1) * sizeof *s->dense);
+    if (!s->output || (dense && !s->dense))
         return shmt_fail(error_of(s), SHMTRAIN_E_MEMORY, "not enough memory for a batch of %llu features",
                          (unsigned long long)features);
     s->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -294,7 +303,7 @@ static bool fits(const struct shmtrain_store *store, const char *data) {
     struct shmt_source *source = NULL;
     struct shmt_budget budget;
     if (!model || shmt_source_open(data, store->config.seed, SHMT_SOURCE_UNLABELLED, &source, NULL) < 0) return true;
-    const uint64_t bytes = shmt_source_guess_bytes(source, model->dense != 0);
+    const uint64_t bytes = shmt_rows_guess_bytes(source, shmt_rows_for(model));
     shmt_source_close(source);
     shmt_budget_read("", &budget);
     return shmt_budget_check(&budget, bytes + bytes / 4, data, NULL, "", NULL) == 0;

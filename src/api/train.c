@@ -310,7 +310,7 @@ static int check_need(struct shmt_training *s) {
     uint64_t bytes = work_bytes(s);
     if (!shmt_add_u64(bytes, free_bytes_for(&s->train), &bytes)) bytes = UINT64_MAX;
     if (!shmt_add_u64(bytes, free_bytes_for(&s->valid), &bytes)) bytes = UINT64_MAX;
-    return shmt_check_memory(s->store, s->store->ops, &s->store->spec, s->model, bytes);
+    return shmt_check_memory(s->store, s->store->ops, &s->store->spec, bytes);
 }
 
 /* What is kept of the data until it has its place is no reason to refuse a run: it can be read again. */

@@ -37,7 +37,7 @@ static int open_valid(struct shmt_training *s, bool known) {
     const char *table = s->train.table;
     const unsigned how = table || !known ? 0 : SHMT_SOURCE_UNMARKED;
     return shmt_cache_load_open(&s->valid, s->store, &s->crew, s->store->config.valid, how, table, s->train.n_readers,
-                                s->train.dense);
+                                s->train.rows);
 }
 
 /* --valid: a number between 0 and 1 is a share of the data, "none" is nothing, anything else a file; generated data has its
@@ -46,9 +46,9 @@ int shmt_train_open_data(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     const char *valid = store->config.valid;
     const uint32_t n_readers = readers_of(&s->crew);
-    const bool dense = s->model->dense != 0 && !store->fits; /* fits are by nonzeros */
+    const enum shmt_row_layout rows = store->fits ? SHMT_ROWS_SPARSE : shmt_rows_for(s->model); /* fits are by nonzeros */
     double share;
-    int rc = shmt_cache_load_open(&s->train, store, &s->crew, s->source, 0, NULL, n_readers, dense);
+    int rc = shmt_cache_load_open(&s->train, store, &s->crew, s->source, 0, NULL, n_readers, rows);
     if (rc == 0) rc = shmt_table_check_cache(store, &s->train, NULL, true);
     if (rc < 0) return rc;
     shmt_table_log(store, &s->train);
@@ -58,7 +58,7 @@ int shmt_train_open_data(struct shmt_training *s) {
     if (rc < 0) return rc;
     if (valid[0] == '\0') {
         s->has_valid = shmt_source_is_generator(s->train.source);
-        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, SHMT_SOURCE_HELD_OUT, NULL, n_readers, dense) : 0;
+        return s->has_valid ? shmt_load_open(&s->valid, store, s->source, SHMT_SOURCE_HELD_OUT, NULL, n_readers, rows) : 0;
     }
     if (strcmp(valid, "none") == 0) return 0;
     if (!shmt_split_share(valid, &share)) {
@@ -78,9 +78,8 @@ int shmt_train_open_data(struct shmt_training *s) {
 int shmt_train_check_guess(struct shmt_training *s) {
     struct shmt_budget budget;
     if (s->train.dense && s->store->config.hash_bits > 0) return 0; /* sources do not know how many columns there will be */
-    uint64_t bytes = shmt_source_guess_bytes(s->train.source, s->train.dense);
-    if (s->has_valid && !shmt_add_u64(bytes, shmt_source_guess_bytes(s->valid.source, s->valid.dense), &bytes))
-        bytes = UINT64_MAX;
+    uint64_t bytes = shmt_rows_guess_bytes(s->train.source, s->train.rows);
+    if (s->has_valid && !shmt_add_u64(bytes, shmt_rows_guess_bytes(s->valid.source, s->valid.rows), &bytes)) bytes = UINT64_MAX;
     shmt_budget_read("", &budget);
     return shmt_budget_check(&budget, bytes, "the data, by the size of its files,", NULL, "free some, or train on a part of it",
                              &s->store->error);
@@ -143,6 +142,8 @@ int shmt_train_count_data(struct shmt_training *s) {
     shmt_load_plan(&s->train, &columns);
     shmt_table_log_marks(s->store, &s->train);
     if (!s->has_valid) return 0;
+    s->valid.rows = s->train.dense ? SHMT_ROWS_DENSE : SHMT_ROWS_SPARSE; /* as of either */
+    s->valid.dense = s->train.dense;
     if (shmt_columns_are_range(&columns)) note_kinds(s, columns.base);
     rc = shmt_load_columns(&s->valid, &columns, &columns, &s->store->error);
     const bool beyond = v->min_id <= v->max_id && v->max_id - columns.base >= columns.n_features;

@@ -294,7 +294,7 @@ MODES
 "  svm       two labels, hinge loss: a linear support vector machine\n"
 "  linear    any labels, squared loss: linear regression. The loss is half the\n"
 "            squared error, (p-y)^2/2; the bias begins at the mean label\n"
-"  softmax   2 to 1,024 labels, cross-entropy; on dense rows, with OpenBLAS\n"
+"  softmax   2 to 1,024 labels, cross-entropy; with OpenBLAS where data is dense\n"
 "\n"
 "Labels may be any numbers (0 and 1, -1 and 1, 1 to 10). Of two labels, the\n"
 "larger is the positive class. All models learn a bias, to which L1 and L2 do not\n"

@@ -7,3 +7,5 @@ static const struct shmtrain_model *const MODELS[] = {&SHMT_MODEL_LOGISTIC, &SHM
 const struct shmtrain_model *shmt_model_at(size_t i) { return i < sizeof MODELS / sizeof *MODELS ? MODELS[i] : NULL; }
 
 bool shmt_model_uses_blas(const struct shmtrain_model *model) { return model == &SHMT_MODEL_SOFTMAX; }
+
+bool shmt_model_takes_either(const struct shmtrain_model *model) { return model == &SHMT_MODEL_SOFTMAX; }

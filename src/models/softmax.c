@@ -1,4 +1,4 @@
-/* Multinomial logistic regression on dense rows:
+/* Multinomial logistic regression:
  *
  *     minimise  mean over i of -a_i log p(y_i | x_i)  +  l2 / 2 * |W|^2        p(c | x) = e^(z_c) / sum over d of e^(z_d)
  *                                                                              z = W x + b, b not regularised
@@ -9,9 +9,10 @@
  *
  *     Z = X W^T + b        P = softmax of each row of Z        G = a (P - Y)        dW = G^T X        db = column sums of G
  *
- * The two products are OpenBLAS's. dW is written into the buffer that the store lends: in `aggregate` that is the gradient
- * itself. Examples are taken TILE at a time, gathered into one block where they are shuffled, so that the memory for them does
- * not grow with the item; all but the first tile's products are added to what is there.
+ * On dense rows the two products are OpenBLAS's; on sparse rows they go by the nonzeros. dW is written into the buffer that the
+ * store lends: in `aggregate` that is the gradient itself. Examples are taken TILE at a time, dense ones gathered into one block
+ * where they are shuffled, so that the memory for them does not grow with the item; all but the first tile's products are added to
+ * what is there.
  *
  * Bits do not depend on the number of threads: each product is cut into blocks of fixed sizes, each block is computed by one
  * thread, and no sum goes across blocks. In the live modes others change W while a product reads it. RACE(hogwild): each
@@ -33,9 +34,10 @@ enum {
     FEATURES = 256  /* columns of dW in one block */
 };
 
-/* What the loops take, in nanoseconds: for a multiplication of a product, a number that is copied, and one that goes through
- * softmax. Rough: it decides how many threads are worth it. */
+/* What the loops take, in nanoseconds: for a multiplication of a product of either kind, a number that is copied, and one that goes
+ * through softmax. Rough: it decides how many threads are worth it. */
 #define PRODUCT_NS 0.02
+#define NONZERO_NS 1.0 /* one of a product that goes by nonzeros */
 #define COPY_NS    0.4
 #define SOFTMAX_NS 2.0
 
@@ -64,8 +66,9 @@ struct tile {
     uint32_t features, classes;
     const float *weight, *bias; /* (classes, features), (classes) or NULL */
     uint32_t first, n;          /* examples first .. first + n - 1 of the batch */
-    float *gathered;            /* (TILE, features); NULL where examples stand one behind the other */
-    const float *x;             /* (n, features) */
+    bool sparse;                /* its rows are */
+    float *gathered;            /* (TILE, features); NULL where examples are sparse, or stand one behind the other */
+    const float *x;             /* (n, features); NULL: sparse */
     float *z;                   /* (TILE, classes): scores, then slopes */
     uint32_t *target;           /* (TILE) class of each example */
     float *loss;                /* (TILE) */
@@ -77,15 +80,19 @@ static int begin(struct tile *t, shmtrain_session *s, const struct shmtrain_batc
                  const struct shmtrain_settings *with) {
     const struct shmtrain_data *data = batch->data;
     uint64_t stride;
-    *t = (struct tile){.batch = batch, .with = with, .features = data->n_features, .classes = with->n_classes};
+    *t = (struct tile){.batch = batch,
+                       .with = with,
+                       .features = data->n_features,
+                       .classes = with->n_classes,
+                       .sparse = data->start && !data->dense};
     struct shmt_error e = {0};
-    int rc = shmt_blas_open(&e) < 0 ? shmtrain_fail(s, e.status, "%s", e.text) : 0;
+    int rc = !t->sparse && shmt_blas_open(&e) < 0 ? shmtrain_fail(s, e.status, "%s", e.text) : 0;
     if (rc == 0) rc = shmtrain_view(s, 0, 0, t->classes, &t->weight, &stride, NULL);
     if (rc == 0 && with->bias) rc = shmtrain_view(s, 1, 0, t->classes, &t->bias, &stride, NULL);
     if (rc < 0) return rc;
     if (t->features > INT_MAX)
         return shmtrain_fail(s, SHMTRAIN_E_DATA, "softmax has at most %d features, but the data has %u", INT_MAX, t->features);
-    const uint64_t gathered = batch->example || !data->dense ? (uint64_t)TILE * t->features : 0;
+    const uint64_t gathered = batch->example && !t->sparse ? (uint64_t)TILE * t->features : 0;
     t->loss = malloc((gathered + (uint64_t)TILE * (t->classes + 2)) * sizeof(float));
     if (!t->loss)
         return shmtrain_fail(s, SHMTRAIN_E_MEMORY, "not enough memory for %d examples of %u features", TILE, t->features);
@@ -115,21 +122,61 @@ static uint32_t worth(const struct tile *t, uint64_t n, uint32_t each, double ns
     return shmt_parallel_worth(t->with->threads, (double)n * each * ns);
 }
 
-/* A row of the sparse layout is spread. */
-static void spread_row(void *arg, uint64_t k) {
-    const struct tile *t = arg;
+/* What one of the two products takes: of sparse rows by the usual number of nonzeros. */
+static double product_ns(const struct tile *t) {
     const struct shmtrain_data *data = t->batch->data;
-    const uint64_t example = example_at(t, (uint32_t)k);
-    float *row = t->gathered + k * t->features;
-    memset(row, 0, t->features * sizeof *row);
-    for (uint64_t at = data->start[example]; at < data->start[example + 1]; at++)
-        row[data->id[at]] = data->value ? data->value[at] : 1;
+    const double n = (double)t->n * t->classes;
+    if (!t->sparse) return n * t->features * PRODUCT_NS;
+    return n * (double)data->n_nonzeros / (double)(data->n_examples > 0 ? data->n_examples : 1) * NONZERO_NS;
 }
 
 static void gather_row(void *arg, uint64_t k) {
     const struct tile *t = arg;
     memcpy(t->gathered + k * t->features, t->batch->data->dense + example_at(t, (uint32_t)k) * t->features,
            t->features * sizeof(float));
+}
+
+/* Nonzeros of an example: `value` NULL, all are 1. */
+struct row {
+    const uint32_t *id;
+    const float *value;
+    uint64_t n;
+};
+
+static struct row row_of(const struct tile *t, uint32_t k) {
+    const struct shmtrain_data *data = t->batch->data;
+    const uint64_t example = example_at(t, k), at = data->start[example];
+    return (struct row){data->id + at, data->value ? data->value + at : NULL, data->start[example + 1] - at};
+}
+
+/* In four sums, for one waits for its last addition. */
+static float product(struct row x, const float *w) {
+    float sum[4] = {0};
+    uint64_t at = 0;
+    for (; at + 4 <= x.n; at += 4)
+        for (uint32_t i = 0; i < 4; i++) sum[i] += w[x.id[at + i]] * (x.value ? x.value[at + i] : 1);
+    for (; at < x.n; at++) sum[0] += w[x.id[at]] * (x.value ? x.value[at] : 1);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* Z = X W^T + b of an example, by its nonzeros. */
+static void score_sparse(void *arg, uint64_t k) {
+    const struct tile *t = arg;
+    const struct row x = row_of(t, (uint32_t)k);
+    for (uint32_t c = 0; c < t->classes; c++)
+        t->z[k * t->classes + c] = (t->bias ? t->bias[c] : 0) + product(x, t->weight + (uint64_t)c * t->features);
+}
+
+/* dW = G^T X of a class, by nonzeros, examples in their order. */
+static void slope_sparse(void *arg, uint64_t c) {
+    const struct tile *t = arg;
+    float *dw = t->dw + c * t->features;
+    if (t->first == 0) memset(dw, 0, t->features * sizeof *dw);
+    for (uint32_t k = 0; k < t->n; k++) {
+        const struct row x = row_of(t, k);
+        const float g = t->z[(uint64_t)k * t->classes + c];
+        for (uint64_t at = 0; at < x.n; at++) dw[x.id[at]] += g * (x.value ? x.value[at] : 1);
+    }
 }
 
 /* Z = X W^T + b, one block of it. */
@@ -205,10 +252,14 @@ static int score_tile(shmtrain_session *s, struct tile *t, uint32_t first, uint3
         const int rc = find_class(s, t->with, t->batch->data->label[example_at(t, k)], &t->target[k]);
         if (rc < 0) return rc;
     }
-    if (t->gathered) shmt_parallel(worth(t, n, t->features, COPY_NS), n, t->batch->data->dense ? gather_row : spread_row, t);
+    if (t->sparse) {
+        shmt_parallel(shmt_parallel_worth(t->with->threads, product_ns(t)), n, score_sparse, t);
+        return 0;
+    }
+    if (t->gathered) shmt_parallel(worth(t, n, t->features, COPY_NS), n, gather_row, t);
     t->x = t->gathered ? t->gathered : t->features ? t->batch->data->dense + example_at(t, 0) * t->features : NULL;
-    shmt_parallel(worth(t, (uint64_t)n * t->classes, t->features, PRODUCT_NS), (uint64_t)row_blocks(t) * class_blocks(t),
-                  score_block, t);
+    shmt_parallel(shmt_parallel_worth(t->with->threads, product_ns(t)), (uint64_t)row_blocks(t) * class_blocks(t), score_block,
+                  t);
     return 0;
 }
 
@@ -225,13 +276,13 @@ static double add_losses(const struct tile *t) {
 /* ---- the model ---- */
 
 static int add_gradients(shmtrain_session *s, struct tile *t, double *loss_out) {
-    const uint32_t columns = (t->features + FEATURES - 1) / FEATURES;
+    const uint64_t columns = (t->features + FEATURES - 1) / FEATURES,
+                   blocks = t->sparse ? t->classes : columns * class_blocks(t);
     for (uint32_t first = 0; first < t->batch->n; first += TILE) {
         const int rc = score_tile(s, t, first, lesser(TILE, t->batch->n - first));
         if (rc < 0) return rc;
         judge_tile(t);
-        shmt_parallel(worth(t, (uint64_t)t->n * t->classes, t->features, PRODUCT_NS), (uint64_t)columns * class_blocks(t),
-                      slope_block, t);
+        shmt_parallel(shmt_parallel_worth(t->with->threads, product_ns(t)), blocks, t->sparse ? slope_sparse : slope_block, t);
         if (t->db) add_bias(t);
         *loss_out += add_losses(t);
     }
@@ -275,7 +326,7 @@ static void probabilities(uint32_t n, uint32_t outputs, float *score_out) {
 const struct shmtrain_model SHMT_MODEL_SOFTMAX = {
     .size = sizeof(struct shmtrain_model),
     .name = "softmax",
-    .about = "two to 1024 classes, dense data, log loss",
+    .about = "two to 1024 classes, log loss",
     .task = SHMTRAIN_CLASSES,
     .dense = 1,
     .loss = "log loss",
