@@ -2,6 +2,7 @@
 #include "solve/choose.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 
@@ -9,6 +10,7 @@
 #define WORSE      2      /* values in a row that are worse than the path's best: it is over */
 #define FAR_WORSE  1.1    /* ... or one that is so much worse */
 #define BETTER     0.9995 /* times the best loss: what is not that low is no better, and has a weaker L2 */
+#define ENOUGH     200    /* held-out examples that say that a candidate is far worse */
 #define ALIKE      4      /* squares of scales within this factor: the scaled path would be the other one again */
 #define FLOAT_STEP 1.2e-7 /* of a number: what floats tell apart */
 
@@ -62,6 +64,7 @@ double shmt_choose_keep(const struct shmt_pass *pass, uint64_t j) {
     const struct shmt_choice *c = &pass->state->choice;
     const double here = m->w[pass->state->at][j];
     m->kept[c->last_part][j] = here;
+    for (uint32_t part = c->last_part + 1; c->left && part < pass->problem->n_held; part++) m->kept[part][j] = 0;
     if (c->improved) m->best[j] = here;
     m->w[1 - pass->state->at][j] = !c->open                  ? (c->improved ? here : m->best[j])
                                    : c->fresh                ? 0
@@ -99,6 +102,7 @@ static bool judge(struct shmt_choice *c) {
         c->least = mean;
         c->best_scaled = c->scaled;
         c->best_strength = c->strength;
+        memcpy(c->best_so_far, c->so_far, sizeof c->so_far);
     }
     c->worse = is_number && mean < c->path ? 0 : c->worse + 1;
     const bool far = c->worse > 0 && !(mean < FAR_WORSE * c->path);
@@ -120,16 +124,28 @@ static void next_candidate(struct shmt_choice *c) {
     }
 }
 
+/* By the parts so far the candidate cannot become the best one. Then its mean is as far from the best one's as it is so far. */
+static bool is_left(const struct shmt_problem *p, struct shmt_choice *c) {
+    const double mean = c->so_far[c->part], best = c->best_so_far[c->part];
+    const bool enough = p->n * (c->part + UINT64_C(1)) / p->n_parts >= ENOUGH;
+    if (!enough || c->part + 1 == p->n_held || !(c->least < INFINITY) || !(mean > FAR_WORSE * best)) return false;
+    c->held = c->least * (mean / best) * c->heavy;
+    return true;
+}
+
 void shmt_choose_next(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     struct shmt_choice *c = &s->choice;
     c->held += s->held;
     c->heavy += s->heavy;
+    c->so_far[c->part] = c->heavy > 0 ? c->held / c->heavy : INFINITY;
+    const bool left = is_left(pass->problem, c);
+    c->left = left && c->fresh;
     c->fits++;
     c->steps = 0;
     c->improved = 0;
     c->last_part = c->part;
     c->part++;
-    if (c->part == pass->problem->n_held) {
+    if (left || c->part == pass->problem->n_held) {
         c->part = 0;
         c->fresh = 0;
         next_candidate(c);

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "solve/problem.h"
+
 /* Sums over blocks of rows or of columns. A phase leaves those that are its own; all others keep what they were. */
 enum shmt_solve_sums {
     SHMT_SUM_LENGTH,   /* squares of the numbers of entries, by rows */
@@ -108,9 +110,12 @@ struct shmt_choice {
     uint32_t has_scales;      /* 1: a scaled path is worth trying */
     uint32_t worse;           /* values in a row that were worse than the best of the path */
     uint32_t improved;        /* 1: the candidate before was the best so far */
+    uint32_t left;            /* 1: the candidate before was left behind `last_part`, as the first of its path */
     uint32_t best_scaled, best_strength;
-    double held, heavy; /* of this candidate, by the parts so far: sums of losses and of weights */
-    double path, least; /* the lowest mean of them, of this path and of all */
+    double held, heavy;                    /* of this candidate, by the parts so far: sums of losses and of weights */
+    double so_far[SHMT_CHOICE_PARTS];      /* ... and the mean behind each part */
+    double best_so_far[SHMT_CHOICE_PARTS]; /* of the best candidate */
+    double path, least;                    /* the lowest mean of all parts, of this path and of all */
 };
 
 struct shmt_solve_state {
