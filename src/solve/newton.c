@@ -22,6 +22,8 @@
 #define MOST_SMALL    1e-3  /* ... what part of the mean curvature may be taken for small, ... */
 #define LESS_SMALL    0.1   /* ... and how much less behind a step after which the products are more than ... */
 #define SLOW          0.8   /* ... so much of what they were */
+#define MOST_STILL    16     /* interior points in a row whose products are not less ... */
+#define STILL         0.9   /* ... than so much of the least ones: they lead nowhere */
 #define INSIDE        0.99  /* interior points: of the way to where they would be none */
 #define MOST_INNER    250   /* steps of conjugate gradients for one of Newton */
 #define LEAST_PART    1e-3  /* what they leave of the residual, between these two */
@@ -98,13 +100,24 @@ static void end_candidate(const struct shmt_pass *pass, struct shmt_solve_state 
 
 /* An interior point was scored: it is the next one, also where P is larger. Where it is no better, the Hessian may have been too rough. */
 static void take(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double before = s->product;
-    if (s->tried) s->at = 1 - s->at;
+    const double before = s->product, loss = by_rows(pass, SHMT_SUM_LOSS) / (double)pass->problem->n;
+    const double primal = loss + by_columns(pass, SHMT_SUM_PENALTY), weight = by_rows(pass, SHMT_SUM_WEIGHT);
+    const double product = weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * weight) : 0;
+    const bool tried = s->tried != 0;
     s->tried = 0;
-    s->loss = by_rows(pass, SHMT_SUM_LOSS) / (double)pass->problem->n;
-    s->primal = s->loss + by_columns(pass, SHMT_SUM_PENALTY);
-    s->weight = by_rows(pass, SHMT_SUM_WEIGHT);
-    s->product = s->weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * s->weight) : 0;
+    if (!isfinite(primal) || !isfinite(product)) { /* the point before stays what it was */
+        s->returns = 1;
+        return;
+    }
+    if (tried) s->at = 1 - s->at;
+    s->loss = loss;
+    s->primal = primal;
+    s->weight = weight;
+    s->product = product;
+    const bool falls = product < STILL * s->lowest;
+    s->still = falls ? 0 : s->still + 1;
+    s->lowest = falls ? product : s->lowest;
+    s->returns = s->still == MOST_STILL;
     s->small = s->product > SLOW * before ? LESS_SMALL * s->small : fmin(MOST_SMALL, s->small / LESS_SMALL);
     s->wish = by_rows(pass, SHMT_SUM_WISH);
     balance(pass, s);
@@ -149,6 +162,13 @@ static void begin_step(struct shmt_solve_state *s) {
     if (s->leaves) {
         s->leaves = s->ascends = 0;
         s->interior = s->direct = 1;
+        s->lowest = INFINITY;
+        s->phase = SHMT_PHASE_REST;
+        return;
+    }
+    if (s->returns) {
+        s->returns = s->interior = s->direct = s->may_leave = s->idle = 0;
+        s->ascends = s->resumes = 1;
         s->phase = SHMT_PHASE_REST;
         return;
     }
@@ -418,7 +438,8 @@ static void sloped(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 }
 
 static void rested(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    (void)pass;
+    if (s->resumes) balance(pass, s);
+    s->resumes = 0;
     if (s->ascends) begin_step(s);
 }
 
@@ -487,10 +508,15 @@ static const struct {
             [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},       [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
             [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},         [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
 
+bool shmt_newton_may_stop(const struct shmt_solve_state *s) { return s->phase < SHMT_PHASE_PUBLISH && !s->stopped; }
+
+bool shmt_newton_may_leave(const struct shmt_solve_state *s) { return shmt_newton_may_stop(s) && s->phase != SHMT_PHASE_KEEP; }
+
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;
-    const bool ends = s.phase >= SHMT_PHASE_PUBLISH, asked = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0;
-    if (asked && !ends && !s.stopped) {
+    const bool asked =
+        shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0 || shmt_solve_is_left(pass->memory, pass->round);
+    if (asked && shmt_newton_may_stop(&s)) {
         stop(pass, &s);
     } else {
         const uint32_t phase = s.phase;

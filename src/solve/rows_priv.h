@@ -48,6 +48,7 @@ static inline void shmt_each_block(const struct shmt_pass *pass, const double *w
     for (uint64_t b = first; b < behind; b++) {
         const uint64_t from = b * pass->plan->row_block;
         SHMT_POINT("fit:rows");
+        if (!shmt_pass_goes_on(pass)) return;
         block(pass, b, from, shmt_min_u64(from + pass->plan->row_block, pass->plan->of.n), w);
     }
 }
