@@ -41,7 +41,7 @@ struct wish {
     uint32_t parts;   /* L2 is chosen: by so many parts of the examples */
     enum shmt_solve_scale scale;
     enum shmt_solve_live live;
-    bool interior; /* hinge: dual ascent is left for interior points */
+    bool interior;                  /* hinge: dual ascent is left for interior points */
     void (*spoil)(struct lab *lab); /* changes the rows that were made; NULL: nobody does */
 };
 

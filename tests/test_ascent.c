@@ -64,10 +64,54 @@ static void what_is_no_number_moves_no_coordinate(void **state) {
     assert_true(shmt_ascent_best_of_logistic(0.25, 1, 1, INFINITY) == 0.25);
 }
 
+/* ---- where interior points lead nowhere ---- */
+
+/* Each row has the same seven columns, in order, whose values are huge. */
+static void make_huge(struct lab *lab) {
+    for (uint64_t at = 0; at < lab->start[N]; at++) {
+        lab->id[at] = (uint32_t)(at % PER_ROW);
+        lab->value[at] *= 1e8F;
+    }
+}
+
+/* Of which two are the same, one is constant, and one tiny. */
+static void make_uneven(struct lab *lab) {
+    for (uint64_t i = 0; i < N; i++) {
+        float *x = lab->value + lab->start[i];
+        for (uint32_t k = 0; k < PER_ROW; k++) lab->id[lab->start[i] + k] = k;
+        x[0] *= 1e8F;
+        x[1] = x[0];
+        x[2] = 1e8F;
+        x[3] *= 1e-8F;
+    }
+}
+
+static void ascent_takes_over_from_interior_points_that_lead_nowhere(void **state) {
+    static const struct wish UNEVEN[] = {
+        {.loss = SHMT_SOLVE_HINGE, .columns = 8, .bias = 1, .values = true, .l2 = 1e-4 / N, .spoil = make_huge},
+        {.loss = SHMT_SOLVE_HINGE, .columns = 8, .bias = 1, .values = true, .l2 = 1e-4 / N, .spoil = make_uneven},
+        {.loss = SHMT_SOLVE_HINGE, .columns = 8, .values = true, .weights = true, .l2 = 1e-4 / N, .spoil = make_uneven}};
+    (void)state;
+    unsigned n_returned = 0;
+    for (size_t w = 0; w < sizeof UNEVEN / sizeof *UNEVEN; w++) {
+        struct lab *one = make_lab(&UNEVEN[w]), *many = make_lab(&UNEVEN[w]);
+        (void)fit(one, 1, false);
+        (void)fit(many, 3, true);
+        n_returned += one->state.ascends;
+        if (one->state.end != SHMT_SOLVE_PROVED) fail_msg("number %zu: %.9g", w, shmt_newton_gap(&one->state));
+        assert_memory_equal(many->parameter, one->parameter, sizeof one->parameter);
+        assert_true(fabs(objective(one, UINT32_MAX, 0) - one->state.published) < 1e-9 * one->state.published);
+        free_lab(one);
+        free_lab(many);
+    }
+    assert_true(n_returned > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_coordinate_goes_to_its_best_whatever_the_numbers_are),
         cmocka_unit_test(what_is_no_number_moves_no_coordinate),
+        cmocka_unit_test(ascent_takes_over_from_interior_points_that_lead_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

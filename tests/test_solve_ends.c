@@ -87,10 +87,10 @@ static void each_long_phase_looks_up(void **state) {
     static const struct {
         enum shmt_solve_phase phase;
         uint64_t least;
-    } LEAST[] = {{SHMT_PHASE_COUNT, 6},   {SHMT_PHASE_PLACE, 1},  {SHMT_PHASE_TURN, 1},   {SHMT_PHASE_SCORE, 6},
-                 {SHMT_PHASE_SLOPE, 40},  {SHMT_PHASE_CYCLE, 1},  {SHMT_PHASE_FACTOR, 40}, {SHMT_PHASE_HESSIAN, 40},
-                 {SHMT_PHASE_ROWS, 6},    {SHMT_PHASE_COLUMNS, 40}, {SHMT_PHASE_REACH, 6},  {SHMT_PHASE_ASCEND, 4},
-                 {SHMT_PHASE_IMAGE, 40},  {SHMT_PHASE_WEIGH, 6},  {SHMT_PHASE_VERIFY, 6}};
+    } LEAST[] = {{SHMT_PHASE_COUNT, 6},  {SHMT_PHASE_PLACE, 1},    {SHMT_PHASE_TURN, 1},    {SHMT_PHASE_SCORE, 6},
+                 {SHMT_PHASE_SLOPE, 40}, {SHMT_PHASE_CYCLE, 1},    {SHMT_PHASE_FACTOR, 40}, {SHMT_PHASE_HESSIAN, 40},
+                 {SHMT_PHASE_ROWS, 6},   {SHMT_PHASE_COLUMNS, 40}, {SHMT_PHASE_REACH, 6},   {SHMT_PHASE_ASCEND, 4},
+                 {SHMT_PHASE_IMAGE, 40}, {SHMT_PHASE_WEIGH, 6},    {SHMT_PHASE_VERIFY, 6}};
     for (size_t i = 0; i < sizeof LEAST / sizeof *LEAST; i++) {
         const enum shmt_solve_phase phase = LEAST[i].phase;
         if (!seen[phase]) fail_msg("no fit had phase %d", phase);

@@ -16,14 +16,12 @@
 #define CHOICE_STEPS  20
 #define MOST_UNPROVED 3
 #define MOST_IDLE     60    /* epochs in a row in which the gap does not fall ... */
-#define LESS          0.999 /* ... to so much of what it was */
+#define LESS          0.999 /* ... to so much of what it was: interior points lead nowhere, and what has no other way ends */
 #define FACES_FROM    1e-2  /* with L1, the gap from which on every other step is one on a face */
 #define IMPOSSIBLE    1e-9  /* a gap below 0 by more of the bound than rounding explains */
 #define MOST_SMALL    1e-3  /* ... what part of the mean curvature may be taken for small, ... */
 #define LESS_SMALL    0.1   /* ... and how much less behind a step after which the products are more than ... */
 #define SLOW          0.8   /* ... so much of what they were */
-#define MOST_STILL    16     /* interior points in a row whose products are not less ... */
-#define STILL         0.9   /* ... than so much of the least ones: they lead nowhere */
 #define INSIDE        0.99  /* interior points: of the way to where they would be none */
 #define MOST_INNER    250   /* steps of conjugate gradients for one of Newton */
 #define LEAST_PART    1e-3  /* what they leave of the residual, between these two */
@@ -114,10 +112,6 @@ static void take(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->primal = primal;
     s->weight = weight;
     s->product = product;
-    const bool falls = product < STILL * s->lowest;
-    s->still = falls ? 0 : s->still + 1;
-    s->lowest = falls ? product : s->lowest;
-    s->returns = s->still == MOST_STILL;
     s->small = s->product > SLOW * before ? LESS_SMALL * s->small : fmin(MOST_SMALL, s->small / LESS_SMALL);
     s->wish = by_rows(pass, SHMT_SUM_WISH);
     balance(pass, s);
@@ -162,12 +156,11 @@ static void begin_step(struct shmt_solve_state *s) {
     if (s->leaves) {
         s->leaves = s->ascends = 0;
         s->interior = s->direct = 1;
-        s->lowest = INFINITY;
         s->phase = SHMT_PHASE_REST;
         return;
     }
     if (s->returns) {
-        s->returns = s->interior = s->direct = s->may_leave = s->idle = 0;
+        s->returns = s->interior = s->direct = s->may_leave = s->idle = 0; /* may_leave: for good */
         s->ascends = s->resumes = 1;
         s->phase = SHMT_PHASE_REST;
         return;
@@ -354,7 +347,11 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->idle = has_fallen ? 0 : s->idle + 1;
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
-    else if ((is_near(pass, s) && ++s->unproved == MOST_UNPROVED) || s->idle == MOST_IDLE)
+    else if (is_near(pass, s) && ++s->unproved == MOST_UNPROVED)
+        s->end = SHMT_SOLVE_EXHAUSTED;
+    else if (s->idle == MOST_IDLE && s->interior)
+        s->returns = 1;
+    else if (s->idle == MOST_IDLE)
         s->end = SHMT_SOLVE_EXHAUSTED;
 }
 

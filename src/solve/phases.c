@@ -157,9 +157,7 @@ static int place(const struct shmt_pass *pass) {
     return 0;
 }
 
-static int turn(const struct shmt_pass *pass) {
-    return shmt_turn_fill(pass);
-}
+static int turn(const struct shmt_pass *pass) { return shmt_turn_fill(pass); }
 
 static int scales(const struct shmt_pass *pass) {
     shmt_choose_scales(pass);

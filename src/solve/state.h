@@ -133,7 +133,6 @@ struct shmt_solve_state {
     uint32_t may_leave;   /* 1: dual ascent may be left for interior points, */
     uint32_t leaves;      /* ... and is left now */
     uint32_t corrects;    /* interior points: which of the two directions */
-    uint32_t still;       /* ... points in a row whose product has not fallen by a part worth mention, */
     uint32_t returns;     /* ... 1: they lead nowhere, and dual ascent goes on from their u, */
     uint32_t resumes;     /* ... which it has begun to do */
     uint32_t stopped;     /* 1: somebody asked for it */
@@ -164,7 +163,6 @@ struct shmt_solve_state {
     double weight;       /* interior points: the sum of c_i */
     double product;      /* ... the mean of what is 0 at the minimum, and what the step aims at */
     double target;
-    double lowest;     /* ... the product when it had last fallen */
     double small;      /* ... of the mean curvature: examples with less give the Hessian's diagonal alone */
     double wish;       /* ... as SHMT_SUM_WISH */
     double rz, rz_end; /* conjugate gradients: as SHMT_SUM_RZ, now and where they end */

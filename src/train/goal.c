@@ -18,7 +18,8 @@ static uint32_t epochs_since_best(const struct shmt_goal *goal, const struct shm
     uint32_t best = n, since = 0;
     for (uint32_t i = 0; i < n; i++) {
         const double loss = loss_of(goal, &epoch[i]);
-        const bool better = best == n ? loss == loss : loss < loss_of(goal, &epoch[best]); /* what is no number equals nothing */
+        const bool better =
+            best == n ? loss == loss : loss < loss_of(goal, &epoch[best]); /* what is no number equals nothing */
         since += !left_all(epoch, i);
         if (!better) continue;
         best = i;
