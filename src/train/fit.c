@@ -62,9 +62,10 @@ static int check_data(const struct shmt_fitting *f, shmtrain_session *s) {
 static bool goes_on(void *arg) {
     struct shmt_fitting *f = arg;
     const struct shmt_job *job = f->job;
-    SHMT_POINT("fit:look");
     bump_relaxed(&f->session->seat->counters->looks, 1);
-    if (f->leaves || !shmt_newton_may_leave(&f->state)) return !f->leaves;
+    if (!shmt_newton_may_leave(&f->state)) return true;
+    SHMT_POINT("fit:look");
+    if (f->leaves) return false;
     if (load_relaxed(job->ops->stop_word(job->store)) == 0 && load_relaxed(job->ops->abort_word(job->store)) == 0) return true;
     f->leaves = true;
     shmt_solve_leave(&f->memory, f->session->seat->round);
