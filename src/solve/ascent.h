@@ -16,8 +16,8 @@
  * A bias is the multiplier of the constraint (method of multipliers: Hestenes 1969): it moves by RHO sum u / N after each step, and
  * within a step the sum is held near 0 by as much. The proof balances u to a sum of 0, as in newton.h.
  *
- * Where interior points (interior.h) lead nowhere, as rounding may have it with features of very different sizes, ascent takes over for good:
- * from their u, which is within its range.
+ * Where interior points (interior.h) lead nowhere, as rounding may have it with features of very different sizes, ascent takes over for
+ * good: from their u, which is within its range.
  *
  * A step is the phases ASCEND, as often as there are sweeps, IMAGE, ADVANCE and WEIGH of newton.c's machine, and then SLOPE, for the
  * proof. u stands in slope[].pull. */

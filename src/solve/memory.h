@@ -1,8 +1,8 @@
 /* The shared memory of a fit: all that those who work on it write and read, in one block, by offsets alone.
  *
- * Nothing in it is atomic but the note, and the image that live ascents change (ascent.h). In each phase a word is written by one part or by none,
- * and what a phase reads no part of it writes; the meetings between phases order the two. So a part may be done again after a
- * death, and gives the same. */
+ * Nothing in it is atomic but the note, and the image that live ascents change (ascent.h). In each phase a word is written by one part
+ * or by none, and what a phase reads no part of it writes; the meetings between phases order the two. So a part may be done again
+ * after a death, and gives the same. */
 #ifndef SHMT_SOLVE_MEMORY_H
 #define SHMT_SOLVE_MEMORY_H
 

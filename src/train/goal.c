@@ -7,8 +7,8 @@ static double loss_of(const struct shmt_goal *goal, const struct shmtrain_epoch 
     return goal->validated ? epoch->valid_loss : epoch->train_loss;
 }
 
-/* Of a fit that has found no better point: its parameters are those of the epoch before, which says nothing about what they can do. Steps of
- * SGD have no objective: NaN is equal to nothing. */
+/* Of a fit that has found no better point: its parameters are those of the epoch before, which says nothing about what is learned.
+ * Steps of SGD have no objective: NaN. */
 static bool left_all(const struct shmtrain_epoch *epoch, uint32_t i) {
     return i > 0 && epoch[i].objective > 0 && epoch[i].objective == epoch[i - 1].objective;
 }
