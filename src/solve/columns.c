@@ -9,7 +9,7 @@ enum { LANES = 4 };
 
 /* With L1 alone, columns that repeat one another leave directions without curvature: steps on a face are held back by as much of the
  * diagonal. */
-#define FACE_DAMPING 1e-4
+#define FACE_DAMPING 1e-5
 
 /* What a column gives with u, with what the dual point differs by (|u|, or the weights of the examples), and the curvatures. */
 struct column_sums {

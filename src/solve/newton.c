@@ -17,24 +17,26 @@
 #define MOST_UNPROVED 3
 #define MOST_IDLE     60    /* epochs in a row in which the gap does not fall ... */
 #define LESS          0.999 /* ... to so much of what it was: interior points lead nowhere, and what has no other way ends */
-#define FACES_FROM    1e-2  /* with L1, the gap from which on every other step is one on a face */
-#define IMPOSSIBLE    1e-9  /* a gap below 0 by more of the bound than rounding explains */
-#define MOST_SMALL    1e-3  /* ... what part of the mean curvature may be taken for small, ... */
-#define LESS_SMALL    0.1   /* ... and how much less behind a step after which the products are more than ... */
-#define SLOW          0.8   /* ... so much of what they were */
-#define INSIDE        0.99  /* interior points: of the way to where they would be none */
-#define MOST_INNER    250   /* steps of conjugate gradients for one of Newton */
-#define LEAST_PART    1e-3  /* what they leave of the residual, between these two */
-#define MOST_PART     0.3
-#define SCATTER_COST  0.8 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
-#define FACTOR_COST   0.3
-#define PASS_COST     2.5 /* ns: an entry read by rows and by columns */
-#define VISIT_COST    4   /* ... or visited by dual ascent */
-#define INNER_PRICE   20  /* interior points: steps, and passes of each */
-#define INNER_PASSES  4
-#define SWEEP_COST    4 /* ... or in a sweep of coordinate descent */
-#define MOST_SWEEPS   50
-#define INNER_STEPS   300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
+#define FACES_FROM \
+    1e-2 /* with L1, the gap from which on every other step is one on a face; or so many epochs in which it has not fallen */
+#define FACES_IDLE   2
+#define IMPOSSIBLE   1e-9 /* a gap below 0 by more of the bound than rounding explains */
+#define MOST_SMALL   1e-3 /* ... what part of the mean curvature may be taken for small, ... */
+#define LESS_SMALL   0.1  /* ... and how much less behind a step after which the products are more than ... */
+#define SLOW         0.8  /* ... so much of what they were */
+#define INSIDE       0.99 /* interior points: of the way to where they would be none */
+#define MOST_INNER   250  /* steps of conjugate gradients for one of Newton */
+#define LEAST_PART   1e-3 /* what they leave of the residual, between these two */
+#define MOST_PART    0.3
+#define SCATTER_COST 0.8 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
+#define FACTOR_COST  0.3
+#define PASS_COST    2.5 /* ns: an entry read by rows and by columns */
+#define VISIT_COST   4   /* ... or visited by dual ascent */
+#define INNER_PRICE  20  /* interior points: steps, and passes of each */
+#define INNER_PASSES 4
+#define SWEEP_COST   4 /* ... or in a sweep of coordinate descent */
+#define MOST_SWEEPS  50
+#define INNER_STEPS  300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
 
 static double sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint32_t n) {
     const double *of = shmt_solve_sum(pass->memory, pass->round, which);
@@ -168,7 +170,8 @@ static void begin_step(struct shmt_solve_state *s) {
     s->halved = s->inner = s->corrects = 0;
     s->step = 1;
     s->part = part_left(s);
-    s->face = s->cycles && s->primal - s->dual <= FACES_FROM * s->dual && s->epoch % 2 == 1;
+    const bool is_close = s->primal - s->dual <= FACES_FROM * s->dual;
+    s->face = s->cycles && (is_close || s->idle >= FACES_IDLE) && s->epoch % 2 == 1;
     s->phase = s->live       ? SHMT_PHASE_LAY
                : s->ascends  ? SHMT_PHASE_ASCEND
                : s->interior ? SHMT_PHASE_AIM
