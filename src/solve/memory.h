@@ -135,4 +135,10 @@ static inline double *shmt_solve_sum(const struct shmt_solve_memory *m, uint64_t
     return m->sums + ((round % 2) * SHMT_SOLVE_SUMS + which) * SHMT_SOLVE_BLOCKS;
 }
 
+/* NOTHING is not left: it would be by rows and by columns of the same phase, which are different parts'. */
+static inline void shmt_leave_number(const struct shmt_solve_memory *m, uint64_t round, enum shmt_solve_sums which,
+                                     uint64_t block, double sum) {
+    if (which != SHMT_SUM_NOTHING) shmt_solve_sum(m, round, which)[block] = sum;
+}
+
 #endif

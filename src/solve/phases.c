@@ -46,7 +46,7 @@ static void each(const struct shmt_pass *pass, enum shmt_solve_sums which,
         double sum = 0;
         if (!shmt_pass_goes_on(pass)) return;
         for (uint64_t j = b * block; j < to; j++) sum += element(pass, j);
-        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
+        shmt_leave_number(pass->memory, pass->round, which, b, sum);
     }
 }
 

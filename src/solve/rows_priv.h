@@ -55,7 +55,7 @@ static inline void shmt_each_block(const struct shmt_pass *pass, const double *w
 
 /* Of my block, for what follows from all. */
 static inline void shmt_leave_sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint64_t block, double sum) {
-    shmt_solve_sum(pass->memory, pass->round, which)[block] = sum;
+    shmt_leave_number(pass->memory, pass->round, which, block, sum);
 }
 
 #endif
