@@ -40,6 +40,21 @@ static void patience_ends_after_so_many_epochs_that_are_no_better(void **state) 
     assert_int_equal(shmt_goal_reached(&goal, EPOCHS(LOSS(0, NAN), LOSS(0, NAN)), 2), SHMT_END_PATIENCE);
 }
 
+#define FITTED(valid, of) \
+    { .valid_loss = (valid), .objective = (of) }
+
+/* Epochs of a fit that have found no better point say nothing about what is learned. */
+static void epochs_that_left_the_parameters_as_they_were_do_not_count(void **state) {
+    (void)state;
+    const struct shmt_goal goal = {.target_loss = NAN, .patience = 2, .validated = true};
+    const struct shmtrain_epoch *silent =
+        EPOCHS(FITTED(4, 3), FITTED(4, 3), FITTED(4, 3), FITTED(4, 2.9), FITTED(4, 2.9), FITTED(4.1, 2.8));
+    for (uint32_t n = 1; n <= 5; n++) assert_int_equal(shmt_goal_reached(&goal, silent, n), SHMT_END_NOT);
+    assert_int_equal(shmt_goal_reached(&goal, silent, 6), SHMT_END_PATIENCE);
+    const struct shmtrain_epoch *steps = EPOCHS(FITTED(4, NAN), FITTED(4, NAN), FITTED(4, NAN)); /* of SGD */
+    assert_int_equal(shmt_goal_reached(&goal, steps, 3), SHMT_END_PATIENCE);
+}
+
 static void what_is_no_end_has_no_name(void **state) {
     (void)state;
     assert_string_equal(shmt_end_name(SHMT_END_TARGET_LOSS), "target-loss");
@@ -179,6 +194,7 @@ int main(void) {
         TEST(without_a_goal_nothing_is_reached),
         TEST(a_target_is_reached_by_the_last_epoch_and_the_loss_that_counts),
         TEST(patience_ends_after_so_many_epochs_that_are_no_better),
+        TEST(epochs_that_left_the_parameters_as_they_were_do_not_count),
         TEST(what_is_no_end_has_no_name),
         TEST(sync_ends_in_the_same_epoch_with_any_number_of_workers),
         TEST(a_target_ends_runs_of_every_mode_in_the_epoch_that_reaches_it),

@@ -189,6 +189,33 @@ static void a_model_goes_on_where_it_ended(void **state) {
     assert_non_null(strstr(run->text[OUT], "optimum     proved: "));
 }
 
+/* How near it came, why, and what to type: with that it is proved. */
+static void what_comes_no_nearer_says_what_to_type(void **state) {
+    (void)state;
+    program_write_file("far.svm", "+1 1:1e20 2:1\n-1 1:1 2:0.5\n+1 1:2 2:-1\n-1 1:3 2:1\n+1 1:1\n-1 2:1\n");
+    program_write_file("near.svm", "+1 1:3 2:1 3:0.3\n-1 1:1 2:-7 3:0.1\n+1 1:0.11 2:0.3 3:0.7\n-1 1:-0.13 2:0.1 3:0.9\n");
+    program_write_file("steep.svm", "1e20 1:1e-20\n-1e20 1:2e-20 2:1\n3 2:1e-30\n");
+    struct program *run = RUN("-M", "linear", "--C=1", "--tolerance=1e-6", "far.svm");
+    program_assert_status(run, 0);
+    assert_non_null(strstr(run->text[OUT],
+                           "optimum     NOT proved: no lower bound was found, steps lead no further:\n"
+                           "            scale the features to about 1, or use more L2 (a smaller --C)\n"));
+    run = RUN("-M", "svm", "--C=1e4", "--tolerance=1e-6", "near.svm");
+    program_assert_status(run, 0);
+    const char *nearest = strstr(run->text[OUT], "optimum     NOT proved: the gap stays at ");
+    assert_non_null(nearest);
+    assert_non_null(strstr(nearest, ", floats have no more digits:\n            use --tolerance "));
+    char tolerance[16];
+    assert_int_equal(sscanf(strstr(nearest, "use --tolerance "), "use --tolerance %15[0-9.e-]", tolerance), 1);
+    run = RUN("-M", "svm", "--C=1e4", "--tolerance", tolerance, "near.svm");
+    program_assert_status(run, 0);
+    assert_non_null(strstr(run->text[OUT], "optimum     proved: "));
+    run = RUN("-M", "linear", "--l1=0.1", "--tolerance=1e-6", "steep.svm");
+    program_assert_status(run, 1);
+    assert_non_null(
+        strstr(run->text[ERR], "is infinite: the optimum is too far away for 32-bit numbers: scale the features and"));
+}
+
 static void c_is_l2_in_other_words(void **state) {
     char c[17], l2[17];
     (void)state;
@@ -228,6 +255,12 @@ static void what_cannot_be_proved_is_refused(void **state) {
         {2,
          "the modes sync, async and hogwild: leave out --replicas or --tolerance",
          {"--replicas=worker", "--C=1", "--tolerance=1e-3", FEW}},
+        {2,
+         "--mode async begins at nothing, as all dual ascent: leave out --init-from, or --mode",
+         {"--init-from=x", "--mode=async", "--C=1", "--tolerance=1", FEW}},
+        {2,
+         "svm begins at nothing, as all dual ascent: leave out --init-from, or --tolerance",
+         {"--init-from=x", "-Msvm", "--C=1", "--tolerance=1", FEW}},
         {2, "a run writes no checkpoints: leave out --checkpoint", {"--checkpoint=.", "--C=1", "--tolerance=1e-3", FEW}},
         {2, "nobody can join or watch a run: leave out --name", {"--name=x", "--C=1", "--tolerance=1e-3", FEW}},
         {2,
@@ -254,6 +287,7 @@ int main(void) {
         PROGRAM_TEST(a_stop_leaves_the_last_point_and_says_that_nothing_is_proved),
         PROGRAM_TEST(too_few_epochs_prove_nothing),
         PROGRAM_TEST(a_model_goes_on_where_it_ended),
+        PROGRAM_TEST(what_comes_no_nearer_says_what_to_type),
         PROGRAM_TEST(c_is_l2_in_other_words),
         PROGRAM_TEST(what_cannot_be_proved_is_refused),
     };

@@ -54,7 +54,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 15);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 16);
     assert_int_equal(sizeof(struct shmt_shm_control), 896);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -74,7 +74,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_gate, asleep), 128);
     assert_int_equal(offsetof(struct shmt_gate, sleepers), 132);
     assert_int_equal(offsetof(struct shmt_gate, until), 136);
-    assert_int_equal(sizeof(struct shmt_counters), 1576);
+    assert_int_equal(sizeof(struct shmt_counters), 1584);
     assert_int_equal(sizeof(struct shmt_shm_front), 384);
     assert_int_equal(offsetof(struct shmt_shm_front, gate), 0);
     assert_int_equal(offsetof(struct shmt_shm_front, alive), 256);
@@ -116,7 +116,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0xf0d9a89d92adceb4));
+    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0x6c4770d2202c4199));
 }
 
 struct range {

@@ -109,6 +109,13 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
             mode ? mode : "mode");
     const int rc = check_live(store, model);
     if (rc < 0) return rc;
+    if (c->init_from[0] != '\0' && live_of(c) != SHMT_LIVE_NO)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "--tolerance with --mode %s begins at nothing, as all dual ascent: leave out --init-from, or --mode",
+                         c->mode);
+    if (c->init_from[0] != '\0' && model == &SHMT_MODEL_SVM)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "--tolerance with svm begins at nothing, as all dual ascent: leave out --init-from, or --tolerance");
     if (strcmp(c->scale, "yes") == 0 && (model == &SHMT_MODEL_SVM || c->l1 > 0))
         return shmt_fail(e, SHMTRAIN_E_USAGE, "--scale is for logistic, softmax and linear with L2 alone: leave it out");
     if (c->keep == SHMT_KEEP_BEST)

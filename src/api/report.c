@@ -189,7 +189,7 @@ static int hash_parameters(struct shmtrain_store *store, struct shmt_error *bad)
                                              .row = rows,
                                              .first = row,
                                              .when = "at the end of the run",
-                                             .rate = store->spec.rate.base,
+                                             .rate = store->fits ? 0 : store->spec.rate.base,
                                              .pushed = !store->job.model || store->job.is_offered};
             if (bad->status == 0 && !shmt_all_finite(rows, n * table->width)) shmt_numbers_refuse(&at, bad);
         }

@@ -62,7 +62,7 @@ static uint64_t digest(const struct shmt_counters *c) {
     const uint64_t word[] = {load_relaxed(&c->examples),      load_relaxed(&c->updates),   load_relaxed(&c->wait_clock_ns),
                              load_relaxed(&c->wait_epoch_ns), load_relaxed(&c->busy_ns),   load_relaxed(&c->evaluate_ns),
                              load_relaxed(&c->merge_ns),      load_relaxed(&c->loss_bits), load_relaxed(&c->merges),
-                             load_relaxed(&c->pause_ns)};
+                             load_relaxed(&c->pause_ns),      load_relaxed(&c->looks)};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof word / sizeof *word; i++) sum = (sum ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
     return sum;

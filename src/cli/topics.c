@@ -154,17 +154,17 @@ MODES
 "nothing is proved yet. The proof is the duality gap: the errors of the\n"
 "predictions give a lower bound of the objective that holds for all weights. It\n"
 "is proved for the weights as they are saved, in 32 bits. If these have too few\n"
-"digits for it, or --epochs (by default 1000) or Ctrl-C ends the run first, it\n"
-"says NOT proved.\n"
+"digits for it, it says NOT proved, how near it came and what to type; so if\n"
+"--epochs (by default 1000) or Ctrl-C ends it first: at once, within a step.\n"
 "\n"
 "Steps are Newton's; with --l1 they are coordinate descent. Those of svm are dual\n"
 "coordinate ascent, by one worker, and, where that is slow and features are few,\n"
-"interior points; they begin anew whatever --init-from says. All workers meet\n"
-"after each pass over the data; the weights have the same bits for every -w,\n"
-"whoever dies. With --mode async or hogwild all workers ascend the dual at once;\n"
-"what is proved is as true, but bits differ. It takes some 10 bytes per nonzero,\n"
-"32 per example (svm 96), 150 per feature; softmax 16, 130 more per class. No\n"
-"checkpoints, snapshots, --name.\n"},
+"interior points. All workers meet after each pass over the data; the weights\n"
+"have the same bits for every -w, whoever dies. With --mode async or hogwild all\n"
+"workers ascend the dual at once; what is proved is as true, but bits differ.\n"
+"It takes some 10 bytes per nonzero, 32 per example (svm 96), 150 per feature;\n"
+"softmax 16, 130 more per class. No checkpoints, snapshots, --name; for svm and\n"
+"these modes no --init-from.\n"},
 
 {"learning", "what a run chooses by itself",
 "What a run chooses by itself\n"

@@ -118,6 +118,7 @@ struct shmt_counters {
     _Atomic uint64_t loss_bits;       /* a double: the reported losses of these examples, added up */
     _Atomic uint64_t dropped, folded; /* examples whose gradients were late */
     _Atomic uint64_t merges;
+    _Atomic uint64_t looks; /* of a fit: times that it has looked up from its work within a phase, which says that it goes on */
     _Atomic uint64_t redone; /* examples of pieces that an earlier life had in hand when it died */
     struct shmt_waited_for waited_for[SHMT_WAITED_FOR];
     struct shmt_delays delays;

@@ -9,6 +9,8 @@
 #include "base/plain.h"
 #include "report/words_priv.h"
 
+#define WELL_NEAR 0.01 /* a gap */
+
 static void cell(char *out, size_t bytes, int width, int digits, double x) {
     char text[32] = "-";
     if (!isnan(x)) {
@@ -257,11 +259,37 @@ static void add_deaths(char *out, size_t bytes, const struct shmtrain_report *r)
     shmt_add(out, bytes, "\n");
 }
 
+/* A little more than the gap, in one digit: what a run of the same kind will come to. */
+static double next_tolerance(double gap) {
+    const double digit = pow(10, floor(log10(gap)));
+    return digit * ceil(1.05 * gap / digit);
+}
+
+/* The gap has stopped falling: how near it came, why, and what to type. Where it came near, the digits of 32-bit weights are what is
+ * missing; else sizes of features are what steps suffer from, and steps of all workers at once more than others. */
+static void add_nearest(char *out, size_t bytes, const struct shmtrain_report *r, double gap) {
+    const int live = strcmp(r->mode, "sync") != 0;
+    if (gap <= WELL_NEAR)
+        shmt_add(out, bytes, "optimum     NOT proved: the gap stays at %.1e, floats have no more digits:\n            ", gap);
+    else if (isnan(gap))
+        shmt_add(out, bytes, "optimum     NOT proved: no lower bound was found, steps lead no further:\n            ");
+    else
+        shmt_add(out, bytes, "optimum     NOT proved: the gap stays at %.1e, steps lead no further:\n            ", gap);
+    if (live && !(gap <= WELL_NEAR))
+        shmt_add(out, bytes, "leave out --mode, or scale the features to about 1\n");
+    else if (gap <= WELL_NEAR)
+        shmt_add(out, bytes, "use --tolerance %.1g, or scale the features to about 1\n", next_tolerance(gap));
+    else
+        shmt_add(out, bytes, "scale the features to about 1, or use more L2 (a smaller --C)\n");
+}
+
 /* What is proved. */
 static void add_optimum(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (!is_fit(r) || r->n_epochs == 0) return;
     const struct shmtrain_epoch *last = &r->epoch[r->n_epochs - 1];
-    if (isnan(last->objective))
+    if (r->stopped_by && strcmp(r->stopped_by, "precision") == 0)
+        add_nearest(out, bytes, r, shmtrain_epoch_gap(last));
+    else if (isnan(last->objective))
         shmt_add(out, bytes, "optimum     NOT proved: the run ended before there was an objective\n");
     else if (shmtrain_epoch_gap(last) <= r->tolerance)
         shmt_add(out, bytes, "optimum     proved: the objective %.8g is within %.1e of it\n", last->objective,
@@ -284,7 +312,7 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
     shmt_add(out, bytes, " s of training), %s examples/s", shmt_short_number(r->examples_per_second, text[0]));
     shmt_add(out, bytes, "\n            %s update%s", shmt_short_number((double)r->updates, text[1]), shmt_plural(r->updates));
     if (r->stopped_by && strcmp(r->stopped_by, "precision") == 0)
-        shmt_add(out, bytes, ", ended where floats come no nearer to the optimum");
+        shmt_add(out, bytes, ", ended where the gap no longer fell");
     else if (r->stopped_by && strcmp(r->stopped_by, "tolerance") == 0)
         shmt_add(out, bytes, ", ended where the optimum was proved");
     else if (r->stopped_by && r->stopped_by[0] != '\0' && strcmp(r->stopped_by, "request") != 0)

@@ -7,11 +7,13 @@
 
 #include "base/atomic.h"
 #include "base/random.h"
+#include "solve/columns_priv.h"
 #include "solve/loss_priv.h"
 #include "solve/rows_priv.h"
 
-#define MOST_ROOTS 8    /* steps to a zero, ... */
-#define ROOT_LEFT  1e-4 /* ... and how near it has to be */
+#define LOOK_EVERY 256  /* coordinates */
+#define MOST_ROOTS 200  /* steps to a zero; a few are enough but for numbers far from 1 */
+#define ROOT_LEFT  1e-2 /* what they leave of the way to it, and of the unit of t */
 
 /* How far the bias moves for a sum of u / N: as if it were a weight whose feature is 1. */
 static double rho(const struct shmt_problem *p) { return p->bias ? 1 / p->l2 : 0; }
@@ -28,17 +30,50 @@ static double square_of_row(const struct shmt_problem *p, uint64_t i) {
     return sum;
 }
 
+/* Where an example begins. No phase changes what this reads while it is read. */
+static double first_dual(const struct shmt_pass *pass, uint64_t i) {
+    const double c = shmt_problem_weight(pass->problem, i);
+    if (!pass->state->resumes) return 0;
+    const double a = pass->memory->inner[pass->state->at][i].dual;
+    return shmt_example_label(pass->problem, i) * (a > 0 ? a < c ? a : c : 0); /* no number: 0 */
+}
+
 static void rest_rows(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
+    double up = 0, down = 0, weight = 0;
     (void)unused;
-    for (uint64_t i = from; i < to; i++) pass->memory->square[i] = square_of_row(pass->problem, i);
-    memset(pass->memory->slope + from, 0, (to - from) * sizeof *pass->memory->slope);
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
+    for (uint64_t i = from; i < to; i++) {
+        const double u = first_dual(pass, i);
+        pass->memory->square[i] = square_of_row(pass->problem, i);
+        pass->memory->slope[i] = (struct shmt_solve_slope){u, 0};
+        up += u > 0 ? u : 0;
+        down += u > 0 ? 0 : -u;
+        weight += shmt_problem_weight(pass->problem, i);
+    }
+    shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
+    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
+    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
+    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, 0);
+}
+
+static double first_image(const struct shmt_pass *pass, uint32_t j, const void *unused) {
+    const struct shmt_solve_memory *m = pass->memory;
+    double sum = 0;
+    (void)unused;
+    if (shmt_is_bias(pass, j)) return 0; /* it stays */
+    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++)
+        sum += (m->value ? (double)m->value[at] : 1) * first_dual(pass, m->row[at]);
+    point(pass)[j] = sum / (pass->problem->l2 * (double)pass->problem->n);
+    return 0;
 }
 
 void shmt_ascent_rest(const struct shmt_pass *pass) {
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
     uint64_t from, to;
     shmt_each_block(pass, NULL, rest_rows);
+    if (pass->state->resumes) {
+        shmt_each_column(pass, SHMT_SUM_NOTHING, NULL, first_image);
+        return;
+    }
     shmt_solve_share(all, pass->part, pass->n_parts, &from, &to);
     memset(point(pass) + from, 0, (to - from) * sizeof(double));
 }
@@ -77,6 +112,7 @@ struct ascent {
 
 static void shuffle(const struct shmt_pass *pass, struct ascent *a) {
     for (uint64_t i = a->active; i > 1; i--) {
+        if (i % LOOK_EVERY == 0 && !shmt_pass_goes_on(pass)) return;
         const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, pass->state->inner, a->visits, i), i);
         const uint32_t other = a->order[k];
         a->order[k] = a->order[i - 1];
@@ -128,20 +164,26 @@ INLINE double best_of_hinge(double before, double slope, double c, double bend) 
     return wanted < 0 ? 0 : wanted > c ? c : wanted;
 }
 
-/* Of the logistic loss (Yu et al. 2011): c / (1 + exp(-t)), at the zero of t + m + bend (c / (1 + exp(-t)) - before), which grows with t;
- * m: the margin. */
-static double best_of_logistic(double before, double m, double c, double bend) {
-    double t = -m, best = c / (1 + exp(m));
-    double low = -INFINITY, high = INFINITY;
+/* Newton's steps from t = -m, which lies on one side of the zero and by as much as f is there too far; bisections where they lead out of
+ * what is known of it, or do not halve f: so f or what is known is halved at least in every other step. */
+double shmt_ascent_best_of_logistic(double before, double m, double c, double bend) {
+    double t = -m, best = c / (1 + exp(m)), last = INFINITY;
+    const double first = bend * (best - before);
+    double low = fmin(t, t - first), high = fmax(t, t - first);
+    if (!isfinite(first)) return before; /* what is no number leads nowhere */
     for (int k = 0; k < MOST_ROOTS; k++) {
-        const double off = t + m + bend * (best - before);
-        if (fabs(off) <= ROOT_LEFT) break;
+        const double off = t + m + bend * (best - before), curve = best * (1 - best / c), slope = 1 + bend * curve;
+        const double left = fabs(off) / slope; /* of t; of u it leaves `curve` as much */
+        if (left <= ROOT_LEFT && left * curve <= ROOT_LEFT * fabs(best - before)) break;
         if (off < 0)
             low = t;
         else
             high = t;
-        const double next = t - off / (1 + bend * best * (1 - best / c));
-        t = next > low && next < high ? next : isinf(low) ? high - 1 : isinf(high) ? low + 1 : 0.5 * (low + high);
+        const double newton = t - off / slope, middle = low + 0.5 * (high - low);
+        const double next = newton > low && newton < high && fabs(off) <= 0.5 * last ? newton : middle;
+        if (next == t) break;
+        last = fabs(off);
+        t = next;
         best = c / (1 + exp(-t));
     }
     return best;
@@ -165,7 +207,7 @@ INLINE double ascend(struct ascent *a, uint64_t i, enum shmt_solve_loss loss, en
     } else if (c == 0) {
         return 0;
     } else if (loss == SHMT_SOLVE_LOGISTIC) {
-        next = label * best_of_logistic(label * u, label * z, c, bend);
+        next = label * shmt_ascent_best_of_logistic(label * u, label * z, c, bend);
     } else {
         next = u + (label - z - u / c) / (1 / c + bend);
     }
@@ -175,11 +217,12 @@ INLINE double ascend(struct ascent *a, uint64_t i, enum shmt_solve_loss loss, en
     return slope;
 }
 
-/* Over those that are active. */
-INLINE void sweep(struct ascent *a, enum shmt_solve_loss loss, enum shmt_solve_live live) {
+/* Over those that are active. False: the phase is to be left. */
+INLINE bool sweep(const struct shmt_pass *pass, struct ascent *a, enum shmt_solve_loss loss, enum shmt_solve_live live) {
     double high = 0, low = 0;
     a->visits += a->active;
-    for (uint64_t k = 0; k < a->active;) {
+    for (uint64_t k = 0, visits = 0; k < a->active; visits++) {
+        if (visits % LOOK_EVERY == 0 && !shmt_pass_goes_on(pass)) return false;
         const double slope = ascend(a, a->order[k], loss, live);
         if (isnan(slope)) {
             const uint32_t gone = a->order[k];
@@ -193,11 +236,13 @@ INLINE void sweep(struct ascent *a, enum shmt_solve_loss loss, enum shmt_solve_l
     }
     a->high = high > 0 ? high : INFINITY;
     a->low = low < 0 ? low : -INFINITY;
+    return true;
 }
 
-static void sweep_alone(struct ascent *a) { sweep(a, SHMT_SOLVE_HINGE, SHMT_LIVE_NO); }
-static void sweep_racy(struct ascent *a) { sweep(a, a->p->loss, SHMT_LIVE_RACY); }
-static void sweep_atomic(struct ascent *a) { sweep(a, a->p->loss, SHMT_LIVE_ATOMIC); }
+#define PASS const struct shmt_pass *pass, struct ascent *a
+static bool sweep_alone(PASS) { return sweep(pass, a, SHMT_SOLVE_HINGE, SHMT_LIVE_NO); }
+static bool sweep_racy(PASS) { return sweep(pass, a, a->p->loss, SHMT_LIVE_RACY); }
+static bool sweep_atomic(PASS) { return sweep(pass, a, a->p->loss, SHMT_LIVE_ATOMIC); }
 
 void shmt_ascent_lay(const struct shmt_pass *pass) {
     const struct shmt_problem *p = pass->problem;
@@ -222,7 +267,7 @@ static void copy_image(const struct shmt_pass *pass, double *w, double sum) {
 }
 
 int shmt_ascent_sweep(const struct shmt_pass *pass) {
-    static void (*const SWEEP[])(struct ascent * a) = {sweep_alone, sweep_racy, sweep_atomic};
+    static bool (*const SWEEP[])(PASS) = {sweep_alone, sweep_racy, sweep_atomic};
     struct ascent a = {.p = pass->problem,
                        .square = pass->memory->square,
                        .w = image_behind(pass),
@@ -242,7 +287,7 @@ int shmt_ascent_sweep(const struct shmt_pass *pass) {
     while (a.visits < shmt_ascent_visits(pass->state) * (to - from) && a.active > 0) {
         SHMT_POINT("fit:ascend");
         shuffle(pass, &a);
-        SWEEP[pass->problem->live](&a);
+        if (!SWEEP[pass->problem->live](pass, &a)) break;
     }
     free(a.order);
     return 0;
@@ -293,6 +338,7 @@ void shmt_ascent_image(const struct shmt_pass *pass) {
     for (uint64_t b = first; b < behind; b++) {
         const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, pass->plan->of.n_columns);
         double cross = 0, length = 0;
+        if (!shmt_pass_goes_on(pass)) return;
         for (uint64_t j = b * pass->plan->col_block; j < to; j++) {
             image_of_column(pass, j);
             cross += pass->problem->l2 * m->product[j] * m->direction[0][j];

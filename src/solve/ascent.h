@@ -16,6 +16,9 @@
  * A bias is the multiplier of the constraint (method of multipliers: Hestenes 1969): it moves by RHO sum u / N after each step, and
  * within a step the sum is held near 0 by as much. The proof balances u to a sum of 0, as in newton.h.
  *
+ * Where interior points (interior.h) lead nowhere, as rounding may have it with features of very different sizes, ascent takes over for
+ * good: from their u, which is within its range.
+ *
  * A step is the phases ASCEND, as often as there are sweeps, IMAGE, ADVANCE and WEIGH of newton.c's machine, and then SLOPE, for the
  * proof. u stands in slope[].pull. */
 #ifndef SHMT_SOLVE_ASCENT_H
@@ -30,7 +33,7 @@ static inline uint32_t shmt_ascent_sweeps(const struct shmt_problem *p) { return
  * proofs between them. */
 static inline uint32_t shmt_ascent_visits(const struct shmt_solve_state *s) { return s->epoch < 2 ? 2u << s->epoch : 8; }
 
-/* u = 0 and w = 0. */
+/* u = 0 and w = 0; or where interior points were left (state.resumes) their u, with its image and their bias. Sums UP, DOWN, WEIGHT. */
 void shmt_ascent_rest(const struct shmt_pass *pass);
 
 /* Live: the image, to where all change it. */
@@ -48,6 +51,11 @@ void shmt_ascent_advance(const struct shmt_pass *pass);
 
 /* The losses there; u takes its place. Sums LOSS, UP, DOWN, WEIGHT. */
 void shmt_ascent_weigh(const struct shmt_pass *pass);
+
+/* Of one coordinate with the logistic loss (Yu et al. 2011): where s u is best, from s u `before` at the margin m, when the margin grows by
+ * `bend` as much as s u does. It is c / (1 + exp(-t)) at the zero of f(t) = t + m + bend (c / (1 + exp(-t)) - before), which grows with t,
+ * and so between 0 and c; `before` where a number has come out of range. */
+double shmt_ascent_best_of_logistic(double before, double m, double c, double bend);
 
 /* The best step along a direction, at most 1, from these sums; `sum`: of u, before. */
 double shmt_ascent_step(const struct shmt_pass *pass, double gain, double change, double cross, double length, double sum);

@@ -6,21 +6,23 @@
 #include <math.h>
 #include <string.h>
 
-void shmt_cholesky_factor(uint64_t n, const double *a, double *r) {
-    for (uint64_t j = 0; j < n; j++) {
-        double *row = r + j * n;
-        memcpy(row + j, a + j * n + j, (n - j) * sizeof *row);
-        const double least = (double)n * DBL_EPSILON * fmax(fabs(row[j]), DBL_MIN / DBL_EPSILON);
-        for (uint64_t i = 0; i < j; i++) {
-            const double *above = r + i * n;
-            const double factor = above[j];
-            if (factor == 0) continue;
-            for (uint64_t k = j; k < n; k++) row[k] -= factor * above[k];
-        }
-        const double pivot = sqrt(row[j] > least ? row[j] : least);
-        row[j] = pivot;
-        for (uint64_t k = j + 1; k < n; k++) row[k] /= pivot;
+void shmt_cholesky_row(uint64_t n, const double *a, double *r, uint64_t j) {
+    double *row = r + j * n;
+    memcpy(row + j, a + j * n + j, (n - j) * sizeof *row);
+    const double least = (double)n * DBL_EPSILON * fmax(fabs(row[j]), DBL_MIN / DBL_EPSILON);
+    for (uint64_t i = 0; i < j; i++) {
+        const double *above = r + i * n;
+        const double factor = above[j];
+        if (factor == 0) continue;
+        for (uint64_t k = j; k < n; k++) row[k] -= factor * above[k];
     }
+    const double pivot = sqrt(row[j] > least ? row[j] : least);
+    row[j] = pivot;
+    for (uint64_t k = j + 1; k < n; k++) row[k] /= pivot;
+}
+
+void shmt_cholesky_factor(uint64_t n, const double *a, double *r) {
+    for (uint64_t j = 0; j < n; j++) shmt_cholesky_row(n, a, r, j);
 }
 
 void shmt_cholesky_solve(uint64_t n, const double *r, const double *b, double *x) {

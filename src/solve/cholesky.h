@@ -9,6 +9,9 @@
  * same bits everywhere. */
 void shmt_cholesky_factor(uint64_t n, const double *a, double *r);
 
+/* Row j of it, when all rows before are there. */
+void shmt_cholesky_row(uint64_t n, const double *a, double *r, uint64_t j);
+
 /* Solves r'r x = -b. */
 void shmt_cholesky_solve(uint64_t n, const double *r, const double *b, double *x);
 

@@ -45,6 +45,7 @@ void shmt_choose_scales(const struct shmt_pass *pass) {
     for (uint64_t b = first; b < behind; b++) {
         const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, pass->plan->of.n_columns);
         double most = 0, least = INFINITY;
+        if (!shmt_pass_goes_on(pass)) return;
         for (uint64_t j = b * pass->plan->col_block; j < to; j++) {
             const double scale = pass->memory->scale[j] = square_of_scale(pass, (uint32_t)j);
             if (pass->memory->start[j] == pass->memory->start[j + 1]) continue;

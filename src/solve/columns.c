@@ -5,10 +5,11 @@
 #include "solve/columns_priv.h"
 
 enum { LANES = 4 };
+#define LOOK_EVERY 1024 /* entries of a column of the Hessian, for each of which there is a row */
 
 /* With L1 alone, columns that repeat one another leave directions without curvature: steps on a face are held back by as much of the
  * diagonal. */
-#define FACE_DAMPING 1e-4
+#define FACE_DAMPING 1e-5
 
 /* What a column gives with u, with what the dual point differs by (|u|, or the weights of the examples), and the curvatures. */
 struct column_sums {
@@ -139,6 +140,7 @@ static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const 
     if (pass->state->cycles && !shmt_pass_is_active(pass, j)) return 0; /* nobody looks at its row */
     for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++) {
         const double x = m->value ? (double)m->value[at] : 1, curve = m->slope[m->row[at]].curve;
+        if (at % LOOK_EVERY == 0 && !shmt_pass_goes_on(pass)) return 0;
         if (curve > small)
             add_row(pass, m->row[at], j, x * curve, row);
         else

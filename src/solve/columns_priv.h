@@ -18,8 +18,9 @@ static inline void shmt_columns_of(const struct shmt_pass *pass, uint64_t first,
         const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, all);
         double sum = 0;
         SHMT_POINT("fit:columns");
+        if (!shmt_pass_goes_on(pass)) return;
         for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += column(pass, (uint32_t)j, about);
-        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
+        shmt_leave_number(pass->memory, pass->round, which, b, sum);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #define MANY_SWEEPS 2000  /* with a Hessian, whose sweeps are cheap */
 #define LITTLE      1e-3  /* of what such a step may leave */
+#define LOOK_EVERY  16    /* columns */
 #define LEAST_CURVE 1e-10 /* part of its own of which a column keeps no less: no division by 0 */
 
 /* What it needs for itself. */
@@ -17,6 +18,7 @@ struct bench {
     double *moved;    /* (m) w + d */
     double *change;   /* (n) D (X d), kept up with d; (m) H d, where there is a Hessian */
     uint32_t *active; /* (m) columns that take part */
+    uint64_t looked;  /* columns that were looked at */
     uint32_t n;
     double *gradient; /* (m) of the model where d is 0, ... */
     double *curve;    /* (m) ... and its second derivatives */
@@ -78,6 +80,16 @@ static double descend(const struct shmt_pass *pass, struct bench *bench, uint32_
     return fmax(0, fabs(slope) - l1);
 }
 
+/* Once over those that take part: how far all were from having 0 in their derivatives; below 0: the phase is to be left. */
+static double sweep_once(const struct shmt_pass *pass, struct bench *bench) {
+    double away = 0;
+    for (uint32_t k = 0; k < bench->n; k++) {
+        if (bench->looked++ % LOOK_EVERY == 0 && !shmt_pass_goes_on(pass)) return -1;
+        away += descend(pass, bench, bench->active[k]);
+    }
+    return away;
+}
+
 static void shuffle(const struct shmt_pass *pass, struct bench *bench, uint32_t sweep) {
     for (uint32_t i = bench->n; i > 1; i--) {
         const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, sweep, 1, i), i);
@@ -125,9 +137,9 @@ static void cycle(const struct shmt_pass *pass, struct bench *bench) {
     choose_active(pass, bench);
     if (pass->state->direct) take_out_bias(pass, bench);
     for (uint32_t sweep = 0; sweep < most; sweep++) {
-        double away = 0;
         shuffle(pass, bench, sweep);
-        for (uint32_t k = 0; k < bench->n; k++) away += descend(pass, bench, bench->active[k]);
+        const double away = sweep_once(pass, bench);
+        if (away < 0) return;
         if (sweep == 0) first = away;
         more = away > left * first;
         if (!more) break;

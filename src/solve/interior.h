@@ -14,6 +14,9 @@
  * factorisation: for t = p = q = 0, along which it shows how far down t may go, and what p and q are; and with these. A third time with
  * p and q that keep the products close to one another (Gondzio 1996) was tried: it saves a quarter of the steps, and costs as much.
  *
+ * Where numbers have not enough digits for it, steps become tiny or lead nowhere: after some points that are no nearer, or one that is no
+ * number, dual ascent takes over from the a that there are (ascent.h).
+ *
  * The point is w; a and e lie beside the examples, in inner[at]. No array is changed by a phase that reads it. The phases: REST; SCORE,
  * SLOPE, as of any loss; AIM, HESSIAN, FACTOR, REACH; CORRECT, AIM, AGAIN, REACH; MOVE. */
 #ifndef SHMT_SOLVE_INTERIOR_H

@@ -1,14 +1,15 @@
 /* The shared memory of a fit: all that those who work on it write and read, in one block, by offsets alone.
  *
- * Nothing in it is atomic but the image that live ascents change (ascent.h). In each phase a word is written by one part or by none,
- * and what a phase reads no part of it writes; the meetings between phases order the two. So a part may be done again after a
- * death, and gives the same. */
+ * Nothing in it is atomic but the note, and the image that live ascents change (ascent.h). In each phase a word is written by one part
+ * or by none, and what a phase reads no part of it writes; the meetings between phases order the two. So a part may be done again
+ * after a death, and gives the same. */
 #ifndef SHMT_SOLVE_MEMORY_H
 #define SHMT_SOLVE_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "solve/problem.h"
 #include "solve/state.h"
 
@@ -55,11 +56,14 @@ struct shmt_interior {
     double dual, slack;
 };
 
-/* What others may know of a choice: written by the chief. */
+/* What others may know of a choice: written by the chief; and who has left a phase. */
 struct shmt_solve_note {
     _Atomic uint32_t fits; /* relaxed: for display */
     uint32_t scaled;       /* the rest: before the end of the first epoch is published, and constant from then on */
     double l2, loss;       /* what was chosen, with the mean loss on examples that were held out */
+    /* A phase that a part has left before it was done, plus 1, in place phase mod 2: by all who leave it, before its meeting. Relaxed: the
+     * meeting orders it. Whoever leaves it means the same number. */
+    _Atomic uint64_t left[2];
 };
 
 /* The block as one process sees it. n: examples, m: columns with the bias. Softmax has n_classes numbers in the place of each in
@@ -119,8 +123,22 @@ void shmt_solve_share_columns(const struct shmt_solve_plan *plan, const struct s
 void shmt_solve_share_pairs(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
                             uint32_t n_parts, uint64_t *from, uint64_t *to);
 
+/* I leave the phase of this round undone; whether anybody has, behind its meeting. */
+static inline void shmt_solve_leave(const struct shmt_solve_memory *m, uint64_t round) {
+    store_relaxed(&m->note->left[round % 2], round + 1);
+}
+static inline bool shmt_solve_is_left(const struct shmt_solve_memory *m, uint64_t round) {
+    return load_relaxed(&m->note->left[round % 2]) == round + 1;
+}
+
 static inline double *shmt_solve_sum(const struct shmt_solve_memory *m, uint64_t round, enum shmt_solve_sums which) {
     return m->sums + ((round % 2) * SHMT_SOLVE_SUMS + which) * SHMT_SOLVE_BLOCKS;
+}
+
+/* NOTHING is not left: it would be by rows and by columns of the same phase, which are different parts'. */
+static inline void shmt_leave_number(const struct shmt_solve_memory *m, uint64_t round, enum shmt_solve_sums which,
+                                     uint64_t block, double sum) {
+    if (which != SHMT_SUM_NOTHING) shmt_solve_sum(m, round, which)[block] = sum;
 }
 
 #endif

@@ -16,25 +16,27 @@
 #define CHOICE_STEPS  20
 #define MOST_UNPROVED 3
 #define MOST_IDLE     60    /* epochs in a row in which the gap does not fall ... */
-#define LESS          0.999 /* ... to so much of what it was */
-#define FACES_FROM    1e-2  /* with L1, the gap from which on every other step is one on a face */
-#define IMPOSSIBLE    1e-9  /* a gap below 0 by more of the bound than rounding explains */
-#define MOST_SMALL    1e-3  /* ... what part of the mean curvature may be taken for small, ... */
-#define LESS_SMALL    0.1   /* ... and how much less behind a step after which the products are more than ... */
-#define SLOW          0.8   /* ... so much of what they were */
-#define INSIDE        0.99  /* interior points: of the way to where they would be none */
-#define MOST_INNER    250   /* steps of conjugate gradients for one of Newton */
-#define LEAST_PART    1e-3  /* what they leave of the residual, between these two */
-#define MOST_PART     0.3
-#define SCATTER_COST  0.8 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
-#define FACTOR_COST   0.3
-#define PASS_COST     2.5 /* ns: an entry read by rows and by columns */
-#define VISIT_COST    4   /* ... or visited by dual ascent */
-#define INNER_PRICE   20  /* interior points: steps, and passes of each */
-#define INNER_PASSES  4
-#define SWEEP_COST    4 /* ... or in a sweep of coordinate descent */
-#define MOST_SWEEPS   50
-#define INNER_STEPS   300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
+#define LESS          0.999 /* ... to so much of what it was: interior points lead nowhere, and what has no other way ends */
+#define FACES_FROM \
+    1e-2 /* with L1, the gap from which on every other step is one on a face; or so many epochs in which it has not fallen */
+#define FACES_IDLE   2
+#define IMPOSSIBLE   1e-9 /* a gap below 0 by more of the bound than rounding explains */
+#define MOST_SMALL   1e-3 /* ... what part of the mean curvature may be taken for small, ... */
+#define LESS_SMALL   0.1  /* ... and how much less behind a step after which the products are more than ... */
+#define SLOW         0.8  /* ... so much of what they were */
+#define INSIDE       0.99 /* interior points: of the way to where they would be none */
+#define MOST_INNER   250  /* steps of conjugate gradients for one of Newton */
+#define LEAST_PART   1e-3 /* what they leave of the residual, between these two */
+#define MOST_PART    0.3
+#define SCATTER_COST 0.8 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
+#define FACTOR_COST  0.3
+#define PASS_COST    2.5 /* ns: an entry read by rows and by columns */
+#define VISIT_COST   4   /* ... or visited by dual ascent */
+#define INNER_PRICE  20  /* interior points: steps, and passes of each */
+#define INNER_PASSES 4
+#define SWEEP_COST   4 /* ... or in a sweep of coordinate descent */
+#define MOST_SWEEPS  50
+#define INNER_STEPS  300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
 
 static double sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint32_t n) {
     const double *of = shmt_solve_sum(pass->memory, pass->round, which);
@@ -98,13 +100,20 @@ static void end_candidate(const struct shmt_pass *pass, struct shmt_solve_state 
 
 /* An interior point was scored: it is the next one, also where P is larger. Where it is no better, the Hessian may have been too rough. */
 static void take(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double before = s->product;
-    if (s->tried) s->at = 1 - s->at;
+    const double before = s->product, loss = by_rows(pass, SHMT_SUM_LOSS) / (double)pass->problem->n;
+    const double primal = loss + by_columns(pass, SHMT_SUM_PENALTY), weight = by_rows(pass, SHMT_SUM_WEIGHT);
+    const double product = weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * weight) : 0;
+    const bool tried = s->tried != 0;
     s->tried = 0;
-    s->loss = by_rows(pass, SHMT_SUM_LOSS) / (double)pass->problem->n;
-    s->primal = s->loss + by_columns(pass, SHMT_SUM_PENALTY);
-    s->weight = by_rows(pass, SHMT_SUM_WEIGHT);
-    s->product = s->weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * s->weight) : 0;
+    if (!isfinite(primal) || !isfinite(product)) { /* the point before stays what it was */
+        s->returns = 1;
+        return;
+    }
+    if (tried) s->at = 1 - s->at;
+    s->loss = loss;
+    s->primal = primal;
+    s->weight = weight;
+    s->product = product;
     s->small = s->product > SLOW * before ? LESS_SMALL * s->small : fmin(MOST_SMALL, s->small / LESS_SMALL);
     s->wish = by_rows(pass, SHMT_SUM_WISH);
     balance(pass, s);
@@ -152,10 +161,17 @@ static void begin_step(struct shmt_solve_state *s) {
         s->phase = SHMT_PHASE_REST;
         return;
     }
+    if (s->returns) {
+        s->returns = s->interior = s->direct = s->may_leave = s->idle = 0; /* may_leave: for good */
+        s->ascends = s->resumes = 1;
+        s->phase = SHMT_PHASE_REST;
+        return;
+    }
     s->halved = s->inner = s->corrects = 0;
     s->step = 1;
     s->part = part_left(s);
-    s->face = s->cycles && s->primal - s->dual <= FACES_FROM * s->dual && s->epoch % 2 == 1;
+    const bool is_close = s->primal - s->dual <= FACES_FROM * s->dual;
+    s->face = s->cycles && (is_close || s->idle >= FACES_IDLE) && s->epoch % 2 == 1;
     s->phase = s->live       ? SHMT_PHASE_LAY
                : s->ascends  ? SHMT_PHASE_ASCEND
                : s->interior ? SHMT_PHASE_AIM
@@ -334,7 +350,11 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->idle = has_fallen ? 0 : s->idle + 1;
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
-    else if ((is_near(pass, s) && ++s->unproved == MOST_UNPROVED) || s->idle == MOST_IDLE)
+    else if (is_near(pass, s) && ++s->unproved == MOST_UNPROVED)
+        s->end = SHMT_SOLVE_EXHAUSTED;
+    else if (s->idle == MOST_IDLE && s->interior)
+        s->returns = 1;
+    else if (s->idle == MOST_IDLE)
         s->end = SHMT_SOLVE_EXHAUSTED;
 }
 
@@ -418,7 +438,8 @@ static void sloped(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 }
 
 static void rested(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    (void)pass;
+    if (s->resumes) balance(pass, s);
+    s->resumes = 0;
     if (s->ascends) begin_step(s);
 }
 
@@ -487,10 +508,15 @@ static const struct {
             [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},       [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
             [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},         [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
 
+bool shmt_newton_may_stop(const struct shmt_solve_state *s) { return s->phase < SHMT_PHASE_PUBLISH && !s->stopped; }
+
+bool shmt_newton_may_leave(const struct shmt_solve_state *s) { return shmt_newton_may_stop(s) && s->phase != SHMT_PHASE_KEEP; }
+
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;
-    const bool ends = s.phase >= SHMT_PHASE_PUBLISH, asked = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0;
-    if (asked && !ends && !s.stopped) {
+    const bool asked =
+        shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0 || shmt_solve_is_left(pass->memory, pass->round);
+    if (asked && shmt_newton_may_stop(&s)) {
         stop(pass, &s);
     } else {
         const uint32_t phase = s.phase;

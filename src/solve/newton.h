@@ -25,6 +25,11 @@ void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_s
 /* My part of the phase. May be done again by another process: it gives the same. 0; -1: no memory. */
 int shmt_newton_work(const struct shmt_pass *pass);
 
+/* Whether a run that is to end ends behind this phase: not where the parameters are written already, or proved. And whether the phase may
+ * be left undone then (pass.goes_on, shmt_solve_leave): not while a fit of a choice is kept. */
+bool shmt_newton_may_stop(const struct shmt_solve_state *s);
+bool shmt_newton_may_leave(const struct shmt_solve_state *s);
+
 /* Behind the phase, when all parts are done: the state that follows. Pure: the same for all. `pass`: as in that phase. */
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out);
 

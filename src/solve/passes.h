@@ -17,7 +17,14 @@ struct shmt_pass {
     const struct shmt_solve_state *state;
     uint64_t round; /* of the fit: whose sums these are */
     uint32_t part, n_parts;
+    bool (*goes_on)(void *arg); /* called now and then within a phase; false: it is to be left as it is. NULL: it never is */
+    void *goes_on_arg;
 };
+
+/* Says that I am at work. False: leave the phase, whatever is missing: nobody will use what it has done (state.h). */
+static inline bool shmt_pass_goes_on(const struct shmt_pass *pass) {
+    return !pass->goes_on || pass->goes_on(pass->goes_on_arg);
+}
 
 /* L2 of column j. */
 static inline double shmt_pass_l2(const struct shmt_pass *pass, uint64_t j) {

@@ -44,8 +44,9 @@ static void each(const struct shmt_pass *pass, enum shmt_solve_sums which,
     for (uint64_t b = first; b < behind; b++) {
         const uint64_t to = shmt_min_u64((b + 1) * block, all);
         double sum = 0;
+        if (!shmt_pass_goes_on(pass)) return;
         for (uint64_t j = b * block; j < to; j++) sum += element(pass, j);
-        shmt_solve_sum(pass->memory, pass->round, which)[b] = sum;
+        shmt_leave_number(pass->memory, pass->round, which, b, sum);
     }
 }
 
@@ -144,7 +145,7 @@ static double next_search(const struct shmt_pass *pass, uint64_t j) {
 static bool is_wide(const struct shmt_pass *pass) { return pass->problem->loss == SHMT_SOLVE_SOFTMAX; }
 
 static int count(const struct shmt_pass *pass) {
-    shmt_turn_count(pass->problem, pass->plan, pass->memory, pass->part, pass->n_parts);
+    shmt_turn_count(pass);
     if (is_wide(pass)) shmt_wide_classes(pass);
     shmt_pass_lengths(pass);
     each(pass, SHMT_SUM_NOTHING, take_weight);
@@ -152,13 +153,11 @@ static int count(const struct shmt_pass *pass) {
 }
 
 static int place(const struct shmt_pass *pass) {
-    if (pass->part == 0) shmt_turn_place(pass->plan, pass->memory);
+    if (pass->part == 0) shmt_turn_place(pass);
     return 0;
 }
 
-static int turn(const struct shmt_pass *pass) {
-    return shmt_turn_fill(pass->problem, pass->plan, pass->memory, pass->part, pass->n_parts);
-}
+static int turn(const struct shmt_pass *pass) { return shmt_turn_fill(pass); }
 
 static int scales(const struct shmt_pass *pass) {
     shmt_choose_scales(pass);
@@ -211,8 +210,12 @@ static void solve(const struct shmt_pass *pass) {
 
 static int factor(const struct shmt_pass *pass) {
     const struct shmt_solve_memory *m = pass->memory;
+    const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
     if (pass->part != 0) return 0;
-    shmt_cholesky_factor((uint64_t)pass->plan->of.n_columns + pass->plan->of.bias, m->hessian, m->factor);
+    for (uint64_t j = 0; j < all; j++) {
+        if (!shmt_pass_goes_on(pass)) return 0;
+        shmt_cholesky_row(all, m->hessian, m->factor, j);
+    }
     solve(pass);
     return 0;
 }

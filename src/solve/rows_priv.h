@@ -48,13 +48,14 @@ static inline void shmt_each_block(const struct shmt_pass *pass, const double *w
     for (uint64_t b = first; b < behind; b++) {
         const uint64_t from = b * pass->plan->row_block;
         SHMT_POINT("fit:rows");
+        if (!shmt_pass_goes_on(pass)) return;
         block(pass, b, from, shmt_min_u64(from + pass->plan->row_block, pass->plan->of.n), w);
     }
 }
 
 /* Of my block, for what follows from all. */
 static inline void shmt_leave_sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint64_t block, double sum) {
-    shmt_solve_sum(pass->memory, pass->round, which)[block] = sum;
+    shmt_leave_number(pass->memory, pass->round, which, block, sum);
 }
 
 #endif

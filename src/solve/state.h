@@ -138,6 +138,8 @@ struct shmt_solve_state {
     uint32_t may_leave;   /* 1: dual ascent may be left for interior points, */
     uint32_t leaves;      /* ... and is left now */
     uint32_t corrects;    /* interior points: which of the two directions */
+    uint32_t returns;     /* ... 1: they lead nowhere, and dual ascent goes on from their u, */
+    uint32_t resumes;     /* ... which it has begun to do */
     uint32_t stopped;     /* 1: somebody asked for it */
     uint32_t begun;       /* 1: a point has been judged */
     uint32_t stepped;     /* 1: this epoch's step is made */

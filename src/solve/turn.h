@@ -3,18 +3,15 @@
 #ifndef SHMT_SOLVE_TURN_H
 #define SHMT_SOLVE_TURN_H
 
-#include "solve/memory.h"
-#include "solve/problem.h"
+#include "solve/passes.h"
 
 /* Counts the entries of each column, slab by slab. */
-void shmt_turn_count(const struct shmt_problem *p, const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m,
-                     uint32_t part, uint32_t n_parts);
+void shmt_turn_count(const struct shmt_pass *pass);
 
 /* Where each column begins, and each slab within it; by one part. */
-void shmt_turn_place(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m);
+void shmt_turn_place(const struct shmt_pass *pass);
 
 /* Entries to their columns. 0, or -1: no memory for the places of a slab. */
-int shmt_turn_fill(const struct shmt_problem *p, const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m,
-                   uint32_t part, uint32_t n_parts);
+int shmt_turn_fill(const struct shmt_pass *pass);
 
 #endif

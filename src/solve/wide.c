@@ -94,7 +94,7 @@ static double mixture(const struct shmt_pass *pass, uint64_t round, double *shar
     add_blocks(pass, round, SHMT_CLASS_COUNT, count);
     if (!pass->problem->bias) return 0;
     for (uint32_t k = 0; k < n_classes(pass); k++)
-        if (share[k] > 0) t = fmax(t, 1 - count[k] / share[k]);
+        if (share[k] > 0 && count[k] > 0) t = fmax(t, 1 - count[k] / share[k]);
     return t;
 }
 
@@ -103,12 +103,36 @@ double shmt_wide_mixture(const struct shmt_pass *pass) {
     return mixture(pass, pass->round, share, count);
 }
 
-/* r, times t: what each example gets of each class. 0 without biases, and where nothing is to be made up for. */
-static void make_up(const struct shmt_pass *pass, double *out) {
-    double share[SHMTRAIN_MAX_CLASSES], count[SHMTRAIN_MAX_CLASSES];
+/* What makes up for sums of u that are not 0. */
+struct made_up {
+    double
+        more[SHMTRAIN_MAX_CLASSES]; /* r, times t: what each example gets of each class; 0 where nothing is to be made up for */
+    bool absent[SHMTRAIN_MAX_CLASSES]; /* a class without examples, */
+    bool any_absent;                   /* ... of which there is one: then `more` is r itself */
+};
+
+/* With biases, q is 0 for classes that no example has: what p has of them goes to r, too. */
+static void make_up(const struct shmt_pass *pass, struct made_up *out) {
+    double share[SHMTRAIN_MAX_CLASSES], count[SHMTRAIN_MAX_CLASSES], lost = 0;
     const double t = mixture(pass, pass->round - 1, share, count), all = sum_of(count, n_classes(pass));
+    const bool makes = pass->problem->bias && all > 0;
+    for (uint32_t k = 0; k < n_classes(pass); k++) {
+        out->absent[k] = makes && count[k] == 0;
+        lost += out->absent[k] ? share[k] : 0;
+    }
+    out->any_absent = lost > 0;
+    const double of = out->any_absent ? t * all + (1 - t) * lost : all;
     for (uint32_t k = 0; k < n_classes(pass); k++)
-        out[k] = pass->problem->bias && all > 0 ? (count[k] - (1 - t) * share[k]) / all : 0;
+        out->more[k] = makes && !out->absent[k] ? (count[k] - (1 - t) * share[k]) / of : 0;
+}
+
+/* What a weighted sum of distributions, of which `part` are the sums by classes and `heavy` is the sum of the weights, gets of `more`. */
+static double sum_of_more(const struct shmt_pass *pass, const struct made_up *made, const double *part, double heavy) {
+    const double t = pass->state->shift;
+    double lost = 0;
+    if (!made->any_absent) return heavy;
+    for (uint32_t k = 0; k < n_classes(pass); k++) lost += made->absent[k] ? part[k] : 0;
+    return t * heavy + (1 - t) * lost;
 }
 
 /* ---- by rows ---- */
@@ -214,15 +238,27 @@ static void verify(const struct shmt_pass *pass, uint64_t number, uint64_t from,
 
 void shmt_wide_verify(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, verify); }
 
-static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *more) {
+/* q log q of an example whose p these are. */
+static double entropy_of(const struct shmt_pass *pass, const struct made_up *made, const double *p) {
+    const uint32_t n = n_classes(pass);
+    const double part = 1 - pass->state->shift, share = sum_of_more(pass, made, p, 1);
+    double of = 0;
+    if (!made->any_absent)
+        for (uint32_t k = 0; k < n; k++) of += shmt_x_log_x(part * p[k] + made->more[k]);
+    else
+        for (uint32_t k = 0; k < n; k++) of += made->absent[k] ? 0 : shmt_x_log_x(part * p[k] + share * made->more[k]);
+    return of;
+}
+
+static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t n = n_classes(pass);
-    const double part = 1 - pass->state->shift;
+    struct made_up made;
     double sum = 0, terms = 0;
+    (void)unused;
+    make_up(pass, &made);
     for (uint64_t i = from; i < to; i++) {
-        const double c = m->heft[i], *p = m->score + i * n;
-        double of = 0;
-        for (uint32_t k = 0; k < n; k++) of += shmt_x_log_x(part * p[k] + more[k]);
+        const double c = m->heft[i], of = entropy_of(pass, &made, m->score + i * n);
         sum += c * of;
         terms += c * (1 - of);
     }
@@ -230,11 +266,7 @@ static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
     shmt_leave_sum(pass, SHMT_SUM_TERMS, number, terms);
 }
 
-void shmt_wide_dual(const struct shmt_pass *pass) {
-    double more[SHMTRAIN_MAX_CLASSES];
-    make_up(pass, more);
-    shmt_each_block(pass, more, dual);
-}
+void shmt_wide_dual(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, dual); }
 
 static void scale(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *search) {
     const struct shmt_solve_memory *m = pass->memory;
@@ -297,9 +329,15 @@ static double sum_column(const struct shmt_pass *pass, uint32_t j, double *slope
     return heavy;
 }
 
-/* about: the point, and what the dual point has more of each class. */
+/* The point, and what the dual point has more of each class. */
+struct of_slope {
+    const double *point;
+    struct made_up made;
+};
+
 static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const void *about) {
-    const double *w = ((const struct of_columns *)about)->vector, *more = ((const struct of_columns *)about)->more;
+    const struct made_up *made = &((const struct of_slope *)about)->made;
+    const double *w = ((const struct of_slope *)about)->point;
     const struct shmt_solve_memory *m = pass->memory;
     const uint32_t n = n_classes(pass);
     const uint64_t first = (uint64_t)j * n;
@@ -312,9 +350,9 @@ static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const vo
     memset(slope, 0, n * sizeof *slope);
     memset(curve, 0, n * sizeof *curve);
     memset(part, 0, n * sizeof *part);
-    const double heavy = sum_column(pass, j, slope, curve, part);
+    const double heavy = sum_column(pass, j, slope, curve, part), share = sum_of_more(pass, made, part, heavy);
     for (uint32_t k = 0; k < n; k++) {
-        const double dual = (slope[k] - pass->state->shift * part[k] + heavy * more[k]) / all;
+        const double dual = made->absent[k] ? 0 : (slope[k] - pass->state->shift * part[k] + share * made->more[k]) / all;
         image += dual * dual / l2;
         slope[k] = slope[k] / all + l2 * w[first + k];
         curve[k] = curve[k] / all + l2;
@@ -323,9 +361,9 @@ static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const vo
 }
 
 void shmt_wide_slope(const struct shmt_pass *pass, const double *w) {
-    double more[SHMTRAIN_MAX_CLASSES];
-    make_up(pass, more);
-    shmt_each_column(pass, SHMT_SUM_IMAGE, &(struct of_columns){w, more}, slope_of_column);
+    struct of_slope about = {.point = w};
+    make_up(pass, &about.made);
+    shmt_each_column(pass, SHMT_SUM_IMAGE, &about, slope_of_column);
 }
 
 /* about: what is multiplied, and what the bias's column gives. */

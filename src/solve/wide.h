@@ -8,7 +8,8 @@
  *     D = -1/N sum_i c_i sum_k q_ik log q_ik  -  1/2 sum_jk l2_j v_jk^2        v = X'u / (l2 N)
  *
  * is nowhere above the minimum; with biases, the sum of u over the examples must be 0 for each class: q = (1 - t) p + t r, where r, one
- * distribution for all examples, makes up for the difference, with the least t for which it is one. */
+ * distribution for all examples, makes up for the difference, with the least t for which it is one. Of a class that no example has q is 0,
+ * and what p has of it goes to r, too: its bias would have to become -infinity. */
 #ifndef SHMT_SOLVE_WIDE_H
 #define SHMT_SOLVE_WIDE_H
 

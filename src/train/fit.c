@@ -32,7 +32,7 @@ static void go_on(struct shmt_solve_state *state) {
 
 void shmt_fitting_begin(struct shmt_fitting *f, const struct shmt_job *job, const struct shmtrain_session *s) {
     unsigned char *board = job->ops->board(job->store);
-    *f = (struct shmt_fitting){.job = job, .lost = s->seat->life > 0};
+    *f = (struct shmt_fitting){.job = job, .session = s, .lost = s->seat->life > 0};
     shmt_solve_memory_at(&job->fit->plan, board + job->fit->offset, &f->memory);
     if (job->fit->samples)
         shmt_solve_memory_of_sample(&job->fit->sample_plan, board + job->fit->sample_offset, &f->memory, &f->of_sample);
@@ -57,11 +57,29 @@ static int check_data(const struct shmt_fitting *f, shmtrain_session *s) {
     return shmt_job_check_data(s, &f->job->train_guard);
 }
 
+/* Within a phase. Relaxed, all: a number for those who watch; two flags, which whoever does not see them yet sees the next time. Of those
+ * who see a stop one is enough, and the meeting publishes what it has noted (memory.h). */
+static bool goes_on(void *arg) {
+    struct shmt_fitting *f = arg;
+    const struct shmt_job *job = f->job;
+    bump_relaxed(&f->session->seat->counters->looks, 1);
+    if (!shmt_newton_may_leave(&f->state)) return true;
+    SHMT_POINT("fit:look");
+    if (f->leaves) return false;
+    if (load_relaxed(job->ops->stop_word(job->store)) == 0 && load_relaxed(job->ops->abort_word(job->store)) == 0) return true;
+    f->leaves = true;
+    shmt_solve_leave(&f->memory, f->session->seat->round);
+    return false;
+}
+
 /* My part of a phase. The chief leaves what a next life of anybody needs. */
 static int work(struct shmt_fitting *f, shmtrain_session *s) {
-    const struct shmt_pass pass = pass_of(f, s, &f->state, s->seat->round);
+    struct shmt_pass pass = pass_of(f, s, &f->state, s->seat->round);
     int rc = check_data(f, s);
     if (rc < 0) return rc;
+    f->leaves = false;
+    pass.goes_on = goes_on;
+    pass.goes_on_arg = f;
     if (shmt_newton_work(&pass) < 0) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory for a step of the fit");
     if ((rc = check_data(f, s)) < 0) return rc;
     if (s->seat->rank != 0) return 0;

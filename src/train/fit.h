@@ -23,9 +23,11 @@ struct shmt_fit {
 /* Where this seat stands; private to it. */
 struct shmt_fitting {
     const struct shmt_job *job;
+    const struct shmtrain_session *session;
     struct shmt_solve_memory memory, of_sample;
     struct shmt_solve_state state; /* of the phase that comes, or of an epoch that is over */
     bool lost;                     /* an earlier life had it: it is to be found */
+    bool leaves;                   /* this phase, before it is done: the run is to end */
 };
 
 /* For this life of the seat. */

@@ -7,14 +7,25 @@ static double loss_of(const struct shmt_goal *goal, const struct shmtrain_epoch 
     return goal->validated ? epoch->valid_loss : epoch->train_loss;
 }
 
+/* Of a fit that has found no better point: its parameters are those of the epoch before, which says nothing about what is learned.
+ * Steps of SGD have no objective: NaN. */
+static bool left_all(const struct shmtrain_epoch *epoch, uint32_t i) {
+    return i > 0 && epoch[i].objective > 0 && epoch[i].objective == epoch[i - 1].objective;
+}
+
 /* Epochs since the one with the lowest loss; of equal ones the first counts. */
 static uint32_t epochs_since_best(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch, uint32_t n) {
-    uint32_t best = n;
+    uint32_t best = n, since = 0;
     for (uint32_t i = 0; i < n; i++) {
         const double loss = loss_of(goal, &epoch[i]);
-        if (best == n ? loss == loss : loss < loss_of(goal, &epoch[best])) best = i; /* what is no number equals nothing */
+        const bool better =
+            best == n ? loss == loss : loss < loss_of(goal, &epoch[best]); /* what is no number equals nothing */
+        since += !left_all(epoch, i);
+        if (!better) continue;
+        best = i;
+        since = 0;
     }
-    return best == n ? n : n - 1 - best;
+    return since;
 }
 
 enum shmt_end shmt_goal_reached(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch, uint32_t n) {

@@ -73,9 +73,9 @@ int shmt_job_check_numbers(shmtrain_session *s, uint32_t epoch);
 struct shmt_bad_rows {
     const struct shmt_table_spec *table;
     const float *row;
-    uint64_t first;   /* the number of the first one */
-    const char *when; /* they were found: "after epoch 3" */
-    float rate;
+    uint64_t first;        /* the number of the first one */
+    const char *when;      /* they were found: "after epoch 3" */
+    float rate;            /* 0: of an exact fit, which has none */
     bool pushed;           /* by the application's function, which may be what is wrong */
     const uint32_t *place; /* (rows) of each row as the data counts them, where it lies; NULL: there */
 };

@@ -24,6 +24,12 @@ int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e) 
     uint64_t number = rows->first;
     while (shmt_all_finite(row, width)) row += width, number++;
     if (rows->place) number = as_counted(rows, number);
+    if (rows->rate == 0)
+        return shmt_fail(
+            e, SHMTRAIN_E_NUMBERS,
+            "%s row %llu of table \"%s\" is %s: the optimum is too far away for 32-bit numbers: scale the features and "
+            "labels to about 1, or use more L2 (option l2, or a smaller C)",
+            rows->when, (unsigned long long)number, rows->table->name, name_of(row, width));
     return shmt_fail(e, SHMTRAIN_E_NUMBERS, "%s row %llu of table \"%s\" is %s: use a smaller rate than %g (option rate)%s",
                      rows->when, (unsigned long long)number, rows->table->name, name_of(row, width), (double)rows->rate,
                      rows->pushed ? ", or look at what is pushed" : "");

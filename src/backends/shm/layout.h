@@ -19,7 +19,7 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 15
+#define SHMT_SHM_LAYOUT_VERSION 16
 #define SHMT_SHM_BLOCK \
     SHMT_TERMS_BLOCK /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
