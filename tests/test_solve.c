@@ -176,6 +176,36 @@ static void what_is_chosen_does_best_on_examples_that_it_has_not_seen(void **sta
     }
 }
 
+/* Fits of the second value of L2, of n examples in five parts: those of the first one have a mean loss of 0.5, these of `mean`. */
+static uint32_t fits_of_the_second(uint64_t n, double mean, double *path_out) {
+    const struct shmt_problem problem = {.n = n, .n_all = n, .n_parts = 5, .n_held = 5};
+    const struct shmt_pass pass = {.problem = &problem};
+    struct shmt_solve_state s = {.choice = {.open = 1, .fresh = 1, .path = INFINITY, .least = INFINITY}, .heavy = 1};
+    for (int part = 0; part < 5; part++) {
+        s.held = 0.5;
+        shmt_choose_next(&pass, &s);
+    }
+    assert_true(s.choice.strength == 1 && s.choice.fits == 5 && s.choice.improved);
+    while (s.choice.strength == 1 && s.choice.open) {
+        s.held = mean;
+        shmt_choose_next(&pass, &s);
+    }
+    *path_out = s.choice.path;
+    return s.choice.fits - 5;
+}
+
+static void a_candidate_that_is_far_worse_so_far_is_left(void **state) {
+    double path;
+    (void)state;
+    assert_int_equal(fits_of_the_second(1000, 0.6, &path), 1);  /* 200 examples say so */
+    assert_int_equal(fits_of_the_second(500, 0.6, &path), 2);   /* ... of two parts */
+    assert_int_equal(fits_of_the_second(100, 0.6, &path), 5);   /* not even all */
+    assert_int_equal(fits_of_the_second(1000, 0.54, &path), 5); /* worse, but not by a tenth */
+    assert_true(path == 0.5);
+    assert_int_equal(fits_of_the_second(1000, 0.4, &path), 5); /* better */
+    assert_true(fabs(path - 0.4) < 1e-12);
+}
+
 static void a_column_has_the_scale_of_its_definition(void **state) {
     (void)state;
     struct lab *lab = make_lab(&(struct wish){
@@ -255,6 +285,7 @@ int main(void) {
         cmocka_unit_test(a_part_that_is_done_again_gives_the_same),
         cmocka_unit_test(a_stop_ends_it_in_any_phase),
         cmocka_unit_test(what_is_chosen_does_best_on_examples_that_it_has_not_seen),
+        cmocka_unit_test(a_candidate_that_is_far_worse_so_far_is_left),
         cmocka_unit_test(a_column_has_the_scale_of_its_definition),
         cmocka_unit_test(a_bound_above_the_objective_is_no_proof),
         cmocka_unit_test(from_the_minimum_there_is_no_step),
