@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/fit_keep.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -122,6 +123,7 @@ static void fill_run(struct shmtrain_store *store, struct shmt_checkpoint *out) 
     const struct shmt_checkpoints *c = &store->checkpoints;
     const struct shmtrain_model *model = store->job.model;
     out->spec = store->spec;
+    if (store->fits) shmt_fit_fill(store, &out->fit);
     if (c->from && shmt_policy_has_rounds(&store->spec.policy)) /* that of the run that began, see resume.c */
         out->spec.batch = shmt_checkpoint_of(c->from)->spec.batch;
     out->data = c->data;
@@ -244,15 +246,15 @@ static uint64_t periods_of(const struct shmtrain_store *store, uint64_t epoch, u
     return epoch / every->epochs;
 }
 
-/* Those that the workers take of their own accord always are; of those that the application has asked for, the first one of a
- * period, which then is as good as the one that would follow. */
+/* Those that the workers take of their own accord always are; of those that the application has asked for, and of those of a fit, which
+ * takes one behind each epoch, the first one of a period, which then is as good as the one that would follow. */
 static bool is_due(struct shmtrain_store *store, const struct shmt_snapshot *snapshot, bool for_application) {
     struct shmt_checkpoints *c = &store->checkpoints;
     if (!is_asked_for(store)) return false;
     if (c->every.seconds > 0) return c->asked;
     const uint64_t begun = periods_of(store, store->spec.first_epoch, store->spec.first_step);
     const uint64_t periods = periods_of(store, snapshot->at.epoch, snapshot->at.step);
-    const bool due = !for_application || periods > shmt_max_u64(begun, c->periods);
+    const bool due = (!for_application && !store->fits) || periods > shmt_max_u64(begun, c->periods);
     if (due) c->periods = periods;
     return due;
 }
@@ -276,12 +278,24 @@ bool shmt_checkpoints_take(struct shmtrain_store *store, const struct shmt_snaps
     return false;
 }
 
+/* Where the workers have ended, or, of a fit that was cut short in an epoch, behind the one before. */
+static bool find_stand(struct shmtrain_store *store, struct shmt_snapshot *out) {
+    bool found = store->ops->stand(store->job.store, out) != 0;
+    if (found && store->fits && !shmt_fit_stand(store, out)) {
+        store->ops->release(store->job.store);
+        found = false;
+    }
+    if (!found && store->fits && !store->checkpoints.from)
+        shmt_log(&store->log, "no epoch of the fit has ended: there is no checkpoint of it yet, and --resume begins anew");
+    return found;
+}
+
 void shmt_checkpoints_end(struct shmtrain_store *store, int rc) {
     struct shmt_checkpoints *c = &store->checkpoints;
     struct shmt_snapshot snapshot;
     if (!is_asked_for(store) || !store->spec.pauses.allowed) return;
     end_apart(store);
-    if (rc < 0 || c->done || !store->ops->stand(store->job.store, &snapshot)) return;
+    if (rc < 0 || c->done || !find_stand(store, &snapshot)) return;
     fill(store, &snapshot);
     c->now.ended_by = shmt_end_of(store->report.stopped_by);
     if (step_of(&c->now) != c->written_step || c->now.ended_by != SHMT_END_NOT) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/defaults.h"
+#include "api/fit_keep.h"
 #include "base/checked.h"
 #include "base/random.h"
 #include "models/models.h"
@@ -33,8 +34,8 @@ static const char *const OF_MODES[] = {"write",       "staleness", "quorum",    
                                        "merge-every", "merge",     "count-lost", "race-window", NULL};
 
 /* What a fit can have, or its end, but nobody means a fit who asks for it. */
-static const char *const OF_SGD[] = {"epochs", "steps",      "patience", "target-loss", "log-every", "init-from",
-                                     "keep",   "checkpoint", "name",     "trace",       NULL};
+static const char *const OF_SGD[] = {"epochs",    "steps", "patience", "target-loss", "log-every",
+                                     "init-from", "name",  "trace",    NULL};
 
 bool shmt_model_is_fitted(const struct shmtrain_model *model) {
     return model == &SHMT_MODEL_LOGISTIC || model == &SHMT_MODEL_LINEAR || model == &SHMT_MODEL_SVM ||
@@ -63,7 +64,8 @@ static bool is_bounded(const struct shmt_config *c, const struct shmtrain_model 
  * store at work. Fits of svm may take very long, and L2 cannot be chosen. */
 static bool is_default(const struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
-    if (!may_choose(model) || store->is_generated) return false;
+    if (!may_choose(model) || store->is_generated || c->keep == SHMT_KEEP_BEST) return false;
+    if (store->checkpoints.from && !shmt_fit_from(store)) return false; /* of steps of SGD, which goes on with these */
     if (!is_bounded(c, model) || (c->l1 > 0 && (!may_have_l1(model) || strcmp(c->scale, "yes") == 0))) return false;
     return strcmp(c->mode, "auto") == 0 && !shmt_config_any_given(c, OF_STEPS) && !shmt_config_any_given(c, OF_MODES) &&
            !shmt_config_any_given(c, OF_SGD) && !store->snapshots.wanted && strcmp(c->on_death, "continue") != 0;
@@ -121,11 +123,6 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
     if (c->keep == SHMT_KEEP_BEST)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "--tolerance proves the last epoch's parameters: leave out --keep best or --tolerance");
-    if (c->checkpoint[0] != '\0')
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "with --tolerance a run writes no checkpoints: leave out --checkpoint; a model of it can be gone on from "
-            "with --init-from");
     if (store->snapshots.wanted)
         return shmt_fail(
             e, SHMTRAIN_E_USAGE,
@@ -219,7 +216,8 @@ static void set_room(struct shmtrain_store *store) {
     struct shmt_fit *fit = &store->fit;
     fit->offset = shmt_ceil_div(store->job.board.bytes, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
     fit->sample_offset = fit->offset + fit->plan.bytes;
-    store->spec.board_bytes = fit->sample_offset + (fit->samples ? fit->sample_plan.row_bytes : 0);
+    fit->keep_offset = fit->sample_offset + (fit->samples ? fit->sample_plan.row_bytes : 0);
+    store->spec.board_bytes = fit->keep_offset + (fit->keeps ? fit->keep.bytes : 0);
 }
 
 static void plan_sample(struct shmt_fit *fit, uint64_t n, uint64_t n_nonzeros) {
@@ -252,21 +250,27 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                               .tolerance = isnan(store->config.tolerance) ? DEFAULT_TOLERANCE : store->config.tolerance};
     fit->problem.scale = scale_of(&store->config, model);
     fit->problem.live = is_asked_for(store) ? live_of(&store->config) : SHMT_LIVE_NO;
-    const uint64_t n_sample = chooses(&store->config, model) ? sample_of(&fit->problem, train->totals.n_nonzeros) : 0;
+    const bool chosen = shmt_fit_from(store) != NULL; /* by the run that this one goes on from, or nothing was */
+    uint64_t n_sample = chooses(&store->config, model) ? sample_of(&fit->problem, train->totals.n_nonzeros) : 0;
     if (chooses(&store->config, model)) plan_choice(store, &fit->problem, n_sample);
+    if (chooses(&store->config, model)) fit->chosen_from = n_sample > 0 ? n_sample : spec->n_examples;
+    if (chosen) n_sample = 0;
     const struct shmt_solve_sizes sizes = {.n = spec->n_examples,
                                            .n_nonzeros = train->totals.n_nonzeros,
                                            .n_columns = columns,
                                            .bias = bias,
                                            .n_classes = n_classes,
-                                           .n_held = fit->problem.n_held,
+                                           .n_held = chosen ? 0 : fit->problem.n_held,
                                            .has_scales = fit->problem.scale != SHMT_SCALE_NO,
                                            .has_values = !train->totals.all_ones,
                                            .is_hinge = model == &SHMT_MODEL_SVM,
                                            .is_live = fit->problem.live != SHMT_LIVE_NO};
     shmt_solve_plan(&sizes, &fit->plan);
     if (n_sample > 0) plan_sample(fit, n_sample, sizes.n_nonzeros / (sizes.n / n_sample)); /* about as many */
+    fit->keeps = spec->pauses.allowed && store->config.checkpoint[0] != '\0';
+    shmt_keep_plan(&fit->plan, &fit->keep);
     set_room(store);
+    spec->fits = true;
     spec->batch = (uint32_t)shmt_min_u64(spec->n_examples, UINT32_C(1) << 30); /* one update is an epoch, for who counts them */
     spec->n_chunks = 1;
     return 0;
@@ -297,7 +301,7 @@ int shmt_fit_sample(struct shmtrain_store *store, const struct shmtrain_data *da
 }
 
 bool shmt_fit_give_up(struct shmtrain_store *store, const struct shmtrain_model *model) {
-    if (!store->fits || is_asked_for(store)) return false;
+    if (!store->fits || is_asked_for(store) || shmt_fit_from(store)) return false;
     store->fits = false;
     store->error = (struct shmt_error){0};
     shmt_fit_free(&store->fit);
@@ -341,7 +345,7 @@ void shmt_fit_describe(const struct shmtrain_store *store, struct shmtrain_repor
     out->l2 = fit->problem.l2;
     out->tolerance = fit->problem.tolerance;
     out->scaled = fit->problem.scale == SHMT_SCALE_YES;
-    out->choice_examples = fit->problem.n_held == 0 ? 0 : fit->samples ? fit->sample_plan.of.n : fit->problem.n;
+    out->choice_examples = fit->chosen_from;
     out->choice_parts = fit->problem.n_parts;
     out->choice_held = fit->problem.n_held;
     out->choice_most_fits = shmt_choice_most_fits(&fit->problem);

@@ -5,8 +5,9 @@
 #include "api/load.h"
 #include "api/store_priv.h"
 
-/* Notes whether the run fits exactly (store->fits): it was asked for, or nobody has said how the model is to be learned. Refuses
- * options that a run cannot have that was asked to fit. Before there is a spec. `source`: the data's name. Errors: _USAGE. */
+/* Notes whether the run fits exactly (store->fits): it was asked for, or nobody has said how the model is to be learned, and it does not
+ * go on from a checkpoint of another run (which is known). Refuses options that a run cannot have that was asked to fit. Before there is
+ * a spec. `source`: the data's name. Errors: _USAGE. */
 int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *model, const char *source);
 
 /* Models that can be fitted exactly. */

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "api/checkpoints.h"
+#include "api/fit_keep.h"
 #include "api/store_priv.h"
 #include "base/plain.h"
 #include "base/show.h"
@@ -130,6 +131,32 @@ static void meet_run(struct meeting *m, const struct shmtrain_model *model) {
     m->remedy = NULL;
 }
 
+/* A fit goes on as a fit of the same problem; how near it is to come may be another matter now. */
+static void meet_fit(struct meeting *m) {
+    static const char *const LIVE[] = {[SHMT_LIVE_NO] = "sync", [SHMT_LIVE_RACY] = "hogwild", [SHMT_LIVE_ATOMIC] = "async"};
+    const struct shmt_checkpoint_fit *theirs = &m->with->fit;
+    const struct shmt_problem *ours = &m->store->fit.problem;
+    char shown[SHMT_NAME_SHOWN];
+    if (m->rc < 0) return;
+    if (!m->store->fits || !theirs->is) {
+        shmt_show_name(m->store->checkpoints.from_path, shown);
+        m->rc = shmt_fail(&m->store->error, SHMTRAIN_E_USAGE,
+                          "--resume: %s is of %s, and this run %s: %s, or start a new run in another folder", shown,
+                          theirs->is ? "an exact fit" : "steps of SGD", theirs->is ? "takes steps of SGD" : "is an exact fit",
+                          theirs->is ? "use the options of its run" : "leave out --tolerance");
+        return;
+    }
+    compare(m, "--mode", LIVE[ours->live], LIVE[theirs->live]);
+    compare_reals(m, "--l1", ours->l1, theirs->l1);
+    m->remedy = "use --C or --l2 as it was, or neither if none was";
+    compare_reals(m, "L2 (0: to be chosen)", ours->l2, theirs->kept.chosen ? 0 : theirs->l2);
+    m->remedy = NULL;
+    const bool scales = ours->scale == SHMT_SCALE_YES || (ours->scale == SHMT_SCALE_CHOSEN && theirs->kept.scaled);
+    compare(m, "--scale", scales ? "yes" : "no", theirs->kept.scaled ? "yes" : "no");
+    m->remedy = "use its data and its --bias";
+    if (!shmt_fit_suits(m->store, theirs)) compare(m, "the fit's number of features or examples", "another", "different");
+}
+
 /* ---- where it begins ---- */
 
 /* Nothing follows behind the last epoch, or the last step. */
@@ -153,10 +180,12 @@ static void say_where(const struct shmtrain_store *store, const struct shmt_chec
     else if (with->at.step > 0)
         shmt_log(&store->log, "resuming from %s: epoch %u of %u, %llu of %llu steps done", shown, with->at.epoch + 1,
                  spec->epochs, (unsigned long long)with->at.step, (unsigned long long)shmt_spec_steps(spec));
+    else if (store->fits)
+        shmt_log(&store->log, "resuming from %s: epoch %u of the fit", shown, with->at.epoch + 1);
     else
         shmt_log(&store->log, "resuming from %s: epoch %u of %u", shown, with->at.epoch + 1, spec->epochs);
     const bool other = spec->rate.kind == SHMT_RATE_COSINE || spec->rate.every != with->spec.rate.every;
-    if (spec->epochs != with->spec.epochs && spec->rate.kind != SHMT_RATE_CONSTANT && other)
+    if (!store->fits && spec->epochs != with->spec.epochs && spec->rate.kind != SHMT_RATE_CONSTANT && other)
         shmt_log(&store->log, "--epochs is %u, but was %u: from here on the rate falls as in a run of the new length",
                  spec->epochs, with->spec.epochs);
     if (store->config.init_from[0]) shmt_log(&store->log, "--init-from has no effect on a run that is resumed");
@@ -177,6 +206,7 @@ int shmt_checkpoints_settle(struct shmtrain_store *store, const struct shmtrain_
     const struct shmt_checkpoint *with = shmt_checkpoint_of(c->from);
     struct meeting m = {.store = store, .with = with};
     meet_run(&m, model);
+    if (store->fits || with->fit.is) meet_fit(&m);
     meet_mode(&m);
     meet_rule(&m);
     meet_rate(&m);
@@ -318,11 +348,15 @@ int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store
     const struct shmt_moment *at = &shmt_checkpoint_of(c->from)->at;
     struct shmt_board *board = store->ops->board(made);
     show_records(store, board, at);
-    const enum shmt_end reached =
-        at->step == 0 ? shmt_goal_reached(&store->job.goal, store->epochs, store->report.n_epochs) : SHMT_END_NOT;
+    uint32_t reached = shmt_fit_restore(store, made);
+    if (reached == SHMT_END_NOT && at->step == 0)
+        reached = shmt_goal_reached(&store->job.goal, store->epochs, store->report.n_epochs);
     if (reached != SHMT_END_NOT && !c->done) {
         store_relaxed(&board->ended_by, reached);
-        shmt_log(&store->log, "--%s has already ended that run: nothing is left to do", shmt_end_name(reached));
+        if (reached == SHMT_END_PRECISION)
+            shmt_log(&store->log, "that run has come as near the optimum as numbers allow: nothing is left to do");
+        else
+            shmt_log(&store->log, "--%s has already ended that run: nothing is left to do", shmt_end_name(reached));
         c->done = true;
     }
     if (c->done) return 0;

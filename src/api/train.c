@@ -433,13 +433,15 @@ static int train(struct shmt_training *s) {
     return rc;
 }
 
-static int begin(struct shmt_training *s) {
+/* A run knows what it goes on from before it is known what it is; a plan is of a new one. */
+static int begin(struct shmt_training *s, bool plan_only) {
     struct shmtrain_store *store = s->store;
     int rc = shmt_run_begin(store);
     if (rc < 0) return rc;
     if (!s->source || s->source[0] == '\0')
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file, or builtin:sparse: the data has no name");
     rc = find_model(s);
+    if (rc == 0 && !plan_only) rc = shmt_checkpoints_begin(store);
     if (rc == 0) rc = shmt_fit_check(store, s->model, s->source);
     if (rc == 0) rc = shmt_run_make_epochs(store, s->model);
     if (rc < 0) return rc;
@@ -458,10 +460,9 @@ static void end(struct shmt_training *s) {
 
 int shmt_store_train(struct shmtrain_store *store, const char *data) {
     struct shmt_training s = {.store = store, .source = data};
-    int rc = begin(&s);
+    int rc = begin(&s, false);
     if (rc == 0) rc = shmt_trace_check(store, data);
     if (rc == 0) rc = shmt_metrics_open(store, data);
-    if (rc == 0) rc = shmt_checkpoints_begin(store);
     if (rc == 0) rc = shmt_lease_begin(store);
     if (rc == 0) shmt_table_begin(store);
     if (rc == 0) rc = prepare(&s, false);
@@ -475,7 +476,7 @@ int shmt_store_train(struct shmtrain_store *store, const char *data) {
 int shmt_train_prepare(struct shmtrain_store *store, const char *data,
                        int (*use)(struct shmtrain_store *store, const struct shmt_prepared *prepared, void *arg), void *arg) {
     struct shmt_training s = {.store = store, .source = data};
-    int rc = begin(&s);
+    int rc = begin(&s, true);
     if (rc == 0) shmt_table_begin(store);
     if (rc == 0) rc = prepare(&s, true);
     const struct shmt_prepared prepared = {.crew = &s.crew,

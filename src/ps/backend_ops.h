@@ -42,6 +42,7 @@ struct shmt_seat {
     uint32_t index, n_present; /* I am number `index` of the seats that take part in this epoch, in the order of ranks */
     bool behind;               /* the others may be in the next epoch already: an earlier life had ended this one */
     uint32_t first_epoch;      /* the one that this life has begun with: of a guest, once it is let in */
+    bool cut;                  /* of a fit: its epoch ends in the middle, and leaves nothing to go on from */
     uint64_t round;            /* the session's: the phase of a fit that it is at, kept for its next life */
 };
 

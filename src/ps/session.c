@@ -79,6 +79,7 @@ static void add_loss(_Atomic uint64_t *bits, double loss) {
 /* What all do last while the parameters are quiet: their parts of a snapshot, if one is taken. As `turn`. */
 static int leave_rest(struct shmtrain_session *s) {
     int rc = s->spec->pauses.allowed ? s->ops->copy(s->seat) : 0;
+    if (rc == 1 && s->copy) s->copy(s, s->copy_arg);
     const bool kept = rc == 1 && s->kept && s->seat->rank == 0;
     if (rc >= 0) rc = s->ops->turn(s->seat);
     s->seat->behind = false;

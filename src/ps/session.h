@@ -55,6 +55,8 @@ struct shmtrain_session {
     uint32_t begun;            /* with hooks: the epoch that before_epoch was called for, plus 1 */
     shmt_epoch_end *epoch_end; /* NULL: nothing happens */
     void *epoch_end_arg;
+    void (*copy)(shmtrain_session *s, void *arg); /* my part of what belongs to a snapshot besides; NULL: nothing does */
+    void *copy_arg;
     void (*kept)(void *arg); /* by the chief, when a snapshot is there to be read; NULL: nobody is told */
     void *kept_arg;
     double loss; /* what was reported for the item in hand */

@@ -66,6 +66,7 @@ struct shmt_spec {
     uint64_t race_ns;  /* racy, counted: so long a worker waits between loading parameters and storing them; 0: not at all */
     double race_share; /* ... in this share of the pushes of up to four parameters, 0 to 1 */
     bool count_lost;   /* racy: each float counts its updates, in the word that they are stored in (counted_priv.h) */
+    bool fits;         /* an exact fit, which takes no work: epochs end whole, and each has a snapshot, if there is room */
     bool may_die;      /* processes at the seats: when one dies, others take over what it had in hand, so that is kept */
     bool may_lack;     /* ... or go on without it (but for the chief), from the next epoch on as if it had never been */
     bool skips;        /* live modes: ... but a piece that it was at, which counts as done, with no examples */

@@ -22,7 +22,7 @@ static double *point(const struct shmt_pass *pass) { return pass->memory->w[pass
 
 /* ---- at rest ---- */
 
-static double square_of_row(const struct shmt_problem *p, uint64_t i) {
+double shmt_ascent_square(const struct shmt_problem *p, uint64_t i) {
     const uint64_t e = shmt_problem_example(p, i);
     double sum = 0;
     for (uint64_t at = p->data->start[e]; at < p->data->start[e + 1]; at++)
@@ -43,7 +43,7 @@ static void rest_rows(const struct shmt_pass *pass, uint64_t number, uint64_t fr
     (void)unused;
     for (uint64_t i = from; i < to; i++) {
         const double u = first_dual(pass, i);
-        pass->memory->square[i] = square_of_row(pass->problem, i);
+        pass->memory->square[i] = shmt_ascent_square(pass->problem, i);
         pass->memory->slope[i] = (struct shmt_solve_slope){u, 0};
         up += u > 0 ? u : 0;
         down += u > 0 ? 0 : -u;

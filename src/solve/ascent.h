@@ -33,6 +33,9 @@ static inline uint32_t shmt_ascent_sweeps(const struct shmt_problem *p) { return
  * proofs between them. */
 static inline uint32_t shmt_ascent_visits(const struct shmt_solve_state *s) { return s->epoch < 2 ? 2u << s->epoch : 8; }
 
+/* |x_i|^2. */
+double shmt_ascent_square(const struct shmt_problem *p, uint64_t i);
+
 /* u = 0 and w = 0; or where interior points were left (state.resumes) their u, with its image and their bias. Sums UP, DOWN, WEIGHT. */
 void shmt_ascent_rest(const struct shmt_pass *pass);
 

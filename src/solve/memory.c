@@ -32,8 +32,7 @@ static uint64_t stride(uint64_t n) {
     return shmt_ceil_div(n, SHMT_SOLVE_ALIGNMENT / sizeof(double)) * (SHMT_SOLVE_ALIGNMENT / sizeof(double));
 }
 
-/* Interior points are for the hinge with the whole Hessian. */
-static bool has_inner(const struct shmt_solve_plan *plan) { return plan->of.is_hinge && !plan->of.is_live && plan->direct; }
+bool shmt_solve_has_inner(const struct shmt_solve_plan *plan) { return plan->of.is_hinge && !plan->of.is_live && plan->direct; }
 
 static bool ascends(const struct shmt_solve_sizes *of) { return of->is_hinge || of->is_live; }
 
@@ -57,7 +56,7 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.score_off = add(&p.bytes, n * wide, sizeof(double));
     p.scaled_off = add(&p.bytes, n * wide, sizeof(double));
     p.square_off = add(&p.bytes, ascends(sizes) ? n : 0, sizeof(double));
-    p.inner_off = add(&p.bytes, has_inner(&p) ? n : 0, 2 * sizeof(struct shmt_interior) + 3 * sizeof(double));
+    p.inner_off = add(&p.bytes, shmt_solve_has_inner(&p) ? n : 0, 2 * sizeof(struct shmt_interior) + 3 * sizeof(double));
     p.class_off = add(&p.bytes, is_wide ? n : 0, sizeof(uint32_t));
     p.heft_off = add(&p.bytes, is_wide ? n : 0, sizeof(double));
     p.by_classes_off = add(&p.bytes, is_wide ? 2 * SHMT_SOLVE_CLASS_SUMS * p.n_row_blocks * wide : 0, sizeof(double));
@@ -73,7 +72,7 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
 static void set_hinge(const struct shmt_solve_plan *plan, unsigned char *at, struct shmt_solve_memory *out) {
     const uint64_t n = plan->of.n;
     out->square = (double *)(void *)(at + plan->square_off);
-    if (!has_inner(plan)) return;
+    if (!shmt_solve_has_inner(plan)) return;
     for (uint32_t k = 0; k < 2; k++) out->inner[k] = (struct shmt_interior *)(void *)(at + plan->inner_off) + k * n;
     out->wish = (double *)(void *)(out->inner[1] + n);
     for (uint32_t k = 0; k < 2; k++) out->along[k] = out->wish + (1 + k) * n;

@@ -102,6 +102,9 @@ struct shmt_solve_memory {
     double *factor;                  /* (m, m) of the Hessian */
 };
 
+/* Whether the problem may come to interior points: of the hinge, with the whole Hessian. */
+bool shmt_solve_has_inner(const struct shmt_solve_plan *plan);
+
 void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct shmt_solve_memory *out);
 
 /* A plan for fewer examples of the same columns, whose arrays by rows lie at `base`; all others are shared with `of`. */

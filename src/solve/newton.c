@@ -9,6 +9,7 @@
 #include "solve/choose.h"
 #include "solve/wide.h"
 
+#define ALIKE         1e-6 /* of the objective: by no more another machine comes to another one at the same point */
 #define ARMIJO        1e-4 /* of the decrease that the gradient promises, so much has to come */
 #define MOST_HALVED   40
 #define CHOICE_GAP    5e-3 /* choice: how near a fit comes, and after how many steps it is good enough */
@@ -510,13 +511,78 @@ static const struct {
 
 bool shmt_newton_may_stop(const struct shmt_solve_state *s) { return s->phase < SHMT_PHASE_PUBLISH && !s->stopped; }
 
-bool shmt_newton_may_leave(const struct shmt_solve_state *s) { return shmt_newton_may_stop(s) && s->phase != SHMT_PHASE_KEEP; }
+bool shmt_newton_may_leave(const struct shmt_solve_state *s) {
+    return shmt_newton_may_stop(s) && s->phase != SHMT_PHASE_KEEP && !s->remakes;
+}
+
+/* ---- going on from what was kept (keep.h) ---- */
+
+/* Whether the method that was taken is one of this problem. */
+static void take_method(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    choose_method(pass, s);
+    if (s->direct && !s->pays) s->strange = 1;
+    if ((s->interior || s->leaves) && !s->may_leave) s->strange = 1;
+    if (s->interior) s->ascends = 0;
+}
+
+/* The point was scored once more: it is what it was. */
+static void take_again(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const double loss = by_rows(pass, SHMT_SUM_LOSS), primal = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
+    if (!(fabs(primal - s->primal) <= ALIKE * fabs(s->primal))) s->strange = 1;
+    s->loss = loss / (double)pass->problem->n;
+    if (s->interior) {
+        s->weight = by_rows(pass, SHMT_SUM_WEIGHT);
+        s->product = s->weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * s->weight) : 0;
+        s->wish = by_rows(pass, SHMT_SUM_WISH);
+    }
+    balance(pass, s);
+}
+
+static void end_remaking(struct shmt_solve_state *s) {
+    s->remakes = s->stepped = 0;
+    begin_step(s);
+}
+
+static void remake(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const bool of_examples = s->ascends || s->interior;
+    switch (s->phase) {
+        case SHMT_PHASE_COUNT:
+            take_method(pass, s);
+            s->phase = SHMT_PHASE_PLACE;
+            return;
+        case SHMT_PHASE_PLACE:
+            s->phase = SHMT_PHASE_TURN;
+            return;
+        case SHMT_PHASE_TURN:
+            s->phase = s->choice.scaled ? SHMT_PHASE_SCALES : of_examples ? SHMT_PHASE_FIND : SHMT_PHASE_SCORE;
+            return;
+        case SHMT_PHASE_SCALES:
+            s->phase = SHMT_PHASE_SCORE;
+            return;
+        case SHMT_PHASE_FIND:
+            if (by_rows(pass, SHMT_SUM_NOTHING) > 0) s->strange = 1;
+            s->phase = SHMT_PHASE_SCORE;
+            if (s->interior) return;
+            take_again(pass, s);
+            end_remaking(s);
+            return;
+        case SHMT_PHASE_SCORE:
+            take_again(pass, s);
+            s->phase = SHMT_PHASE_SLOPE;
+            return;
+        default:
+            end_remaking(s);
+            return;
+    }
+}
 
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;
     const bool asked =
         shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0 || shmt_solve_is_left(pass->memory, pass->round);
-    if (asked && shmt_newton_may_stop(&s)) {
+    if (s.remakes) { /* whoever asks for an end gets it behind that */
+        remake(pass, &s);
+    } else if (asked && shmt_newton_may_stop(&s)) {
         stop(pass, &s);
     } else {
         const uint32_t phase = s.phase;

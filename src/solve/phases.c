@@ -7,6 +7,7 @@
 #include "solve/choose.h"
 #include "solve/cycle.h"
 #include "solve/interior.h"
+#include "solve/keep.h"
 #include "solve/newton.h"
 #include "solve/turn.h"
 #include "solve/wide.h"
@@ -148,7 +149,7 @@ static int count(const struct shmt_pass *pass) {
     shmt_turn_count(pass);
     if (is_wide(pass)) shmt_wide_classes(pass);
     shmt_pass_lengths(pass);
-    each(pass, SHMT_SUM_NOTHING, take_weight);
+    if (!pass->state->remakes) each(pass, SHMT_SUM_NOTHING, take_weight);
     return 0;
 }
 
@@ -309,6 +310,12 @@ static int weigh(const struct shmt_pass *pass) {
     return 0;
 }
 
+static int find(const struct shmt_pass *pass) {
+    shmt_keep_find(pass);
+    each(pass, SHMT_SUM_PENALTY, penalty);
+    return 0;
+}
+
 static int publish_all(const struct shmt_pass *pass) {
     each(pass, SHMT_SUM_NOTHING, publish);
     return 0;
@@ -330,15 +337,21 @@ static int nothing(const struct shmt_pass *pass) {
 
 int shmt_newton_work(const struct shmt_pass *pass) {
     static int (*const WORK[])(const struct shmt_pass *pass) = {
-        [SHMT_PHASE_COUNT] = count,         [SHMT_PHASE_PLACE] = place,     [SHMT_PHASE_TURN] = turn,
-        [SHMT_PHASE_SCALES] = scales,       [SHMT_PHASE_KEEP] = keep,       [SHMT_PHASE_SCORE] = score,
-        [SHMT_PHASE_SLOPE] = slope,         [SHMT_PHASE_BOUND] = bound,     [SHMT_PHASE_CYCLE] = shmt_cycle,
-        [SHMT_PHASE_HESSIAN] = hessian,     [SHMT_PHASE_FACTOR] = factor,   [SHMT_PHASE_BEGIN] = begin,
-        [SHMT_PHASE_ROWS] = rows,           [SHMT_PHASE_COLUMNS] = columns, [SHMT_PHASE_STEP] = step,
-        [SHMT_PHASE_SEARCH] = search,       [SHMT_PHASE_AIM] = aim,         [SHMT_PHASE_REACH] = reach,
-        [SHMT_PHASE_CORRECT] = correct,     [SHMT_PHASE_AGAIN] = again,     [SHMT_PHASE_MOVE] = move_all,
-        [SHMT_PHASE_REST] = rest,           [SHMT_PHASE_LAY] = lay,         [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
-        [SHMT_PHASE_IMAGE] = image,         [SHMT_PHASE_ADVANCE] = advance, [SHMT_PHASE_WEIGH] = weigh,
-        [SHMT_PHASE_PUBLISH] = publish_all, [SHMT_PHASE_VERIFY] = verify,   [SHMT_PHASE_OVER] = nothing};
+        [SHMT_PHASE_COUNT] = count,      [SHMT_PHASE_PLACE] = place,
+        [SHMT_PHASE_TURN] = turn,        [SHMT_PHASE_SCALES] = scales,
+        [SHMT_PHASE_KEEP] = keep,        [SHMT_PHASE_SCORE] = score,
+        [SHMT_PHASE_SLOPE] = slope,      [SHMT_PHASE_BOUND] = bound,
+        [SHMT_PHASE_CYCLE] = shmt_cycle, [SHMT_PHASE_HESSIAN] = hessian,
+        [SHMT_PHASE_FACTOR] = factor,    [SHMT_PHASE_BEGIN] = begin,
+        [SHMT_PHASE_ROWS] = rows,        [SHMT_PHASE_COLUMNS] = columns,
+        [SHMT_PHASE_STEP] = step,        [SHMT_PHASE_SEARCH] = search,
+        [SHMT_PHASE_AIM] = aim,          [SHMT_PHASE_REACH] = reach,
+        [SHMT_PHASE_CORRECT] = correct,  [SHMT_PHASE_AGAIN] = again,
+        [SHMT_PHASE_MOVE] = move_all,    [SHMT_PHASE_REST] = rest,
+        [SHMT_PHASE_LAY] = lay,          [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
+        [SHMT_PHASE_IMAGE] = image,      [SHMT_PHASE_ADVANCE] = advance,
+        [SHMT_PHASE_WEIGH] = weigh,      [SHMT_PHASE_PUBLISH] = publish_all,
+        [SHMT_PHASE_VERIFY] = verify,    [SHMT_PHASE_OVER] = nothing,
+        [SHMT_PHASE_FIND] = find};
     return WORK[pass->state->phase](pass);
 }

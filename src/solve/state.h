@@ -85,6 +85,7 @@ enum shmt_solve_phase {
     SHMT_PHASE_IMAGE,   /* ... the direction in the space of weights */
     SHMT_PHASE_ADVANCE, /* ... the step along it */
     SHMT_PHASE_WEIGH,   /* ... the objective there */
+    SHMT_PHASE_FIND,    /* going on (keep.h): what was kept of each example */
     SHMT_PHASE_PUBLISH, /* the point becomes the parameters */
     SHMT_PHASE_VERIFY,  /* the objective of these, which are floats */
     SHMT_PHASE_OVER     /* of this epoch */
@@ -140,6 +141,8 @@ struct shmt_solve_state {
     uint32_t corrects;    /* interior points: which of the two directions */
     uint32_t returns;     /* ... 1: they lead nowhere, and dual ascent goes on from their u, */
     uint32_t resumes;     /* ... which it has begun to do */
+    uint32_t remakes;     /* 1: it goes on from what was kept (keep.h), and makes the rest of it again */
+    uint32_t strange;     /* 1: that is of other data, or damaged */
     uint32_t stopped;     /* 1: somebody asked for it */
     uint32_t begun;       /* 1: a point has been judged */
     uint32_t stepped;     /* 1: this epoch's step is made */

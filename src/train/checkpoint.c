@@ -156,7 +156,8 @@ struct draft {
     struct shmt_note *note; /* (n_notes) the model's, and ours */
     uint32_t n_notes;
     char *text; /* of ours */
-    double *epochs;
+    char *fit;  /* ... and of a fit */
+    double *epochs, *proofs;
 };
 
 static void add(struct draft *d, const char *name, enum shmt_dtype dtype, uint64_t rows, uint64_t width, const void *data) {
@@ -170,6 +171,15 @@ static void add_table(struct draft *d, const struct shmt_checkpoint *c, uint32_t
     d->tensor[d->n_tensors - 1].place = table->place;
 }
 
+static void add_fit(struct draft *d, const struct shmt_checkpoint *c) {
+    const struct shmt_checkpoint_fit *fit = &c->fit;
+    add(d, SHMT_CHECKPOINT_POINT, SHMT_F64, fit->rows, fit->width, fit->point);
+    d->tensor[d->n_tensors - 1].place = fit->place;
+    if (fit->n_dual > 0) add(d, SHMT_CHECKPOINT_DUAL, SHMT_F64, fit->n_dual, 1, fit->dual);
+    if (fit->n_inner > 0) add(d, SHMT_CHECKPOINT_INNER, SHMT_F64, fit->n_inner, 2, fit->stands);
+    if (c->at.n_records > 0) add(d, SHMT_CHECKPOINT_PROOFS, SHMT_F64, c->at.n_records, SHMT_PROOF_COLUMNS, d->proofs);
+}
+
 static void add_tensors(struct draft *d, const struct shmt_checkpoint *c) {
     for (uint32_t t = 0; t < c->n_tables; t++) add_table(d, c, t, -1);
     for (uint32_t t = 0; t < c->n_tables; t++)
@@ -180,21 +190,28 @@ static void add_tensors(struct draft *d, const struct shmt_checkpoint *c) {
     if (c->n_ids > 0) add(d, SHMT_MODEL_IDS, SHMT_U64, c->n_ids, 1, c->id);
     if (c->at.n_clocks > 0) add(d, SHMT_CHECKPOINT_CLOCKS, SHMT_U64, c->at.n_clocks, 1, c->at.clock);
     if (c->at.n_records > 0) add(d, SHMT_CHECKPOINT_EPOCHS, SHMT_F64, c->at.n_records, SHMT_EPOCH_COLUMNS, d->epochs);
+    if (c->fit.is) add_fit(d, c);
     if (c->at.n_pieces == 0) return;
     add(d, SHMT_CHECKPOINT_LOSS, SHMT_F64, c->at.n_pieces, 1, c->at.loss);
     add(d, SHMT_CHECKPOINT_DONE, SHMT_U32, c->at.n_pieces, 1, c->at.done);
 }
 
 static int make_draft(struct draft *d, const struct shmt_checkpoint *c, struct shmt_error *e) {
-    d->note = calloc((size_t)c->n_notes + 1, sizeof *d->note);
+    d->note = calloc((size_t)c->n_notes + 2, sizeof *d->note);
     d->text = shmt_checkpoint_make_note(c);
     d->epochs = calloc((size_t)c->at.n_records + 1, SHMT_EPOCH_COLUMNS * sizeof *d->epochs);
-    if (!d->note || !d->text || !d->epochs) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write a checkpoint");
+    d->proofs = calloc((size_t)c->at.n_records + 1, SHMT_PROOF_COLUMNS * sizeof *d->proofs);
+    d->fit = c->fit.is ? shmt_checkpoint_make_fit_note(&c->fit) : NULL;
+    if (!d->note || !d->text || !d->epochs || !d->proofs || (c->fit.is && !d->fit))
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write a checkpoint");
     for (uint32_t i = 0; i < c->n_notes; i++) d->note[i] = c->note[i];
     d->note[c->n_notes] = (struct shmt_note){SHMT_MODEL_CHECKPOINT, d->text};
     d->n_notes = c->n_notes + 1;
+    if (d->fit) d->note[d->n_notes++] = (struct shmt_note){SHMT_MODEL_FIT, d->fit};
     for (uint32_t i = 0; i < c->at.n_records; i++)
         shmt_checkpoint_put_epoch(&c->at.record[i], d->epochs + (size_t)i * SHMT_EPOCH_COLUMNS);
+    for (uint32_t i = 0; i < c->at.n_records; i++)
+        shmt_checkpoint_put_proof(&c->at.record[i], d->proofs + (size_t)i * SHMT_PROOF_COLUMNS);
     add_tensors(d, c);
     return 0;
 }
@@ -226,7 +243,9 @@ int shmt_checkpoint_write(const char *folder, const struct shmt_checkpoint *chec
     if (d) {
         free(d->note);
         free(d->text);
+        free(d->fit);
         free(d->epochs);
+        free(d->proofs);
     }
     free(d);
     return rc;

@@ -17,9 +17,10 @@
 #include <sys/types.h>
 
 #include "ps/spec.h"
+#include "solve/keep.h"
 #include "train/model_file.h"
 
-#define SHMT_CHECKPOINT_FORMAT 1 /* of what is added to a model */
+#define SHMT_CHECKPOINT_FORMAT 2 /* of what is added to a model: 2 with an exact fit, 1 without */
 
 /* Where a run stands: at the beginning of an epoch, or in the middle of one, with nothing in flight. */
 struct shmt_moment {
@@ -51,7 +52,24 @@ struct shmt_data_print {
     uint64_t xxh64; /* of labels, weights and lengths of rows, in order */
 };
 
+/* Of an exact fit: what is kept of it (solve/keep.h). It stands at the end of an epoch. */
+struct shmt_checkpoint_fit {
+    bool is;       /* the run is one; else all of this is 0 */
+    uint32_t live; /* enum shmt_solve_live */
+    double l1, l2, tolerance;
+    struct shmt_kept_fit kept;
+    uint64_t rows; /* of the point: features, and a bias behind them */
+    uint32_t width;
+    const double *point;   /* (rows, width) */
+    const uint32_t *place; /* (rows) as of a table's rows; NULL */
+    uint64_t n_dual;       /* examples of the fit; 0: it has none of these */
+    const double *dual;    /* (n_dual) dual ascent: u */
+    uint64_t n_inner;
+    const struct shmt_interior *stands; /* (n_inner) interior points */
+};
+
 struct shmt_checkpoint {
+    uint32_t format; /* of what was read */
     struct shmt_moment at;
     /* The run: what must be the same for one that goes on. Of the spec: n_seats, n_workers, epochs, n_examples, policy, batch,
      * n_chunks, item, order, rate, rule. */
@@ -60,6 +78,7 @@ struct shmt_checkpoint {
     char model[40];       /* "": own worker functions */
     uint32_t group, bias; /* as in struct shmtrain_settings */
     struct shmt_data_print data;
+    struct shmt_checkpoint_fit fit;
     uint32_t ended_by; /* enum shmt_end: what had ended the run when this was written; SHMT_END_NOT: it went on */
     uint32_t n_tables, n_planes;
     struct shmt_checkpoint_table table[SHMT_MAX_TABLES];

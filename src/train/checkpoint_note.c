@@ -138,7 +138,7 @@ static json_t *field_value(const struct field *field, const void *at) {
 }
 
 char *shmt_checkpoint_make_note(const struct shmt_checkpoint *checkpoint) {
-    json_t *note = json_pack("{s:i}", "format", SHMT_CHECKPOINT_FORMAT);
+    json_t *note = json_pack("{s:i}", "format", checkpoint->fit.is ? SHMT_CHECKPOINT_FORMAT : 1);
     int rc = note ? 0 : -1;
     for (size_t i = 0; i < N_FIELDS && rc == 0; i++)
         rc = json_object_set_new(note, FIELDS[i].key,
@@ -252,6 +252,7 @@ static int take_all(const char *name, const json_t *note, struct shmt_checkpoint
         return refuse(name, "format", "expected a number of at least 1", e);
     if (json_integer_value(format) > SHMT_CHECKPOINT_FORMAT)
         return refuse(name, "format", "a later version of shmtrain wrote it: use that version", e);
+    out->format = (uint32_t)json_integer_value(format);
     for (size_t i = 0; i < N_FIELDS; i++) {
         const json_t *value = json_object_get(note, FIELDS[i].key);
         if (!value) return refuse(name, FIELDS[i].key, "is missing", e);

@@ -10,10 +10,16 @@
 #define SHMT_CHECKPOINT_LOSS   "ledger/loss"
 #define SHMT_CHECKPOINT_CLOCKS "run/clocks"
 #define SHMT_CHECKPOINT_EPOCHS "run/epochs"
+#define SHMT_CHECKPOINT_POINT  "fit/point"
+#define SHMT_CHECKPOINT_DUAL   "fit/dual"
+#define SHMT_CHECKPOINT_INNER  "fit/interior"
+#define SHMT_CHECKPOINT_PROOFS "fit/epochs"
 #define SHMT_EPOCH_COLUMNS     8
+#define SHMT_PROOF_COLUMNS     2
+#define SHMT_MODEL_FIT         "shmtrain.fit" /* the note of a fit */
 
 /* Tables, their planes and these are no more tensors than a reader takes. */
-#define SHMT_CHECKPOINT_MOST_TENSORS (SHMT_MAX_TABLES * (1 + SHMT_MAX_PLANES) + 5)
+#define SHMT_CHECKPOINT_MOST_TENSORS (SHMT_MAX_TABLES * (1 + SHMT_MAX_PLANES) + 9)
 _Static_assert(SHMT_CHECKPOINT_MOST_TENSORS <= 64, "model_read.h: SHMT_MODEL_MOST_TENSORS");
 
 /* A record of an epoch as a row of numbers, and back; false: the numbers are none of a record. */
@@ -25,6 +31,13 @@ char *shmt_checkpoint_make_note(const struct shmt_checkpoint *checkpoint);
 
 /* The same back, each in the range that it may have; `name` is the file's, in sentences. Errors: _DATA, _MEMORY. */
 int shmt_checkpoint_take_note(const char *name, const char *text, struct shmt_checkpoint *out, struct shmt_error *e);
+
+/* The note of a fit, and back, as the two above; objective and bound of an epoch. */
+char *shmt_checkpoint_make_fit_note(const struct shmt_checkpoint_fit *fit);
+int shmt_checkpoint_take_fit_note(const char *name, const char *text, struct shmt_checkpoint_fit *out, struct shmt_error *e);
+void shmt_checkpoint_put_proof(const struct shmtrain_epoch *epoch, double row[SHMT_PROOF_COLUMNS]);
+void shmt_checkpoint_take_proof(const double row[SHMT_PROOF_COLUMNS], struct shmtrain_epoch *out);
+bool shmt_checkpoint_are_finite(const double *x, uint64_t n);
 
 /* Checkpoints of a folder by their names: steps, the latest first. To be freed. No folder is an empty one. Errors: _SYSTEM,
  * _MEMORY. */

@@ -19,6 +19,8 @@ struct shmt_checkpoint_in {
     double *loss;
     uint64_t *clock, *id;
     struct shmtrain_epoch *record;
+    double *point, *dual; /* of a fit */
+    struct shmt_interior *stands;
 };
 
 static int refuse(const struct shmt_checkpoint_in *in, const char *key, const char *why, struct shmt_error *e) {
@@ -147,6 +149,64 @@ static int take_ledger(struct shmt_checkpoint_in *in, struct shmt_error *e) {
     return ledger_fits(spec, at) ? 0 : refuse(in, SHMT_CHECKPOINT_DONE, "it does not match the step", e);
 }
 
+/* ---- a fit ---- */
+
+static int take_proofs(struct shmt_checkpoint_in *in, struct shmt_error *e) {
+    double *row = NULL;
+    uint64_t n = 0;
+    int rc = read_rows(in, SHMT_CHECKPOINT_PROOFS, SHMT_F64, SHMT_PROOF_COLUMNS, in->is.at.epoch, &row, &n, e);
+    if (rc == 0 && n != in->is.at.epoch)
+        rc = refuse(in, SHMT_CHECKPOINT_PROOFS, "it does not have a row for each finished epoch", e);
+    for (uint64_t i = 0; i < n && rc == 0; i++) shmt_checkpoint_take_proof(row + i * SHMT_PROOF_COLUMNS, &in->record[i]);
+    free(row);
+    return rc;
+}
+
+static int take_point(struct shmt_checkpoint_in *in, struct shmt_error *e) {
+    struct shmt_checkpoint_fit *fit = &in->is.fit;
+    uint32_t i;
+    if (!shmt_model_find(in->file, SHMT_CHECKPOINT_POINT, &i))
+        return refuse(in, SHMT_CHECKPOINT_POINT, "this tensor is missing", e);
+    const uint64_t width = shmt_model_tensor(in->file, i)->width;
+    if (width == 0 || width > SHMTRAIN_MAX_CLASSES) return refuse(in, SHMT_CHECKPOINT_POINT, "its \"shape\" is wrong", e);
+    fit->width = (uint32_t)width;
+    const int rc = read_rows(in, SHMT_CHECKPOINT_POINT, SHMT_F64, width, UINT32_MAX, &in->point, &fit->rows, e);
+    fit->point = in->point;
+    if (rc < 0 || shmt_checkpoint_are_finite(in->point, fit->rows * width)) return rc;
+    return refuse(in, SHMT_CHECKPOINT_POINT, "it has numbers that are not finite", e);
+}
+
+/* Of each example, if the method has such. */
+static int take_examples(struct shmt_checkpoint_in *in, struct shmt_error *e) {
+    struct shmt_checkpoint_fit *fit = &in->is.fit;
+    const uint64_t n = in->is.spec.n_examples;
+    int rc = read_rows(in, SHMT_CHECKPOINT_DUAL, SHMT_F64, 1, n, &in->dual, &fit->n_dual, e);
+    if (rc == 0) rc = read_rows(in, SHMT_CHECKPOINT_INNER, SHMT_F64, 2, n, &in->stands, &fit->n_inner, e);
+    if (rc < 0) return rc;
+    fit->dual = in->dual;
+    fit->stands = in->stands;
+    if ((fit->n_dual != 0 && fit->n_dual != n) || (fit->n_dual > 0 && !shmt_checkpoint_are_finite(in->dual, n)))
+        return refuse(in, SHMT_CHECKPOINT_DUAL, "it does not have a finite number for each example", e);
+    if (fit->n_inner != (fit->kept.interior ? n : 0) || (fit->n_inner > 0 && fit->n_dual > 0) ||
+        (fit->n_inner > 0 && !shmt_checkpoint_are_finite(&in->stands[0].dual, 2 * n)))
+        return refuse(in, SHMT_CHECKPOINT_INNER, "it does not have finite numbers for each example, where there are to be some",
+                      e);
+    return 0;
+}
+
+static int take_fit(struct shmt_checkpoint_in *in, struct shmt_error *e) {
+    const char *note = shmt_model_note(in->file, SHMT_MODEL_FIT);
+    if (!note != (in->is.format < SHMT_CHECKPOINT_FORMAT))
+        return refuse(in, SHMT_MODEL_FIT, note ? "checkpoints of format 1 have none" : "is missing", e);
+    if (!note) return 0;
+    if (in->is.at.epoch == 0 || in->is.at.step > 0 || shmt_spec_steps(&in->is.spec) != 1)
+        return refuse(in, SHMT_MODEL_CHECKPOINT, "an exact fit stands at the end of an epoch, which has one step", e);
+    int rc = shmt_checkpoint_take_fit_note(in->name, note, &in->is.fit, e);
+    if (rc == 0) rc = take_proofs(in, e);
+    if (rc == 0) rc = take_point(in, e);
+    return rc == 0 ? take_examples(in, e) : rc;
+}
+
 /* ---- files ---- */
 
 /* Copies with another name would be the newest ones for ever, or the oldest. */
@@ -166,7 +226,8 @@ static int take_file(struct shmt_checkpoint_in *in, const char *path, struct shm
     if (rc == 0) rc = take_ids(in, e);
     if (rc == 0) rc = take_clocks(in, e);
     if (rc == 0) rc = take_records(in, e);
-    return rc == 0 ? take_ledger(in, e) : rc;
+    if (rc == 0) rc = take_ledger(in, e);
+    return rc == 0 ? take_fit(in, e) : rc;
 }
 
 int shmt_checkpoint_open(const char *path, struct shmt_checkpoint_in **out, struct shmt_error *e) {
@@ -189,6 +250,9 @@ void shmt_checkpoint_close(struct shmt_checkpoint_in *in) {
     free(in->clock);
     free(in->id);
     free(in->record);
+    free(in->point);
+    free(in->dual);
+    free(in->stands);
     free(in);
 }
 

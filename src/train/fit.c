@@ -36,7 +36,16 @@ void shmt_fitting_begin(struct shmt_fitting *f, const struct shmt_job *job, cons
     shmt_solve_memory_at(&job->fit->plan, board + job->fit->offset, &f->memory);
     if (job->fit->samples)
         shmt_solve_memory_of_sample(&job->fit->sample_plan, board + job->fit->sample_offset, &f->memory, &f->of_sample);
-    shmt_newton_begin(&job->fit->problem, job->fit->samples, &f->state);
+    if (job->fit->keeps) shmt_keep_at(&job->fit->plan, &job->fit->keep, board + job->fit->keep_offset, &f->keep);
+    if (job->fit->from)
+        shmt_keep_begin(&job->fit->problem, job->fit->from, s->spec->first_epoch, &f->state);
+    else
+        shmt_newton_begin(&job->fit->problem, job->fit->samples, &f->state);
+}
+
+void shmt_fitting_copy(struct shmt_fitting *f, const shmtrain_session *s) {
+    const struct shmt_pass pass = pass_of(f, s, &f->state, s->seat->round);
+    if (f->job->fit->keeps) shmt_keep_copy(&pass, &f->keep);
 }
 
 /* As an earlier life had it. */
@@ -105,7 +114,10 @@ static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
     const struct shmt_solve_state before = f->state;
     const struct shmt_pass pass = pass_of(f, s, &before, s->seat->round);
     shmt_newton_next(&pass, &f->state);
-    return 0;
+    if (!f->state.strange) return 0;
+    return shmt_fail(&s->error, SHMTRAIN_E_DATA,
+                     "--resume: at the checkpoint's point the objective of this data is not what it was, or a dual variable is "
+                     "impossible: use the data of its run, or start a new run in another folder");
 }
 
 /* All seats take part as long as the run goes on (api/fit.c), whoever has left behind its end. Each epoch counts the examples that I
@@ -113,7 +125,8 @@ static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
 static void count_examples(const struct shmt_fitting *f, const shmtrain_session *s, uint32_t epochs) {
     uint64_t first, behind;
     shmt_solve_share(f->job->fit->problem.n, s->seat->rank, f->job->spec->n_seats, &first, &behind);
-    store_relaxed(&s->seat->counters->examples, epochs * (behind - first)); /* relaxed, both: for display */
+    /* relaxed, both: for display */
+    store_relaxed(&s->seat->counters->examples, (epochs - s->spec->first_epoch) * (behind - first));
     if (s->seat->rank == 0) store_relaxed(&s->seat->counters->updates, epochs);
 }
 
@@ -137,6 +150,8 @@ static int do_epoch(struct shmt_fitting *f, shmtrain_session *s) {
     }
     count_examples(f, s, f->state.epoch + 1);
     if (s->seat->rank == 0 && f->state.epoch == 0) note_choice(f);
+    if (s->seat->rank == 0 && f->job->fit->keeps) *f->keep.over = f->state; /* for the application, when all have ended */
+    s->seat->cut = f->state.stopped != 0;
     rc = shmt_session_end_leg(s);
     if (rc == 1) {
         s->seat->round++;

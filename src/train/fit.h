@@ -4,6 +4,7 @@
 #define SHMT_TRAIN_FIT_H
 
 #include "ps/session.h"
+#include "solve/keep.h"
 #include "solve/newton.h"
 
 struct shmt_job;
@@ -17,7 +18,12 @@ struct shmt_fit {
     struct shmt_problem sample;
     struct shmt_solve_plan sample_plan;
     uint64_t sample_offset;
-    uint32_t *drawn; /* (sample.n) its examples, ascending; of the process that made the run */
+    bool keeps; /* for checkpoints: what another run needs is copied at the end of each epoch */
+    struct shmt_keep_plan keep;
+    uint64_t keep_offset;
+    const struct shmt_kept_fit *from; /* the fit goes on from these numbers, whose vectors are in its memory; NULL: it begins */
+    uint64_t chosen_from;             /* examples that L2 is chosen from; 0: it is not */
+    uint32_t *drawn;                  /* (sample.n) its examples, ascending; of the process that made the run */
 };
 
 /* Where this seat stands; private to it. */
@@ -25,6 +31,7 @@ struct shmt_fitting {
     const struct shmt_job *job;
     const struct shmtrain_session *session;
     struct shmt_solve_memory memory, of_sample;
+    struct shmt_keep keep;         /* if the fit keeps anything */
     struct shmt_solve_state state; /* of the phase that comes, or of an epoch that is over */
     bool lost;                     /* an earlier life had it: it is to be found */
     bool leaves;                   /* this phase, before it is done: the run is to end */
@@ -32,6 +39,9 @@ struct shmt_fitting {
 
 /* For this life of the seat. */
 void shmt_fitting_begin(struct shmt_fitting *fitting, const struct shmt_job *job, const struct shmtrain_session *s);
+
+/* My part of what is kept, where a snapshot is taken behind an epoch. */
+void shmt_fitting_copy(struct shmt_fitting *fitting, const shmtrain_session *s);
 
 /* Until the run is over: 0, or a status. */
 int shmt_fitting_run(struct shmt_fitting *fitting, shmtrain_session *s);

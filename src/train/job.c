@@ -132,9 +132,13 @@ static int run_worker(struct body *body) {
                      "the worker function returned %d before shmtrain_next had returned 0", rc);
 }
 
+static void copy_fit(shmtrain_session *s, void *arg) { shmt_fitting_copy(arg, s); }
+
 static int run_body(struct body *body) {
     if (!body->job->fit) return body->job->model ? train_model(body) : run_worker(body);
     shmt_fitting_begin(&body->fitting, body->job, &body->session);
+    body->session.copy = copy_fit;
+    body->session.copy_arg = &body->fitting;
     return shmt_fitting_run(&body->fitting, &body->session);
 }
 

@@ -93,8 +93,14 @@ static struct stand stand_of_pieces(const struct shmt_store *store, uint32_t epo
     return at;
 }
 
+/* Of a fit. One that was cut short stands in the middle of its epoch: there nobody goes on. */
+static struct stand stand_of_fit(const struct shmt_shm_seat *p) {
+    return (struct stand){.steps = p->seat.cut, .complete = !p->seat.cut};
+}
+
 static struct stand stand_of(const struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
+    if (store->spec.fits) return stand_of_fit(p);
     return is_batched(store) ? stand_of_batches(&store->spec, p->epoch, p->step) : stand_of_pieces(store, p->epoch);
 }
 
@@ -130,6 +136,7 @@ static uint64_t steps_of_run(const struct shmt_shm_seat *p) {
 /* Whether one is due at the end of an epoch that another one follows. */
 static bool is_due_behind(const struct shmt_shm_seat *p, uint64_t steps) {
     const struct shmt_spec *spec = &p->store->spec;
+    if (spec->fits) return !p->seat.cut && is_free(p->store);
     const uint32_t next = p->epoch + 1, every = spec->pauses.epochs;
     if (next >= spec->epochs || !shmt_spec_has_step(spec, next, 0)) return false;
     return shmt_shm_pause_is_due(p, steps) || (every > 0 && next % every == 0 && is_free(p->store));
@@ -143,7 +150,7 @@ static void decide(struct shmt_shm_seat *p) {
     const struct stand at = stand_of(p);
     const bool stops = load_relaxed(&control->stop) != 0;
     const bool pausing = at.left && !stops && load_relaxed(&control->pause_step) != SHMT_NO_LIMIT;
-    const bool copying = pausing || (!stops && is_due_behind(p, steps_of_run(p)));
+    const bool copying = pausing || ((!stops || p->store->spec.fits) && is_due_behind(p, steps_of_run(p)));
     SHMT_POINT("pause:deciding");
     store_relaxed(&control->epoch, at.complete ? p->epoch + 1 : p->epoch);
     SHMT_POINT("pause:epoch");
@@ -262,8 +269,17 @@ void shmt_shm_release(struct shmt_store *store) {
     store_release(&store->control->snapshot, SHMT_SNAPSHOT_FREE);
 }
 
+/* Of a fit that was cut short there is only the last snapshot. relaxed: the workers have been waited for: their words are mine */
+static int stand_before(struct shmt_store *store, struct shmt_snapshot *out) {
+    if (load_relaxed(&store->control->snapshot_epoch) == 0) return 0;
+    store_relaxed(&store->control->snapshot, SHMT_SNAPSHOT_FULL);
+    show(store, out);
+    return 1;
+}
+
 int shmt_shm_stand(struct shmt_store *store, struct shmt_snapshot *out) {
     if (!store->spec.pauses.allowed) return 0;
+    if (store->spec.fits && load_relaxed(&store->control->step) > 0) return stand_before(store, out);
     note_snapshot(store); /* the workers have been waited for: their words are mine */
     copy_part(store, 0, 1);
     store_relaxed(&store->control->snapshot, SHMT_SNAPSHOT_FULL);

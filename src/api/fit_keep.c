@@ -1,0 +1,97 @@
+/* Checkpoints of exact fits: see fit_keep.h. */
+#include "api/fit_keep.h"
+
+#include <string.h>
+
+#include "api/store_priv.h"
+#include "ps/snapshot.h"
+#include "solve/choose.h"
+#include "train/goal.h"
+
+const struct shmt_checkpoint_fit *shmt_fit_from(const struct shmtrain_store *store) {
+    const struct shmt_checkpoint_in *from = store->checkpoints.from;
+    return from && shmt_checkpoint_of(from)->fit.is ? &shmt_checkpoint_of(from)->fit : NULL;
+}
+
+static void memory_of(const struct shmtrain_store *store, struct shmt_store *of, struct shmt_solve_memory *out) {
+    unsigned char *board = store->ops->board(of);
+    shmt_solve_memory_at(&store->fit.plan, board + store->fit.offset, out);
+}
+
+static void keep_of(const struct shmtrain_store *store, struct shmt_keep *out) {
+    unsigned char *board = store->ops->board(store->job.store);
+    shmt_keep_at(&store->fit.plan, &store->fit.keep, board + store->fit.keep_offset, out);
+}
+
+/* ---- what is written ---- */
+
+bool shmt_fit_stand(const struct shmtrain_store *store, const struct shmt_snapshot *snapshot) {
+    struct shmt_keep keep;
+    struct shmt_solve_memory memory;
+    keep_of(store, &keep);
+    memory_of(store, store->job.store, &memory);
+    const bool whole = keep.over->phase == SHMT_PHASE_OVER && !keep.over->stopped;
+    const struct shmt_pass all = {
+        .problem = &store->fit.problem, .plan = &store->fit.plan, .memory = &memory, .state = keep.over, .n_parts = 1};
+    if (whole) shmt_keep_copy(&all, &keep);
+    return keep.state->phase == SHMT_PHASE_OVER && snapshot->at.epoch == keep.state->epoch + 1;
+}
+
+void shmt_fit_fill(const struct shmtrain_store *store, struct shmt_checkpoint_fit *out) {
+    const struct shmt_fit *fit = &store->fit;
+    struct shmt_keep keep;
+    keep_of(store, &keep);
+    *out = (struct shmt_checkpoint_fit){.is = true,
+                                        .live = fit->problem.live,
+                                        .l1 = fit->problem.l1,
+                                        .l2 = fit->problem.l2,
+                                        .tolerance = fit->problem.tolerance,
+                                        .rows = (uint64_t)fit->plan.of.n_columns + fit->plan.of.bias,
+                                        .width = fit->plan.of.n_classes,
+                                        .point = keep.point,
+                                        .place = store->spec.row_places ? store->ops->row_place(store->job.store) : NULL};
+    shmt_keep_numbers(keep.state, &out->kept);
+    if (keep.state->ascends) out->n_dual = fit->plan.of.n;
+    if (keep.state->interior) out->n_inner = fit->plan.of.n;
+    out->dual = keep.dual;
+    out->stands = keep.inner;
+}
+
+/* ---- what is read ---- */
+
+bool shmt_fit_suits(const struct shmtrain_store *store, const struct shmt_checkpoint_fit *with) {
+    const struct shmt_solve_sizes *of = &store->fit.plan.of;
+    const bool examples = with->kept.interior ? shmt_solve_has_inner(&store->fit.plan)
+                                              : with->n_dual == (of->is_hinge || of->is_live ? of->n : 0);
+    return with->rows == (uint64_t)of->n_columns + of->bias && with->width == of->n_classes && examples &&
+           with->kept.scaled <= of->has_scales && (!with->kept.direct || store->fit.plan.direct);
+}
+
+static void restore_point(const struct shmtrain_store *store, struct shmt_store *made, const struct shmt_checkpoint_fit *with,
+                          double *out) {
+    const uint32_t *place = store->spec.row_places ? store->ops->row_place(made) : NULL;
+    for (uint64_t row = 0; row < with->rows; row++)
+        memcpy(out + (place ? place[row] : row) * with->width, with->point + row * with->width, with->width * sizeof *out);
+}
+
+static void restore_note(const struct shmt_fit *fit, struct shmt_solve_note *note) {
+    const struct shmt_kept_fit *kept = fit->from;
+    store_relaxed(&note->fits, kept->fits); /* relaxed: nobody else is there yet */
+    note->scaled = kept->scaled;
+    note->l2 = kept->chosen ? shmt_choice_l2(kept->strength, fit->problem.n_all) : fit->problem.l2;
+    note->loss = kept->choice_loss;
+}
+
+uint32_t shmt_fit_restore(struct shmtrain_store *store, struct shmt_store *made) {
+    const struct shmt_checkpoint_fit *with = shmt_fit_from(store);
+    struct shmt_solve_memory memory;
+    if (!with || !store->fits) return SHMT_END_NOT;
+    memory_of(store, made, &memory);
+    restore_point(store, made, with, memory.w[0]);
+    for (uint64_t i = 0; i < with->n_dual; i++) memory.slope[i].pull = with->dual[i];
+    if (with->n_inner > 0) memcpy(memory.inner[0], with->stands, with->n_inner * sizeof *memory.inner[0]);
+    store->fit.from = &with->kept;
+    restore_note(&store->fit, memory.note);
+    if (shmt_keep_is_proved(&with->kept, store->fit.problem.tolerance)) return SHMT_END_TOLERANCE;
+    return with->kept.exhausted ? SHMT_END_PRECISION : SHMT_END_NOT;
+}

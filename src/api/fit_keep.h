@@ -1,0 +1,29 @@
+/* Checkpoints of exact fits: between what the fit keeps in its memory (solve/keep.h) and files of it. Called by checkpoints.c and resume.c. */
+#ifndef SHMT_API_FIT_KEEP_H
+#define SHMT_API_FIT_KEEP_H
+
+#include <stdbool.h>
+
+#include "train/checkpoint.h"
+
+struct shmtrain_store;
+struct shmt_store;
+struct shmt_snapshot;
+
+/* What the run goes on from; NULL: it is no fit's, or there is nothing. */
+const struct shmt_checkpoint_fit *shmt_fit_from(const struct shmtrain_store *store);
+
+/* Whether there is something to go on from, when the workers have ended where `snapshot` says: then all of it is in the copy. */
+bool shmt_fit_stand(const struct shmtrain_store *store, const struct shmt_snapshot *snapshot);
+
+/* The copy, which nobody changes meanwhile, as it is to be written. */
+void shmt_fit_fill(const struct shmtrain_store *store, struct shmt_checkpoint_fit *out);
+
+/* Whether the vectors of a checkpoint are those of this run's data, by their sizes. The run's plan is made. */
+bool shmt_fit_suits(const struct shmtrain_store *store, const struct shmt_checkpoint_fit *with);
+
+/* Before workers begin, behind shmt_fit_begin: vectors and notes into the fit's memory. SHMT_END_TOLERANCE or _PRECISION: nothing is left
+ * to do; else SHMT_END_NOT. */
+uint32_t shmt_fit_restore(struct shmtrain_store *store, struct shmt_store *made);
+
+#endif
