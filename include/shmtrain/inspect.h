@@ -44,7 +44,9 @@ struct shmtrain_checkpoint_info {
     uint32_t n_clocks;                     /* seats whose clocks are known */
     uint64_t clock_least, clock_most;      /* of them */
     double train_loss, valid_loss;         /* of the last epoch that was done; NaN: none */
-    uint64_t reserved[16];
+    uint32_t is_fit;                       /* 1: an exact fit; the three that follow are of that */
+    double objective, gap, tolerance; /* as in struct shmtrain_epoch, behind the last epoch; gap, infinite: none is proved */
+    uint64_t reserved[12];
 };
 
 struct shmtrain_file_info {

@@ -92,6 +92,6 @@ uint32_t shmt_fit_restore(struct shmtrain_store *store, struct shmt_store *made)
     if (with->n_inner > 0) memcpy(memory.inner[0], with->stands, with->n_inner * sizeof *memory.inner[0]);
     store->fit.from = &with->kept;
     restore_note(&store->fit, memory.note);
-    if (shmt_keep_is_proved(&with->kept, store->fit.problem.tolerance)) return SHMT_END_TOLERANCE;
+    if (shmt_keep_gap(&with->kept) <= store->fit.problem.tolerance) return SHMT_END_TOLERANCE;
     return with->kept.exhausted ? SHMT_END_PRECISION : SHMT_END_NOT;
 }

@@ -12,6 +12,7 @@
 #include "base/sized.h"
 #include "base/show.h"
 #include "segment/budget.h"
+#include "solve/choose.h"
 #include "train/checkpoint.h"
 #include "train/goal.h"
 #include "train/model_read.h"
@@ -147,6 +148,24 @@ static void take_clocks(const struct shmt_moment *at, struct shmtrain_checkpoint
     }
 }
 
+static void take_fit(const struct shmt_checkpoint_fit *fit, struct shmtrain_checkpoint_info *out) {
+    out->objective = out->gap = out->tolerance = NAN;
+    if (!fit->is) return;
+    out->is_fit = 1;
+    out->objective = fit->kept.published;
+    out->gap = shmt_keep_gap(&fit->kept);
+    out->tolerance = fit->tolerance;
+    out->l1 = fit->l1;
+    out->l2 = fit->kept.chosen ? shmt_choice_l2(fit->kept.strength, out->trained_examples) : fit->l2;
+    out->rate = NAN;
+    snprintf(out->optimizer, sizeof out->optimizer, "exact");
+    snprintf(out->schedule, sizeof out->schedule, "none");
+    if (fit->live == SHMT_LIVE_NO) return;
+    snprintf(out->mode, sizeof out->mode, "%s", fit->live == SHMT_LIVE_RACY ? "hogwild" : "async");
+    snprintf(out->write, sizeof out->write, "%s",
+             shmt_write_name(fit->live == SHMT_LIVE_RACY ? SHMT_WRITE_RACY : SHMT_WRITE_ATOMIC));
+}
+
 static void take_run(const struct shmt_checkpoint *c, struct shmtrain_checkpoint_info *out) {
     const struct shmt_spec *spec = &c->spec;
     const struct shmtrain_epoch *last = c->at.n_records > 0 ? &c->at.record[c->at.n_records - 1] : NULL;
@@ -177,6 +196,7 @@ static void take_run(const struct shmt_checkpoint *c, struct shmtrain_checkpoint
     snprintf(out->optimizer, sizeof out->optimizer, "%s", shmt_rule_name((enum shmt_rule_kind)spec->rule.kind));
     snprintf(out->schedule, sizeof out->schedule, "%s", shmt_rate_name(&spec->rate));
     take_clocks(&c->at, out);
+    take_fit(&c->fit, out);
 }
 
 static int look_at_checkpoint(struct shmtrain_store *store, const char *path, struct shmtrain_file_info *out) {

@@ -14,6 +14,7 @@
 #include "consistency/mode.h"
 #include "ps/strata.h"
 #include "segment/budget.h"
+#include "solve/choose.h"
 
 /* ---- comparing ---- */
 
@@ -170,6 +171,15 @@ static void begin_there(struct shmtrain_store *store, const struct shmt_checkpoi
     spec->first_step = with->at.step;
 }
 
+static void say_fit(const struct shmtrain_store *store, const struct shmt_checkpoint *with, const char *shown) {
+    const struct shmt_kept_fit *kept = &with->fit.kept;
+    char chosen[80] = "";
+    if (kept->chosen)
+        snprintf(chosen, sizeof chosen, ", for which l2 %.4g%s was chosen",
+                 shmt_choice_l2(kept->strength, store->spec.n_examples), kept->scaled ? " --scale yes" : "");
+    shmt_log(&store->log, "resuming from %s: epoch %u of the fit%s", shown, with->at.epoch + 1, chosen);
+}
+
 static void say_where(const struct shmtrain_store *store, const struct shmt_checkpoint *with) {
     char shown[SHMT_NAME_SHOWN];
     const struct shmt_spec *spec = &store->spec;
@@ -181,7 +191,7 @@ static void say_where(const struct shmtrain_store *store, const struct shmt_chec
         shmt_log(&store->log, "resuming from %s: epoch %u of %u, %llu of %llu steps done", shown, with->at.epoch + 1,
                  spec->epochs, (unsigned long long)with->at.step, (unsigned long long)shmt_spec_steps(spec));
     else if (store->fits)
-        shmt_log(&store->log, "resuming from %s: epoch %u of the fit", shown, with->at.epoch + 1);
+        say_fit(store, with, shown);
     else
         shmt_log(&store->log, "resuming from %s: epoch %u of %u", shown, with->at.epoch + 1, spec->epochs);
     const bool other = spec->rate.kind == SHMT_RATE_COSINE || spec->rate.every != with->spec.rate.every;

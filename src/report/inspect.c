@@ -46,7 +46,10 @@ static void add_model(FILE *f, const struct shmtrain_file_info *d) {
 
 static void add_position(FILE *f, const struct shmtrain_checkpoint_info *c) {
     char a[16], b[16];
-    if (c->epoch >= c->epochs)
+    if (c->is_fit)
+        fprintf(f, "position    epoch %" PRIu32 " of an exact fit is done, proved within %.1e of the optimum", c->epoch,
+                c->gap);
+    else if (c->epoch >= c->epochs)
         fprintf(f, "position    all %" PRIu32 " epochs are done", c->epochs);
     else
         fprintf(f, "position    epoch %" PRIu32 " of %" PRIu32 ", %s of %s %s done", c->epoch + 1, c->epochs,
@@ -62,11 +65,17 @@ static void add_position(FILE *f, const struct shmtrain_checkpoint_info *c) {
 static void add_run(FILE *f, const struct shmtrain_checkpoint_info *c) {
     char a[16], b[16], n[16];
     fprintf(f, "mode        %s; %" PRIu32 " worker%s; ", c->mode, c->workers, shmt_plural(c->workers));
-    if (is_sync(c))
+    if (c->is_fit)
+        fprintf(f, "passes over all examples\n");
+    else if (is_sync(c))
         fprintf(f, "batches of %" PRIu32 " in %" PRIu32 " chunks\n", c->batch, c->chunks);
     else
         fprintf(f, "items of %" PRIu32 "\n", c->item);
-    fprintf(f, "optimizer   %s, rate %.6g, %s; l1 %g, l2 %g\n", c->optimizer, c->rate, c->schedule, c->l1, c->l2);
+    if (c->is_fit)
+        fprintf(f, "optimizer   exact, until it is within %.3g; objective %.8g, l1 %g, l2 %g\n", c->tolerance, c->objective,
+                c->l1, c->l2);
+    else
+        fprintf(f, "optimizer   %s, rate %.6g, %s; l1 %g, l2 %g\n", c->optimizer, c->rate, c->schedule, c->l1, c->l2);
     fprintf(f, "seed        %" PRIu64 "%s\n", c->seed, c->shuffle ? "" : ", not shuffled");
     if (c->n_clocks > 0)
         fprintf(f, "clocks      %" PRIu32 " of seats, from %" PRIu64 " to %" PRIu64 "\n", c->n_clocks, c->clock_least,
@@ -186,6 +195,9 @@ static json_t *run_object(const struct shmtrain_checkpoint_info *c) {
     json_object_set_new(o, "rate", shmt_json_number(c->rate));
     json_object_set_new(o, "l1", shmt_json_number(c->l1));
     json_object_set_new(o, "l2", shmt_json_number(c->l2));
+    json_object_set_new(o, "tolerance", shmt_json_number(c->is_fit ? c->tolerance : NAN));
+    json_object_set_new(o, "objective", shmt_json_number(c->is_fit ? c->objective : NAN));
+    json_object_set_new(o, "gap", shmt_json_number(c->is_fit ? c->gap : NAN));
     json_object_set_new(o, "seconds", shmt_json_number(c->seconds));
     json_object_set_new(o, "train_loss", shmt_json_number(c->train_loss));
     json_object_set_new(o, "valid_loss", shmt_json_number(c->valid_loss));

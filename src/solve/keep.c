@@ -113,8 +113,8 @@ void shmt_keep_begin(const struct shmt_problem *p, const struct shmt_kept_fit *k
     out->small = kept->small;
 }
 
-bool shmt_keep_is_proved(const struct shmt_kept_fit *kept, double tolerance) {
-    return shmt_newton_gap(&(struct shmt_solve_state){.published = kept->published, .dual = kept->dual}) <= tolerance;
+double shmt_keep_gap(const struct shmt_kept_fit *kept) {
+    return shmt_newton_gap(&(struct shmt_solve_state){.published = kept->published, .dual = kept->dual});
 }
 
 static bool is_possible_dual(const struct shmt_problem *p, uint64_t i, double u) {

@@ -46,8 +46,8 @@ void shmt_keep_numbers(const struct shmt_solve_state *s, struct shmt_kept_fit *o
 void shmt_keep_begin(const struct shmt_problem *p, const struct shmt_kept_fit *kept, uint32_t epoch,
                      struct shmt_solve_state *out);
 
-/* As another run would judge its end: whether nothing is left to do for this tolerance. */
-bool shmt_keep_is_proved(const struct shmt_kept_fit *kept, double tolerance);
+/* What is proved, as shmt_newton_gap. */
+double shmt_keep_gap(const struct shmt_kept_fit *kept);
 
 /* The work of SHMT_PHASE_FIND: squares of my rows, and whether what was kept of each example is possible: sum NOTHING has how many are not.
  * Dual ascent: sums LOSS, UP, DOWN, WEIGHT, CURVE as in its steps. */
