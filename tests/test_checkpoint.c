@@ -236,7 +236,8 @@ static void each_number_of_the_note_is_checked(void **state) {
     static const struct {
         const char *key, *value, *words;
     } CASES[] = {
-        {"format", "2", "\"format\": a later version of shmtrain wrote it"},
+        {"format", "3", "\"format\": a later version of shmtrain wrote it"},
+        {"format", "2", "key \"shmtrain.fit\": is missing"},
         {"format", "0", "\"format\": expected a number of at least 1"},
         {"seed", NULL, "\"seed\": is missing"},
         {"seed", "-1", "\"seed\": this value is not possible"},

@@ -106,6 +106,10 @@ static const struct mode MODES[] = {
      {{"mode", "sync"}, {"batch", "256"}, {"optimizer", "adam"}, {"checkpoint-every", "5"}},
      true,
      SPARSE},
+    {"tolerance, svm, checkpoints",
+     {{"model", "svm"}, {"tolerance", "1e-9"}, {"C", "1"}, {"epochs", "4"}, {"checkpoint-every", "1 epoch"}},
+     true,
+     "builtin:sparse:examples=1500,features=1500"},
     {"async, checkpoints", {{"mode", "async"}, {"replicas", "one"}, {"item", "64"}, {"checkpoint-every", "12"}}, false, SPARSE},
     {"aggregate, staleness 2, checkpoints",
      {{"write", "aggregate"}, {"staleness", "2"}, {"item", "64"}, {"checkpoint-every", "12"}},
@@ -296,7 +300,7 @@ static void hit(struct usual *usual, int signal, uint32_t point, uint32_t rank, 
 /* In runs with checkpoints: the others are disturbed in those without. */
 static bool concerns(const struct mode *mode, const char *name) {
     static const char *const OF_PAUSES[] = {"pause", "copy",  "snapshot", "turn",  "lead-on", "meet",
-                                            "note",  "reach", "count",    "claim", "done"};
+                                            "note",  "reach", "count",    "claim", "done",    "fit:keeping"};
     bool found = !saves(mode);
     for (size_t i = 0; i < sizeof OF_PAUSES / sizeof *OF_PAUSES; i++)
         found |= strncmp(name, OF_PAUSES[i], strlen(OF_PAUSES[i])) == 0;
