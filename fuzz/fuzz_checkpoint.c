@@ -38,6 +38,24 @@ static const char *make_file(const uint8_t *bytes, size_t n) {
 
 /* ---- a checkpoint ---- */
 
+static void check_fit(const struct shmt_checkpoint *c) {
+    const struct shmt_checkpoint_fit *fit = &c->fit;
+    if (!fit->is) return;
+    FUZZ_CHECK(fit->live <= SHMT_LIVE_ATOMIC && fit->rows > 0 && fit->width > 0 && fit->kept.best <= fit->kept.primal);
+    FUZZ_CHECK(fit->n_dual == 0 || fit->n_dual == c->spec.n_examples);
+    FUZZ_CHECK(fit->n_inner == (fit->kept.interior ? c->spec.n_examples : 0));
+    FUZZ_CHECK(shmt_checkpoint_are_finite(fit->point, fit->rows * fit->width) &&
+               shmt_checkpoint_are_finite(fit->dual, fit->n_dual));
+    FUZZ_CHECK(fit->n_inner == 0 || shmt_checkpoint_are_finite(&fit->stands[0].dual, 2 * fit->n_inner));
+    struct shmt_checkpoint_fit again = {.is = false};
+    char *text = shmt_checkpoint_make_fit_note(fit), *same;
+    FUZZ_CHECK(text && shmt_checkpoint_take_fit_note("it", text, &again, NULL) == 0);
+    same = shmt_checkpoint_make_fit_note(&again);
+    FUZZ_CHECK(same && strcmp(text, same) == 0);
+    free(same);
+    free(text);
+}
+
 static void check_moment(const struct shmt_checkpoint *c) {
     const struct shmt_moment *at = &c->at;
     uint64_t n_done = 0;
@@ -48,6 +66,7 @@ static void check_moment(const struct shmt_checkpoint *c) {
         FUZZ_CHECK(at->done[i] <= shmt_spec_largest_piece(&c->spec));
         n_done += at->done[i] > 0;
     }
+    check_fit(c);
     FUZZ_CHECK(at->n_pieces > 0 || at->step == 0);
     FUZZ_CHECK(shmt_policy_is_batched(&c->spec.policy) || n_done == at->step);
     for (uint32_t i = 0; i < at->n_records; i++) FUZZ_CHECK(at->record[i].epoch == i + 1 && at->record[i].partial <= 1);
@@ -75,6 +94,7 @@ static void write_again(const struct shmt_checkpoint *c) {
     char *text = shmt_checkpoint_make_note(c), *same;
     FUZZ_CHECK(again && text);
     FUZZ_CHECK(shmt_checkpoint_take_note("it", text, again, NULL) == 0);
+    again->fit.is = c->fit.is; /* which stands elsewhere */
     same = shmt_checkpoint_make_note(again);
     FUZZ_CHECK(same && strcmp(text, same) == 0);
     free(same);

@@ -184,10 +184,11 @@ static void what_was_chosen_can_be_typed(void **state) {
 }
 
 static void what_is_about_steps_means_sgd(void **state) {
-    static const char *const OPTIONS[][2] = {{"--epochs", "3"},          {"--mode", "async"}, {"--mode", "sync"},
-                                             {"--optimizer", "sgd"},     {"--rate", "1e-12"}, {"--batch", "32"},
-                                             {"--steps", "9"},           {"--l2", "0"},       {"--checkpoint", "d"},
-                                             {"--on-death", "continue"}, {"--patience", "2"}, {"--model", "svm"}};
+    static const char *const OPTIONS[][2] = {
+        {"--epochs", "3"},          {"--mode", "async"}, {"--mode", "sync"},
+        {"--optimizer", "sgd"},     {"--rate", "1e-12"}, {"--batch", "32"},
+        {"--steps", "9"},           {"--l2", "0"},       {"--name", "shmtrain-test-learning"},
+        {"--on-death", "continue"}, {"--patience", "2"}, {"--model", "svm"}};
     (void)state;
     write_table("t", TWO, false, 0, ROWS);
     for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
@@ -195,7 +196,6 @@ static void what_is_about_steps_means_sgd(void **state) {
         if (!json_is_null(json_object_get(o, "tolerance"))) fail_msg("%s means a fit", OPTIONS[i][0]);
         json_decref(o);
     }
-    program_drop_folder("d");
     json_t *o = REPORT("-w", "2", "builtin:sparse:examples=1000");
     assert_true(json_is_null(json_object_get(o, "tolerance")) && json_array_size(json_object_get(o, "epochs")) == 10);
     json_decref(o);

@@ -163,8 +163,8 @@ MODES
 "have the same bits for every -w, whoever dies. With --mode async or hogwild all\n"
 "workers ascend the dual at once; what is proved is as true, but bits differ.\n"
 "It takes some 10 bytes per nonzero, 32 per example (svm 96), 150 per feature;\n"
-"softmax 16, 130 more per class. No checkpoints, snapshots, --name; for svm and\n"
-"these modes no --init-from.\n"},
+"softmax 16, 130 more per class. With --name others watch it, and cannot join.\n"
+"For svm and these modes no --init-from.\n"},
 
 {"learning", "what a run chooses by itself",
 "What a run chooses by itself\n"
@@ -177,9 +177,9 @@ MODES
 "  --scale yes|no    decides half of it; --l2, --C, --l1 the other half\n"
 "\n"
 "A run takes steps of SGD if an option says how (--mode, --optimizer, --rate,\n"
-"--epochs, --patience, ...), with what only SGD has (--checkpoint, --init-from,\n"
-"--name, --trace, --log-every, --on-death continue), for svm, on builtin:..., and\n"
-"where memory is short. What is not typed then follows from the data:\n"
+"--epochs, --patience, ...), with what only SGD has (--init-from, --name,\n"
+"--trace, --log-every, --on-death continue), for svm, on builtin:..., and where\n"
+"memory is short. What is not typed then follows from the data:\n"
 "  --scale auto      tables: each feature has mean 0, deviation 1; sparse data:\n"
 "                    features far larger than others come down. Not where --rate,\n"
 "                    --l1, --l2 or --C is typed, nor with --checkpoint, --name or\n"

@@ -80,9 +80,8 @@ static const struct topic RUNS[] = {
 {"checkpoints", "runs that are stopped, or killed, and resume",
 "  shmtrain a9a --checkpoint DIR --resume -o a9a.model\n"
 "starts a run, or resumes an earlier one with the same options that was stopped\n"
-"or killed. Give this line to a scheduler. Checkpoints in DIR are verified; a\n"
-"damaged one is reported in a line and skipped. If nothing is left to do, the\n"
-"model is just saved.\n"
+"or killed. Give this line to a scheduler. Checkpoints in DIR are verified; a bad\n"
+"one is skipped with a line. If nothing is left to do, the model is just saved.\n"
 "\n"
 "--checkpoint DIR           write checkpoint-STEP.safetensors into DIR\n"
 "--checkpoint-every 60s     how often: a time (60s, 5m), steps (1000: in sync\n"
@@ -98,7 +97,8 @@ static const struct topic RUNS[] = {
 "folder belongs to one run at a time. A resumed run needs the same data and\n"
 "options, or it is refused with both values; -w, -t, --epochs and other limits\n"
 "may differ. In sync it ends with the same bits as without the stop, for any -w.\n"
-"The other modes still train each example once per epoch.\n"
+"So does an exact fit, which goes on from the last end of an epoch. The other\n"
+"modes still train each example once per epoch.\n"
 "A checkpoint is also a model for eval, predict and inspect. --init-from FILE\n"
 "starts a new run with its parameters, feature by feature.\n"},
 
