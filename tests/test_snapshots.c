@@ -479,18 +479,41 @@ static void parameters_that_were_loaded_are_of_no_step(void **state) {
     shmtrain_store_destroy(store);
 }
 
-/* Its steps are none that a snapshot could say. */
-static void an_exact_fit_takes_none(void **state) {
-    struct shmtrain_store *store = empty();
+/* Its steps are its epochs, at whose ends it has parameters. */
+static void those_of_an_exact_fit_are_of_its_epochs(void **state) {
+    static const char DATA[] = "builtin:sparse:examples=3000,features=20000";
     (void)state;
-    WELL(store, shmtrain_store_set(store, "C", "1"));
-    WELL(store, shmtrain_store_set(store, "tolerance", "1e-3"));
-    WELL(store, shmtrain_store_will_snapshot(store, 1));
-    refused(store, shmtrain_store_train(store, "builtin:sparse:examples=500,features=50,nonzeros=5"), SHMTRAIN_E_USAGE,
-            "takes no snapshots");
-    WELL(store, shmtrain_store_will_snapshot(store, 0));
-    WELL(store, shmtrain_store_train(store, "builtin:sparse:examples=500,features=50,nonzeros=5"));
-    shmtrain_store_destroy(store);
+    for (int i = 0; i < 2; i++) {
+        struct shmtrain_store *store = empty(), *into = empty();
+        char steps[24];
+        uint64_t step, rows[2];
+        for (int again = 0; again < 2; again++) {
+            WELL(store, shmtrain_store_set(store, "workers", again ? "1" : "2"));
+            WELL(store, shmtrain_store_set(store, "spawn", SPAWNS[i]));
+            WELL(store, shmtrain_store_set(store, "model", "svm"));
+            WELL(store, shmtrain_store_set(store, "C", "1"));
+            WELL(store, shmtrain_store_set(store, "tolerance", "1e-9"));
+            if (again) break;
+            WELL(store, shmtrain_store_will_snapshot(store, 1));
+            WELL(store, shmtrain_store_start_training(store, DATA));
+            do WELL(store, shmtrain_store_snapshot(store, into, INFINITY, &step));
+            while (step < 3);
+            shmtrain_store_stop(store);
+            assert_int_equal(wait_for_end(store), 0);
+            shmtrain_store_destroy(store);
+            store = empty();
+        }
+        snprintf(steps, sizeof steps, "%llu", (unsigned long long)step);
+        WELL(store, shmtrain_store_set(store, "steps", steps));
+        WELL(store, shmtrain_store_train(store, DATA));
+        float *ended = parameters(store, &rows[0]), *snapped = parameters(into, &rows[1]);
+        assert_true(rows[0] == rows[1]);
+        assert_memory_equal(ended, snapped, rows[0] * sizeof *ended);
+        free(ended);
+        free(snapped);
+        shmtrain_store_destroy(store);
+        shmtrain_store_destroy(into);
+    }
 }
 
 static void what_cannot_be_is_refused(void **state) {
@@ -554,7 +577,7 @@ int main(void) {
         cmocka_unit_test_setup(a_snapshot_is_whole_while_checkpoints_are_written, deadline),
         cmocka_unit_test_setup(checkpoints_and_snapshots_do_not_disturb_one_another, deadline),
         cmocka_unit_test_setup(parameters_that_were_loaded_are_of_no_step, deadline),
-        cmocka_unit_test_setup(an_exact_fit_takes_none, deadline),
+        cmocka_unit_test_setup(those_of_an_exact_fit_are_of_its_epochs, deadline),
         cmocka_unit_test_setup(what_cannot_be_is_refused, deadline),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);

@@ -19,8 +19,8 @@ SHMTRAIN_API int shmtrain_store_will_snapshot(struct shmtrain_store *store, int 
 /* Copies what the run of `store` has learned into `into`, another store of the application's: its tables and model become
  * these, as by shmtrain_store_load, and its options stay. A model of the application's that `into` does not know is offered to
  * it; the model's texts must outlive `into`, too. All parameters are of one moment: those of exactly *step_out steps of the run
- * (batches in `sync`, else items, of all workers together), after which the run has gone on. So *step_out is how old `into` is,
- * next to shmtrain_steps.step or a later snapshot's. NULL: it is not asked for.
+ * (batches in `sync`, epochs of an exact fit, else items, of all workers together), after which the run has gone on. So
+ * *step_out is how old `into` is, next to shmtrain_steps.step or a later snapshot's. NULL: it is not asked for.
  *
  * While a run in the background goes on (shmtrain_store_start, _start_training), from the thread that has it, also in a
  * listener. Waits for at most `seconds` (0: not at all; INFINITY: for as long as it takes), then it is _AGAIN: what has been

@@ -68,7 +68,7 @@ static bool is_default(const struct shmtrain_store *store, const struct shmtrain
     if (store->checkpoints.from && !shmt_fit_from(store)) return false; /* of steps of SGD, which goes on with these */
     if (!is_bounded(c, model) || (c->l1 > 0 && (!may_have_l1(model) || strcmp(c->scale, "yes") == 0))) return false;
     return strcmp(c->mode, "auto") == 0 && !shmt_config_any_given(c, OF_STEPS) && !shmt_config_any_given(c, OF_MODES) &&
-           !shmt_config_any_given(c, OF_SGD) && !store->snapshots.wanted && strcmp(c->on_death, "continue") != 0;
+           !shmt_config_any_given(c, OF_SGD) && strcmp(c->on_death, "continue") != 0;
 }
 
 /* In live modes a fit is dual ascent by all workers at once. */
@@ -123,10 +123,6 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
     if (c->keep == SHMT_KEEP_BEST)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "--tolerance proves the last epoch's parameters: leave out --keep best or --tolerance");
-    if (store->snapshots.wanted)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "with --tolerance a run takes no snapshots: leave it out, or call shmtrain_store_will_snapshot(store, 0)");
     if (c->name[0] != '\0')
         return shmt_fail(e, SHMTRAIN_E_USAGE, "with --tolerance nobody can join or watch a run: leave out --name");
     if (strcmp(c->on_death, "continue") == 0)

@@ -1,4 +1,5 @@
-/* Checkpoints of exact fits: between what the fit keeps in its memory (solve/keep.h) and files of it. Called by checkpoints.c and resume.c. */
+/* Checkpoints of exact fits: between what a fit keeps in its memory (solve/keep.h) and files of it. Called by checkpoints.c and
+ * resume.c. */
 #ifndef SHMT_API_FIT_KEEP_H
 #define SHMT_API_FIT_KEEP_H
 

@@ -1,5 +1,5 @@
-/* What a checkpoint of an exact fit has besides: a note of its own, with all numbers (one table says which, for writing and for reading), and
- * tensors. See checkpoint_priv.h; what the numbers are: solve/keep.h. */
+/* What a checkpoint of an exact fit has besides: a note of its own, with all numbers (one table says which, for writing and for
+ * reading), and tensors. See checkpoint_priv.h; what the numbers are: solve/keep.h. */
 #include <jansson.h>
 #include <math.h>
 #include <stddef.h>
