@@ -184,11 +184,10 @@ static void what_was_chosen_can_be_typed(void **state) {
 }
 
 static void what_is_about_steps_means_sgd(void **state) {
-    static const char *const OPTIONS[][2] = {
-        {"--epochs", "3"},          {"--mode", "async"}, {"--mode", "sync"},
-        {"--optimizer", "sgd"},     {"--rate", "1e-12"}, {"--batch", "32"},
-        {"--steps", "9"},           {"--l2", "0"},       {"--name", "shmtrain-test-learning"},
-        {"--on-death", "continue"}, {"--patience", "2"}, {"--model", "svm"}};
+    static const char *const OPTIONS[][2] = {{"--epochs", "3"},          {"--mode", "async"}, {"--mode", "sync"},
+                                             {"--optimizer", "sgd"},     {"--rate", "1e-12"}, {"--batch", "32"},
+                                             {"--steps", "9"},           {"--l2", "0"},       {"--log-every", "1000"},
+                                             {"--on-death", "continue"}, {"--patience", "2"}, {"--model", "svm"}};
     (void)state;
     write_table("t", TWO, false, 0, ROWS);
     for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
