@@ -153,6 +153,60 @@ static void a_spoilt_manifest_is_refused_or_harmless(void **state) {
     assert_true(refused_times > 500);
 }
 
+/* True: an observer takes it. */
+static bool observe(void) {
+    struct shmtrain_store *store;
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    const bool taken = shmtrain_store_observe(store, COPY) == 0;
+    if (taken)
+        read_all(store);
+    else
+        check_sentence(store);
+    shmtrain_store_destroy(store);
+    return taken;
+}
+
+static bool observe_with(int fd, struct shmt_manifest m) {
+    put_manifest(fd, &m, true);
+    return observe();
+}
+
+/* Whoever watches a fit reads a note of its memory, where the manifest says. */
+static void a_spoilt_fit_is_refused_or_harmless(void **state) {
+    uint64_t n = 4000000, taken = 0;
+    int fd[N_FILES];
+    (void)state;
+    assert_true(make_copy(FIT));
+    assert_true(manifest.fit_tolerance == 1e-12 && manifest.choice_examples == 20000 && manifest.n_guests == 0);
+    put(fd);
+    assert_true(observe_with(fd[STORE], manifest));
+    struct shmt_manifest m = manifest;
+    const uint64_t offsets[] = {m.board_bytes, m.board_bytes - 8, UINT64_MAX - 7, m.fit_note_off + 1};
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        m.fit_note_off = offsets[i];
+        assert_false(observe_with(fd[STORE], m));
+    }
+    m = manifest;
+    m.fit_tolerance = 0; /* then its board is no run's */
+    assert_false(observe_with(fd[STORE], m));
+    m.fit_tolerance = NAN;
+    assert_false(observe_with(fd[STORE], m));
+    m = manifest;
+    m.n_guests = 1;
+    assert_false(observe_with(fd[STORE], m));
+    for (int i = 0; i < (SANITIZED ? 300 : 700); i++) {
+        m = manifest;
+        const size_t from = offsetof(struct shmt_manifest, fit_tolerance),
+                     words = (offsetof(struct shmt_manifest, load_seconds) - from) / 4;
+        const uint32_t word = (uint32_t)shmt_hash64(SEED, n++, 3, 0), few = (uint32_t)draw(&n, 5);
+        memcpy((unsigned char *)&m + from + 4 * draw(&n, words), draw(&n, 2) ? &word : &few, 4);
+        if (i % 2) spoil_word(&m, &n);
+        taken += observe_with(fd[STORE], m);
+    }
+    take_away(fd);
+    print_message("  %llu taken\n", (unsigned long long)taken);
+}
+
 /* Anything in the segment: also words that live, which nobody checks. */
 static void spoilt_bytes_of_the_store_do_no_harm(void **state) {
     uint64_t n = 1000000;
@@ -394,6 +448,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_copy_is_as_good_as_the_store_itself),
         TEST(a_spoilt_manifest_is_refused_or_harmless),
+        TEST(a_spoilt_fit_is_refused_or_harmless),
         TEST(spoilt_bytes_of_the_store_do_no_harm),
         TEST(a_store_of_another_length_is_refused),
         TEST(spoilt_data_is_refused_or_harmless),

@@ -149,6 +149,26 @@ static void workers_that_ascend_at_once_prove_the_same_optimum(void **state) {
     }
 }
 
+/* As they watch other runs; who would join has nothing to do. */
+static void others_may_watch_a_fit_and_none_may_join(void **state) {
+    char name[64];
+    (void)state;
+    snprintf(name, sizeof name, "test_program_tolerance-%d", (int)getpid());
+    struct program *run = START("-w", "2", "-M", "svm", "--C=100", "--tolerance=1e-9", "--name", name, LONG);
+    program_wait_for_epoch(run);
+    program_assert_refused(RUN("join", "-q", name), 2, " is of an exact fit: it can be observed, but not joined");
+    struct program *watch = START("watch", name);
+    program_wait_for_epoch(watch);
+    assert_int_equal(kill(run->pid, SIGINT), 0);
+    program_finish(run);
+    program_finish(watch);
+    program_assert_status(watch, 0);
+    assert_non_null(strstr(watch->text[OUT], "model       svm, steps until it is proved within 1e-09 of the optimum,"));
+    assert_non_null(strstr(watch->text[OUT], "epoch    objective      gap  valid loss"));
+    assert_non_null(strstr(watch->text[OUT], "optimum     NOT proved: the objective is "));
+    program_assert_status(RUN("rm", name), 0);
+}
+
 /* What ends a run otherwise is no proof. */
 static void another_end_proves_nothing(void **state) {
     (void)state;
@@ -255,6 +275,7 @@ static void what_cannot_be_proved_is_refused(void **state) {
         {2,
          "the modes sync, async and hogwild: leave out --replicas or --tolerance",
          {"--replicas=worker", "--C=1", "--tolerance=1e-3", FEW}},
+        {2, "nobody can join a run, but others can watch", {"--guests=1", "--C=1", "--tolerance=1e-3", FEW}},
         {2,
          "--mode async begins at nothing, as all dual ascent: leave out --init-from, or --mode",
          {"--init-from=x", "--mode=async", "--C=1", "--tolerance=1", FEW}},
@@ -280,6 +301,7 @@ int main(void) {
         PROGRAM_TEST(the_proof_stands_in_the_text_and_in_json),
         PROGRAM_TEST(bits_are_the_same_for_all_workers_and_backends),
         PROGRAM_TEST(workers_that_ascend_at_once_prove_the_same_optimum),
+        PROGRAM_TEST(others_may_watch_a_fit_and_none_may_join),
         PROGRAM_TEST(weights_are_those_of_liblinear),
         PROGRAM_TEST(a_killed_worker_changes_no_bit),
         PROGRAM_TEST(another_end_proves_nothing),

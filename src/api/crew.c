@@ -87,7 +87,8 @@ int shmt_crew_make(struct shmtrain_store *store, const struct shmt_backend_ops *
         shmt_crew_free(&crew);
         return rc;
     }
-    crew.n_guests = c->name[0] && (ops->caps & SHMT_CAP_JOIN) ? guests_of_config(c, crew.n_seats, seats_per_worker) : 0;
+    crew.n_guests =
+        c->name[0] && (ops->caps & SHMT_CAP_JOIN) && !store->fits ? guests_of_config(c, crew.n_seats, seats_per_worker) : 0;
     crew.kind = kind_of(store, ops);
     rc = shmt_machine_make(c, crew.topo, crew.n_workers, crew.n_guests / seats_per_worker, crew.n_threads,
                            crew.n_seats + crew.n_guests, &store->log, &crew.machine, &store->error);

@@ -123,8 +123,9 @@ static int check_options(struct shmtrain_store *store, const struct shmtrain_mod
     if (c->keep == SHMT_KEEP_BEST)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "--tolerance proves the last epoch's parameters: leave out --keep best or --tolerance");
-    if (c->name[0] != '\0')
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "with --tolerance nobody can join or watch a run: leave out --name");
+    if (shmt_config_is_given(c, "guests") && c->guests > 0)
+        return shmt_fail(e, SHMTRAIN_E_USAGE,
+                         "with --tolerance nobody can join a run, but others can watch one with a --name: leave out --guests");
     if (strcmp(c->on_death, "continue") == 0)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "with --tolerance a run needs all its workers: use --on-death respawn, or abort");
     return 0;

@@ -51,6 +51,9 @@ static int check_run(struct shmtrain_store *store, shmtrain_worker *worker) {
     if (state == 0)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "the run of store %s has ended: it can be observed, but not joined",
                          name);
+    if (store->visit.manifest->fit_tolerance > 0)
+        return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s is of an exact fit: it can be observed, but not joined",
+                         name);
     if (has_model && worker)
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "store %s trains the model \"%s\": join it without a worker function",
                          name, store->visit.manifest->model);

@@ -197,6 +197,21 @@ static void describe_model(const struct shmtrain_store *store, struct shmt_manif
     if (lease->share == 0) describe(job->valid, lease->shares ? lease->valid : NULL, &out->valid);
 }
 
+static void describe_fit(const struct shmtrain_store *store, struct shmt_manifest *out) {
+    const struct shmtrain_report *r = &store->report;
+    if (!store->fits) return;
+    out->fit_tolerance = r->tolerance;
+    out->fit_l1 = r->l1;
+    out->fit_l2 = r->l2;
+    out->fit_note_off = store->fit.offset + store->fit.plan.note_off;
+    out->fit_live = store->fit.problem.live;
+    out->fit_scaled = r->scaled;
+    out->choice_examples = r->choice_examples;
+    out->choice_parts = r->choice_parts;
+    out->choice_held = r->choice_held;
+    out->choice_most_fits = r->choice_most_fits;
+}
+
 void shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
     struct shmt_lease *lease = &store->lease;
     if (!lease->held) return;
@@ -211,6 +226,7 @@ void shmt_lease_publish(struct shmtrain_store *store, uint32_t n_threads) {
     m->n_threads = n_threads;
     describe_report(store, m);
     describe_model(store, m);
+    describe_fit(store, m);
     shmt_manifest_seal(m);
     /* release: the manifest is whole; pairs with the acquire in visit.c (and with a read of the file) */
     store_release(&head->state, SHMT_STATE_RUNS);

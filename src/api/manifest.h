@@ -15,7 +15,7 @@
 #include "ps/spec.h"
 #include "train/board.h"
 
-#define SHMT_MANIFEST_VERSION 9
+#define SHMT_MANIFEST_VERSION 10
 #define SHMT_NOWHERE          UINT64_MAX /* the offset of an array that there is not */
 
 /* What `state` says. */
@@ -79,6 +79,13 @@ struct shmt_manifest {
     double share;                     /* > 0: validation is this share of the training data */
     float classes[SHMTRAIN_MAX_CLASSES];
     struct shmt_manifest_data train, valid;
+
+    /* an exact fit; fit_tolerance 0: the run is none, and all of this is 0 */
+    double fit_tolerance, fit_l1, fit_l2;
+    uint64_t fit_note_off;         /* of struct shmt_solve_note, from the board's beginning */
+    uint64_t choice_examples;      /* that L2 is chosen from; 0: it is not */
+    uint32_t fit_live, fit_scaled; /* enum shmt_solve_live */
+    uint32_t choice_parts, choice_held, choice_most_fits, reserved;
 
     /* what the report says of the machine */
     double load_seconds;

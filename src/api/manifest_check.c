@@ -18,6 +18,7 @@
 #include "math/finite.h"
 #include "segment/named.h"
 #include "segment/segment.h"
+#include "solve/memory.h"
 #include "store/race.h"
 #include "train/board.h"
 
@@ -188,6 +189,16 @@ static bool has_model(const struct shmt_manifest *m) {
     return m->train.n_examples == m->n_examples && (m->valid.shared ? m->valid.n_examples == m->n_valid : m->n_valid == 0);
 }
 
+/* The board of a fit has its memory behind it, with a note for those who watch. */
+static bool has_fit(const struct shmt_manifest *m) {
+    const uint64_t note = sizeof(struct shmt_solve_note);
+    if (m->fit_tolerance == 0) return m->choice_examples == 0 && m->fit_note_off == 0;
+    return m->fit_tolerance > 0 && m->fit_tolerance <= 1 && m->fit_l1 >= 0 && isfinite(m->fit_l1) && m->fit_l2 >= 0 &&
+           isfinite(m->fit_l2) && is_switch(m->fit_scaled) && m->fit_live <= SHMT_LIVE_ATOMIC && m->n_guests == 0 &&
+           m->choice_parts <= SHMT_CHOICE_PARTS && m->choice_held <= m->choice_parts && m->fit_note_off % 8 == 0 &&
+           m->board_bytes >= note && m->fit_note_off <= m->board_bytes - note;
+}
+
 static int check_numbers(const struct shmt_manifest *m, const char *name, struct shmt_error *e) {
     const char *what = !texts_end(m)    ? "its texts are not terminated"
                        : !has_seats(m)  ? "its seats are invalid"
@@ -197,6 +208,7 @@ static int check_numbers(const struct shmt_manifest *m, const char *name, struct
                        : !has_places(m) ? "its places are invalid"
                        : !has_tables(m) ? "its tables are invalid"
                        : !has_model(m)  ? "its model or its data is invalid"
+                       : !has_fit(m)    ? "its fit is invalid"
                                         : NULL;
     if (!what) return 0;
     return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: %s: shmtrain rm %s removes it", name, what, name);
@@ -216,7 +228,8 @@ static int check_spec(int fd, const struct shmt_manifest *m, const char *name, c
         return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: %s", name, why.text);
     shmt_manifest_board(m, &board);
     if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "cannot read the status of store %s", name);
-    if (board.bytes != spec->board_bytes || !shmt_round_up_u64(need.total_bytes, (uint64_t)sysconf(_SC_PAGESIZE), &bytes) ||
+    const bool has_board = m->fit_tolerance > 0 ? board.bytes <= spec->board_bytes : board.bytes == spec->board_bytes;
+    if (!has_board || !shmt_round_up_u64(need.total_bytes, (uint64_t)sysconf(_SC_PAGESIZE), &bytes) ||
         bytes != (uint64_t)file.st_size)
         return shmt_fail(e, SHMTRAIN_E_USAGE,
                          "store %s is refused: it is %jd bytes long, but its description needs %llu: shmtrain rm %s removes it",

@@ -112,6 +112,25 @@ static void take_job(struct shmtrain_store *store) {
     shmt_trained_make(job->model, &data, m->bias, &m->features, &store->trained);
 }
 
+/* As shmt_fit_describe. */
+static void take_fit(const struct shmt_manifest *m, struct shmtrain_report *r) {
+    if (m->fit_tolerance == 0) return;
+    r->optimizer = "exact";
+    r->schedule = "none";
+    if (m->fit_live != SHMT_LIVE_NO) {
+        r->mode = m->fit_live == SHMT_LIVE_RACY ? "hogwild" : "async";
+        r->write = shmt_write_name(m->fit_live == SHMT_LIVE_RACY ? SHMT_WRITE_RACY : SHMT_WRITE_ATOMIC);
+    }
+    r->tolerance = m->fit_tolerance;
+    r->l1 = m->fit_l1;
+    r->l2 = m->fit_l2;
+    r->scaled = m->fit_scaled;
+    r->choice_examples = m->choice_examples;
+    r->choice_parts = m->choice_parts;
+    r->choice_held = m->choice_held;
+    r->choice_most_fits = m->choice_most_fits;
+}
+
 static void take_report(struct shmtrain_store *store) {
     const struct shmt_manifest *m = store->visit.manifest;
     struct shmtrain_report *r = &store->report;
@@ -120,6 +139,7 @@ static void take_report(struct shmtrain_store *store) {
     r->page_bytes = m->page_bytes;
     shmt_report_describe(store, m->n_threads);
     r->model = m->model;
+    take_fit(m, r);
     r->with_accuracy = m->with_accuracy;
     r->with_auc = m->with_auc;
     r->dataset.name = store->dataset_name;
@@ -153,6 +173,7 @@ int shmt_visit_begin(struct shmtrain_store *store, const char *name, bool as_gue
     store->valid_name = found.names[1];
     store->ops = &SHMT_BACKEND_SHM;
     store->spec = found.spec;
+    store->fits = store->scales = false; /* an earlier run of its own may have been one */
     store->visit = (struct shmt_visit){.open = true, .as_guest = as_guest, .manifest = found.manifest};
     memcpy(store->visit.name, name, strlen(name) + 1);
     store->began_ns = found.manifest->began_ns;
@@ -218,9 +239,23 @@ static void take_outcome(struct shmtrain_store *store) {
     store->visit.ended = true;
 }
 
+/* As shmt_fit_tell; numbers that somebody else has written, to be shown. */
+static void take_choice(const struct shmtrain_store *store, struct shmtrain_report *r) {
+    const struct shmt_manifest *m = store->visit.manifest;
+    if (m->choice_examples == 0) return;
+    const unsigned char *board = store->ops->board(store->job.store);
+    const struct shmt_solve_note *note = (const struct shmt_solve_note *)(const void *)(board + m->fit_note_off);
+    r->choice_fits = load_relaxed(&note->fits); /* for display */
+    if (r->n_epochs == 0) return;
+    r->l2 = note->l2;
+    r->scaled = note->scaled != 0;
+    r->choice_loss = note->loss < INFINITY ? note->loss : NAN;
+}
+
 void shmt_visit_refresh(struct shmtrain_store *store) {
     /* acquire: pairs with the release of who made it: all epochs are pinned up, and the outcome is written */
     const uint32_t state = load_acquire(&head_of(store)->state);
     while (shmt_report_take_epoch(store)) continue;
+    take_choice(store, &store->report);
     if (!store->visit.ended && (state == SHMT_STATE_OVER || state == SHMT_STATE_FAILED)) take_outcome(store);
 }
