@@ -47,6 +47,9 @@ void shmt_keep_at(const struct shmt_solve_plan *plan, const struct shmt_keep_pla
 
 /* ---- keeping ---- */
 
+_Static_assert(sizeof(struct shmt_solve_state) == 472,
+               "a new member that an epoch leaves to the next one is kept, too: struct shmt_kept_fit");
+
 void shmt_keep_copy(const struct shmt_pass *pass, const struct shmt_keep *to) {
     const struct shmt_solve_memory *m = pass->memory;
     const struct shmt_solve_state *s = pass->state;
