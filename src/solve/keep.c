@@ -47,7 +47,7 @@ void shmt_keep_at(const struct shmt_solve_plan *plan, const struct shmt_keep_pla
 
 /* ---- keeping ---- */
 
-_Static_assert(sizeof(struct shmt_solve_state) == 472,
+_Static_assert(sizeof(struct shmt_solve_state) == 648,
                "a new member that an epoch leaves to the next one is kept, too: struct shmt_kept_fit");
 
 void shmt_keep_copy(const struct shmt_pass *pass, const struct shmt_keep *to) {
@@ -72,7 +72,9 @@ void shmt_keep_numbers(const struct shmt_solve_state *s, struct shmt_kept_fit *o
                                   .fits = c->fits,
                                   .direct = s->direct,
                                   .interior = s->interior,
+                                  .may_leave = s->may_leave,
                                   .leaves = s->leaves,
+                                  .returns = s->returns,
                                   .idle = s->idle,
                                   .unproved = s->unproved,
                                   .exhausted = s->end == SHMT_SOLVE_EXHAUSTED,
@@ -103,7 +105,9 @@ void shmt_keep_begin(const struct shmt_problem *p, const struct shmt_kept_fit *k
     if (kept->chosen) out->l2 = shmt_choice_l2(kept->strength, p->n_all);
     out->direct = kept->direct;
     out->interior = kept->interior;
+    out->may_leave = kept->may_leave;
     out->leaves = kept->leaves;
+    out->returns = kept->returns;
     out->idle = kept->idle;
     out->unproved = kept->unproved;
     out->primal = kept->primal;

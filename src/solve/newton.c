@@ -519,9 +519,10 @@ bool shmt_newton_may_leave(const struct shmt_solve_state *s) {
 
 /* Whether the method that was taken is one of this problem. */
 static void take_method(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const uint32_t may_leave = s->may_leave; /* 0: interior points have led nowhere */
     choose_method(pass, s);
-    if (s->direct && !s->pays) s->strange = 1;
-    if ((s->interior || s->leaves) && !s->may_leave) s->strange = 1;
+    if ((s->direct && !s->pays) || ((may_leave || s->interior) && !s->may_leave)) s->strange = 1;
+    s->may_leave = may_leave;
     if (s->interior) s->ascends = 0;
 }
 

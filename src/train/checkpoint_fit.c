@@ -39,7 +39,9 @@ static const struct field FIELDS[] = {
     {"choice_loss", ABOVE, AT(kept.choice_loss), -FAR, FAR},
     {"direct", COUNT, AT(kept.direct), 0, 1},
     {"interior", COUNT, AT(kept.interior), 0, 1},
+    {"may_leave", COUNT, AT(kept.may_leave), 0, 1},
     {"leaves", COUNT, AT(kept.leaves), 0, 1},
+    {"returns", COUNT, AT(kept.returns), 0, 1},
     {"idle", COUNT, AT(kept.idle), 0, MOST_COUNT},
     {"unproved", COUNT, AT(kept.unproved), 0, MOST_COUNT},
     {"exhausted", COUNT, AT(kept.exhausted), 0, 1},
@@ -104,7 +106,8 @@ static bool take(const struct field *field, const json_t *value, unsigned char *
 /* Numbers that cannot all be those of one fit. */
 static const char *contradiction(const struct shmt_checkpoint_fit *fit) {
     const struct shmt_kept_fit *k = &fit->kept;
-    if (k->interior && k->leaves) return "leaves";
+    if (k->leaves && (k->interior || !k->may_leave)) return "leaves";
+    if (k->returns && !k->interior) return "returns";
     if (k->chosen != (k->fits > 0) || (k->chosen && (fit->live || fit->l1 > 0))) return "chosen";
     if (!k->chosen && (k->strength > 0 || !(fit->l1 > 0 || fit->l2 > 0))) return "l2";
     if (k->best > k->primal) return "best";
