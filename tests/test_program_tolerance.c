@@ -282,7 +282,6 @@ static void what_cannot_be_proved_is_refused(void **state) {
         {2,
          "svm begins at nothing, as all dual ascent: leave out --init-from, or --tolerance",
          {"--init-from=x", "-Msvm", "--C=1", "--tolerance=1", FEW}},
-        {2, "nobody can join or watch a run: leave out --name", {"--name=x", "--C=1", "--tolerance=1e-3", FEW}},
         {2,
          "needs all its workers: use --on-death respawn, or abort",
          {"--on-death=continue", "--C=1", "--tolerance=1e-3", FEW}},
