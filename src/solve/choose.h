@@ -1,10 +1,11 @@
 /* The choice of L2, and of whether columns are divided by their scales first, by what a fit does on examples that it has not seen.
  *
- * Candidates are two paths, of the columns as they are and of scaled ones, with L2 from strong to weak: n l2 = 10^3 ... 10^-3. The examples
- * are dealt to parts; for each value of L2 there is a fit without each part that is held out, and the mean loss of the parts by
- * the fits without them is the candidate's. Fits go on from those of the value before, and need a Newton step or two; a path ends
- * when two values in a row are worse than its best. A candidate that is far worse than the best one on the same parts is left before it has been
- * fitted without the others (as in racing: Maron and Moore 1994). Then all examples are fitted with the best candidate.
+ * Candidates are two paths, of the columns as they are and of scaled ones, with L2 from strong to weak: n l2 = 10^3 ... 10^-3. The
+ * examples are dealt to parts; for each value of L2 there is a fit without each part that is held out, and the mean loss of the
+ * parts by the fits without them is the candidate's. Fits go on from those of the value before, and need a Newton step or two; a
+ * path ends when two values in a row are worse than its best. A candidate that is far worse than the best one on the same parts is
+ * left before it has been fitted without the others (as in racing: Maron and Moore 1994). Then all examples are fitted with the
+ * best candidate.
  *
  * n l2 = 1/C is kept, not l2: the weight of the penalty beside a sum of losses, which is the precision of a prior, does not
  * depend on how many examples are summed. So a choice on a part, or on a sample, is one for all.
