@@ -42,7 +42,7 @@ bool shmt_model_is_fitted(const struct shmtrain_model *model) {
 }
 
 /* Whether the fit may choose L2. Of svm, dual ascent cannot go on from another L2. */
-static bool may_choose(const struct shmtrain_model *model) { return shmt_model_is_fitted(model) && model != &SHMT_MODEL_SVM; }
+bool shmt_fit_may_choose(const struct shmtrain_model *model) { return shmt_model_is_fitted(model) && model != &SHMT_MODEL_SVM; }
 
 /* L1 is for one score of an example that is smooth. */
 static bool may_have_l1(const struct shmtrain_model *model) {
@@ -51,7 +51,7 @@ static bool may_have_l1(const struct shmtrain_model *model) {
 
 /* Nothing is chosen behind the back of who types L1 or L2; --l2 0 is typed, too. */
 static bool chooses(const struct shmt_config *c, const struct shmtrain_model *model) {
-    return may_choose(model) && isnan(c->c) && !shmt_config_is_given(c, "l2") && !(c->l1 > 0);
+    return shmt_fit_may_choose(model) && isnan(c->c) && !shmt_config_is_given(c, "l2") && !(c->l1 > 0);
 }
 
 /* Without L1 or L2 there may be no optimum. */
@@ -63,7 +63,7 @@ static bool is_bounded(const struct shmt_config *c, const struct shmtrain_model 
  * store at work. Fits of svm may take very long, and L2 cannot be chosen. */
 static bool is_default(const struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
-    if (!may_choose(model) || store->is_generated) return false;
+    if (!shmt_fit_may_choose(model) || store->is_generated) return false;
     if (!is_bounded(c, model) || (c->l1 > 0 && (!may_have_l1(model) || strcmp(c->scale, "yes") == 0))) return false;
     return strcmp(c->mode, "auto") == 0 && !shmt_config_any_given(c, OF_STEPS) && !shmt_config_any_given(c, OF_MODES) &&
            !shmt_config_any_given(c, OF_SGD) && !store->snapshots.wanted && strcmp(c->on_death, "continue") != 0;
@@ -182,7 +182,7 @@ double shmt_l2_of_config(const struct shmt_config *c, const struct shmtrain_mode
     return isnan(c->c) ? c->l2 : 1 / (halves * c->c * (double)n_examples);
 }
 
-static enum shmt_solve_loss loss_of(const struct shmtrain_model *model) {
+enum shmt_solve_loss shmt_fit_loss_of(const struct shmtrain_model *model) {
     return model == &SHMT_MODEL_LOGISTIC  ? SHMT_SOLVE_LOGISTIC
            : model == &SHMT_MODEL_SVM     ? SHMT_SOLVE_HINGE
            : model == &SHMT_MODEL_SOFTMAX ? SHMT_SOLVE_SOFTMAX
@@ -203,15 +203,15 @@ static uint64_t sample_of(const struct shmt_problem *p, uint64_t n_nonzeros) {
 }
 
 /* How examples are dealt, and how many of the parts are held out. Of many, fewer say enough. */
-static void plan_choice(struct shmtrain_store *store, struct shmt_problem *p, uint64_t n_sample) {
+void shmt_fit_deal(const struct shmtrain_store *store, bool sampled, struct shmt_problem *p) {
     static const struct {
         uint64_t below;
         uint32_t parts, held;
     } DEAL[] = {{2000, 5, 5}, {20000, 3, 3}, {UINT64_MAX, 5, 2}};
     size_t i = 0;
     while (p->n >= DEAL[i].below) i++;
-    p->n_parts = n_sample > 0 ? SAMPLE_PARTS : DEAL[i].parts;
-    p->n_held = n_sample > 0 ? 1 : DEAL[i].held;
+    p->n_parts = sampled ? SAMPLE_PARTS : DEAL[i].parts;
+    p->n_held = sampled ? 1 : DEAL[i].held;
     p->seed = store->config.seed;
 }
 
@@ -246,14 +246,14 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                               .bias = bias,
                               .n_classes = n_classes,
                               .stride = columns,
-                              .loss = loss_of(model),
+                              .loss = shmt_fit_loss_of(model),
                               .l2 = shmt_l2_of_config(&store->config, model, spec->n_examples),
                               .l1 = store->config.l1,
                               .tolerance = isnan(store->config.tolerance) ? DEFAULT_TOLERANCE : store->config.tolerance};
     fit->problem.scale = scale_of(&store->config, model);
     fit->problem.live = is_asked_for(store) ? live_of(&store->config) : SHMT_LIVE_NO;
     const uint64_t n_sample = chooses(&store->config, model) ? sample_of(&fit->problem, train->totals.n_nonzeros) : 0;
-    if (chooses(&store->config, model)) plan_choice(store, &fit->problem, n_sample);
+    if (chooses(&store->config, model)) shmt_fit_deal(store, n_sample > 0, &fit->problem);
     const struct shmt_solve_sizes sizes = {.n = spec->n_examples,
                                            .n_nonzeros = train->totals.n_nonzeros,
                                            .n_columns = columns,

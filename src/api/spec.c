@@ -9,6 +9,7 @@
 #include "api/defaults.h"
 #include "api/fit.h"
 #include "api/manifest.h"
+#include "api/penalty.h"
 #include "api/race.h"
 #include "api/slow.h"
 #include "api/store_priv.h"
@@ -329,6 +330,7 @@ static int rule_of_config(struct shmtrain_store *store, const struct shmtrain_mo
                                     .beta2 = (float)c->beta2,
                                     .epsilon = (float)c->epsilon,
                                     .beta = (float)c->beta};
+    if (shmt_penalty_is_chosen(store, model, spec->n_examples)) spec->rule.l2 = SHMT_PENALTY_TO_COME;
     spec->rate = rate_of_config(store, model, spec);
     if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,

@@ -11,6 +11,7 @@
 #include "api/fit.h"
 #include "api/init_from.h"
 #include "api/places.h"
+#include "api/penalty.h"
 #include "api/plan.h"
 #include "api/probe.h"
 #include "api/rows.h"
@@ -134,6 +135,10 @@ static int scale_features(struct shmt_training *s) {
     if (s->share > 0) shmt_split_nonzeros(&s->split, &s->train.data, &s->nonzeros[0], &s->nonzeros[1]);
     shmt_standard_free(&store->standard);
     return store->scales ? shmt_standard_make(&wish, &store->standard, &store->error) : 0;
+}
+
+static int choose_penalty(struct shmt_training *s) {
+    return shmt_penalty_choose(s->store, s->model, &s->train.data, s->split.train_example);
 }
 
 static int settle_checkpoints(struct shmt_training *s) { return shmt_checkpoints_settle(s->store, s->model); }
@@ -374,6 +379,7 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {restore_parameters, false},
                   {renumber_columns, false},
                   {scale_features, false},
+                  {choose_penalty, false},
                   {settle_rate, false},
                   {note_loading, false},
                   {know_rows, false},
