@@ -42,7 +42,9 @@ bool shmt_model_is_fitted(const struct shmtrain_model *model) {
 }
 
 /* Whether the fit may choose L2. Of svm, dual ascent cannot go on from another L2. */
-bool shmt_fit_may_choose(const struct shmtrain_model *model) { return shmt_model_is_fitted(model) && model != &SHMT_MODEL_SVM; }
+bool shmt_fit_may_choose(const struct shmtrain_model *model) {
+    return model && shmt_model_is_fitted(model) && model != &SHMT_MODEL_SVM;
+}
 
 /* L1 is for one score of an example that is smooth. */
 static bool may_have_l1(const struct shmtrain_model *model) {

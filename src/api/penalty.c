@@ -8,6 +8,7 @@
 #include "api/fit.h"
 #include "base/checked.h"
 #include "models/models.h"
+#include "ps/replicas.h"
 #include "segment/budget.h"
 #include "solve/choose.h"
 #include "solve/newton.h"
@@ -140,6 +141,14 @@ static bool choose(struct shmtrain_store *store, const struct shmt_problem *p, c
     return true;
 }
 
+/* Of ftrl L2 stands against the sum of all gradients. With so much for all updates of the run together it goes the way that
+ * gradients lead in a time of 1 / l2, whose end is about where L2 leads (Ali, Kolter and Tibshirani 2019). */
+static double for_rule(const struct shmt_spec *spec, const struct shmtrain_model *model, double l2) {
+    const uint64_t together = !shmt_policy_is_live(&spec->policy) ? spec->batch : model->dense ? spec->item : 1;
+    const double updates = (double)shmt_ceil_div(spec->n_examples, together) * spec->epochs / shmt_replicas_averaged(spec);
+    return spec->rule.kind == SHMT_RULE_FTRL ? l2 * updates : l2;
+}
+
 static bool has_room(uint64_t bytes) {
     struct shmt_budget budget;
     struct shmt_error e = {0};
@@ -201,7 +210,7 @@ int shmt_penalty_choose(struct shmtrain_store *store, const struct shmtrain_mode
     free_rows(&rows);
     if (!made) shmt_log(&store->log, "there is no memory for the choice of L2: it is 0");
     if (!(store->penalty.loss < INFINITY)) store->penalty = (struct shmt_penalty){.loss = NAN};
-    store->spec.rule.l2 = (float)store->penalty.l2;
+    store->spec.rule.l2 = (float)for_rule(&store->spec, model, store->penalty.l2);
     return 0;
 }
 
