@@ -205,15 +205,15 @@ static uint64_t sample_of(const struct shmt_problem *p, uint64_t n_nonzeros) {
 }
 
 /* How examples are dealt, and how many of the parts are held out. Of many, fewer say enough. */
-void shmt_fit_deal(const struct shmtrain_store *store, bool sampled, struct shmt_problem *p) {
+static void plan_choice(struct shmtrain_store *store, struct shmt_problem *p, uint64_t n_sample) {
     static const struct {
         uint64_t below;
         uint32_t parts, held;
     } DEAL[] = {{2000, 5, 5}, {20000, 3, 3}, {UINT64_MAX, 5, 2}};
     size_t i = 0;
     while (p->n >= DEAL[i].below) i++;
-    p->n_parts = sampled ? SAMPLE_PARTS : DEAL[i].parts;
-    p->n_held = sampled ? 1 : DEAL[i].held;
+    p->n_parts = n_sample > 0 ? SAMPLE_PARTS : DEAL[i].parts;
+    p->n_held = n_sample > 0 ? 1 : DEAL[i].held;
     p->seed = store->config.seed;
 }
 
@@ -255,7 +255,7 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
     fit->problem.scale = scale_of(&store->config, model);
     fit->problem.live = is_asked_for(store) ? live_of(&store->config) : SHMT_LIVE_NO;
     const uint64_t n_sample = chooses(&store->config, model) ? sample_of(&fit->problem, train->totals.n_nonzeros) : 0;
-    if (chooses(&store->config, model)) shmt_fit_deal(store, n_sample > 0, &fit->problem);
+    if (chooses(&store->config, model)) plan_choice(store, &fit->problem, n_sample);
     const struct shmt_solve_sizes sizes = {.n = spec->n_examples,
                                            .n_nonzeros = train->totals.n_nonzeros,
                                            .n_columns = columns,

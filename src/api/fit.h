@@ -16,10 +16,6 @@ bool shmt_model_is_fitted(const struct shmtrain_model *model);
 bool shmt_fit_may_choose(const struct shmtrain_model *model);
 enum shmt_solve_loss shmt_fit_loss_of(const struct shmtrain_model *model);
 
-/* How examples are dealt to parts for a choice of L2, and how many of these are held out. `sampled`: of a sample, which is as large as is
- * worth it. */
-void shmt_fit_deal(const struct shmtrain_store *store, bool sampled, struct shmt_problem *out);
-
 /* A run of own worker functions never fits. Errors: _USAGE, when it was asked to. */
 int shmt_fit_refuse(struct shmtrain_store *store);
 

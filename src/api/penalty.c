@@ -14,8 +14,15 @@
 #include "solve/newton.h"
 
 #define FEW          20000 /* examples: of more, 20 epochs learn little of the noise */
-#define WORK         4e6   /* multiplications of an entry with a weight: those of the sample's examples */
+#define WORK         1e6   /* multiplications of an entry with a weight: those of the sample's examples */
 #define LEAST_SAMPLE 2000
+
+/* How they are dealt to parts, and how many of these are held out. It is cheaper than what a fit spends on its choice: a run of SGD
+ * is short. */
+#define PARTS         5
+#define HELD          3
+#define MANY_PARTED   2000
+#define PARTS_OF_MANY 4
 
 bool shmt_penalty_is_chosen(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
     static const char *const NAMED[] = {"rate", "l1", "l2", "C", "init-from", NULL};
@@ -120,7 +127,10 @@ static void describe(const struct shmtrain_store *store, const struct shmtrain_m
                                  .weight = weight,
                                  .classes = with->classes};
     if (wide) out->bias_weight = weight + (uint64_t)out->n_classes * out->stride;
-    shmt_fit_deal(store, false, out);
+    const bool many = out->n >= MANY_PARTED;
+    out->n_parts = many ? PARTS_OF_MANY : PARTS;
+    out->n_held = many ? 1 : HELD;
+    out->seed = store->config.seed;
 }
 
 /* Alone, phase by phase. false: no memory. */
