@@ -16,7 +16,7 @@ uint64_t shmt_defaults_epochs(const struct shmtrain_store *store, const struct s
     const bool few = model && !store->is_generated && n_examples < MANY_EXAMPLES;
     if (store->config.epochs > 0) return store->config.epochs;
     if (store->fits) return FIT_EPOCHS;
-    const bool slow = strcmp(store->config.optimizer, "ftrl") == 0 && shmt_penalty_is_chosen(store, model, n_examples);
+    const bool slow = few && n_examples < SHMT_PENALTY_FEW && strcmp(store->config.optimizer, "ftrl") == 0;
     return (slow ? SLOWER : 1) * (few ? EPOCHS_OF_FEW : EPOCHS);
 }
 

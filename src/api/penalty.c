@@ -7,15 +7,16 @@
 
 #include "api/fit.h"
 #include "base/checked.h"
+#include "base/random.h"
 #include "models/models.h"
 #include "ps/replicas.h"
 #include "segment/budget.h"
 #include "solve/choose.h"
 #include "solve/newton.h"
 
-#define FEW          20000 /* examples: of more, 20 epochs learn little of the noise */
-#define WORK         1e6   /* multiplications of an entry with a weight: those of the sample's examples */
+#define WORK         1e6 /* multiplications of an entry with a weight: those of the sample's examples */
 #define LEAST_SAMPLE 2000
+#define OF_SAMPLE    2
 
 /* How they are dealt to parts, and how many of these are held out. It is cheaper than what a fit spends on its choice: a run of SGD
  * is short. */
@@ -26,7 +27,7 @@
 
 bool shmt_penalty_is_chosen(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
     static const char *const NAMED[] = {"rate", "l1", "l2", "C", "init-from", NULL};
-    return !store->fits && !store->is_generated && shmt_fit_may_choose(model) && n_examples < FEW &&
+    return !store->fits && !store->is_generated && shmt_fit_may_choose(model) && n_examples < SHMT_PENALTY_FEW &&
            !shmt_config_any_given(&store->config, NAMED);
 }
 
@@ -55,9 +56,10 @@ static uint64_t length_of(const struct shmtrain_data *data, uint64_t i) {
     return n;
 }
 
-/* Every step-th example. */
+/* Of the sample: one from each of n equal stretches, as data is often in an order. */
 static uint64_t example_of(const uint32_t *train_example, uint64_t k, uint64_t n, uint64_t all) {
-    const uint64_t i = k * all / n;
+    const uint64_t from = k * all / n, to = (k + 1) * all / n;
+    const uint64_t i = from + shmt_below(shmt_hash64(n, k, OF_SAMPLE, 0), to - from);
     return train_example ? train_example[i] : i;
 }
 

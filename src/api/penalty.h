@@ -12,6 +12,8 @@
 /* Whether the run chooses L2 of so many examples. Not for who names a size, and not for parameters that are learned further. */
 bool shmt_penalty_is_chosen(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples);
 
+#define SHMT_PENALTY_FEW 20000 /* examples: of more, 20 epochs learn little of the noise */
+
 /* L2 of the spec until it is chosen: more than 0, so that there is room for what L2 needs. */
 #define SHMT_PENALTY_TO_COME 1e-6f
 

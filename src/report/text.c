@@ -151,10 +151,11 @@ static void add_steps(char *out, size_t bytes, const struct shmtrain_report *r) 
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
     if (r->choice_examples > 0) {
-        shmt_add(out, bytes, "            --l2 %.4g%s, ", r->l2, r->scaled ? " --scale yes" : "");
+        shmt_add(out, bytes, "            ");
         add_choosing(out, bytes, r);
+        shmt_add(out, bytes, "            as by hand with --l2 %.4g%s\n", r->l2, r->scaled ? " --scale yes" : "");
     }
-    if (r->scaled) shmt_add(out, bytes, "            of features on one scale; the saved model is for features as they are\n");
+    if (r->scaled) shmt_add(out, bytes, "            of features on one scale; the saved model is for raw features\n");
 }
 
 static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {

@@ -51,13 +51,13 @@ static double reach_of(const struct shmt_rate_wish *w) {
     } REACH[SHMT_N_RULES] = {
         [SHMT_RULE_ADAGRAD] = {1.7, 1.7, 8, 2}, [SHMT_RULE_FTRL] = {2.5, 16, 16, 3}, [SHMT_RULE_ADAM] = {0.3, 0.2, 0.5, 2}};
     const bool whole = is_batch(w) && !is_sparse(w), stays = w->rule->kind == SHMT_RULE_FTRL;
+    const double slow = is_regression(w) && w->rule->kind == SHMT_RULE_ADAM ? 0.25 : 1; /* it does not slow down by itself */
     const double reach = whole         ? REACH[w->rule->kind].batch
                          : is_batch(w) ? REACH[w->rule->kind].sparse
                                        : REACH[w->rule->kind].live;
     const double sooner = is_bounded(w) && !(whole && stays) ? REACH[w->rule->kind].sooner : 1;
     const double falls = w->rule->kind == SHMT_RULE_ADAGRAD && w->ends_at_0 ? 2 : 1;
-    return (is_regression(w) && w->rule->kind == SHMT_RULE_ADAM ? 0.25 : 1) * falls * sooner *
-           reach; /* it does not slow down by itself */
+    return slow * falls * sooner * reach;
 }
 
 float shmt_auto_rate(const struct shmt_rate_wish *w) {
