@@ -14,21 +14,24 @@
 #include "solve/choose.h"
 #include "solve/newton.h"
 
+#define FEWEST       50  /* examples: parts of fewer say nothing */
 #define WORK         1e6 /* multiplications of an entry with a weight: those of the sample's examples */
 #define LEAST_SAMPLE 2000
 #define OF_SAMPLE    2
 
-/* How they are dealt to parts, and how many of these are held out. It is cheaper than what a fit spends on its choice: a run of SGD
- * is short. */
-#define PARTS         5
-#define HELD          3
-#define MANY_PARTED   2000
-#define PARTS_OF_MANY 4
+/* How they are dealt, and how many parts are held out in turn: as many as are cheap, as a run of SGD is short; but of small samples,
+ * which say little, most. */
+#define PARTS        4
+#define HELD_WORK    3e5 /* multiplications, as above, of all fits for one L2 */
+#define HELD_OF_FEW  3
+#define SMALL_SAMPLE 2000
 
 bool shmt_penalty_is_chosen(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
-    static const char *const NAMED[] = {"rate", "l1", "l2", "C", "init-from", NULL};
-    return !store->fits && !store->is_generated && shmt_fit_may_choose(model) && n_examples < SHMT_PENALTY_FEW &&
-           !shmt_config_any_given(&store->config, NAMED);
+    static const char *const SIZES[] = {"rate", "l1", "l2", "C", NULL};
+    const struct shmt_config *c = &store->config;
+    const bool learned_further = c->init_from[0] != '\0' && !store->checkpoints.from; /* which goes before it */
+    return !store->fits && !store->is_generated && shmt_fit_may_choose(model) && n_examples >= FEWEST &&
+           n_examples < SHMT_PENALTY_FEW && !learned_further && !shmt_config_any_given(c, SIZES);
 }
 
 /* ---- the examples ---- */
@@ -129,9 +132,10 @@ static void describe(const struct shmtrain_store *store, const struct shmtrain_m
                                  .weight = weight,
                                  .classes = with->classes};
     if (wide) out->bias_weight = weight + (uint64_t)out->n_classes * out->stride;
-    const bool many = out->n >= MANY_PARTED;
-    out->n_parts = many ? PARTS_OF_MANY : PARTS;
-    out->n_held = many ? 1 : HELD;
+    const double work = (double)data->n_nonzeros * out->n_classes, cheap = ceil(HELD_WORK / fmax(1, work));
+    const uint64_t least = out->n < SMALL_SAMPLE ? HELD_OF_FEW : 1;
+    out->n_parts = PARTS;
+    out->n_held = (uint32_t)shmt_min_u64(PARTS, shmt_max_u64(least, (uint64_t)cheap));
     out->seed = store->config.seed;
 }
 
