@@ -6,8 +6,8 @@
  * of the mean squares of what is there, by entries); and all are divided by the median where that is far from 1. Data with millions
  * of features is left alone.
  *
- * One value that is a million times as large as any other of its feature is a mistake, and counts as the feature's mean: else the feature would be
- * scaled down to nothing.
+ * One value that is a million times as large as any other of its feature is a mistake, and counts as the feature's mean: else the
+ * feature would be scaled down to nothing.
  *
  * The data is changed in memory, or copied where it is somebody else's. Workers, and whoever looks at the parameters while they train,
  * know scaled features; when the run is over its parameters are turned into those for features as they were given. Fits need none of
