@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/fit.h"
+#include "api/weights.h"
 #include "base/checked.h"
 #include "base/random.h"
 #include "models/models.h"
@@ -80,9 +81,9 @@ static uint64_t copy_row(const struct shmtrain_data *data, uint64_t i, const str
     return at;
 }
 
-/* n of `all` examples. false: no memory. */
+/* n of `all` examples, with weights whose mean is 1. false: no memory. */
 static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_example, uint64_t n, uint64_t all,
-                      struct rows *out) {
+                      double mean_weight, struct rows *out) {
     uint64_t n_nonzeros = 0;
     for (uint64_t k = 0; k < n; k++) n_nonzeros += length_of(data, example_of(train_example, k, n, all));
     out->start = malloc((n + 1) * sizeof *out->start);
@@ -96,7 +97,7 @@ static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_ex
         const uint64_t i = example_of(train_example, k, n, all);
         out->start[k] = at;
         out->label[k] = data->label[i];
-        if (out->weight) out->weight[k] = data->weight[i];
+        if (out->weight) out->weight[k] = (float)((double)data->weight[i] / mean_weight);
         at = copy_row(data, i, out, at);
     }
     out->start[n] = at;
@@ -220,12 +221,15 @@ int shmt_penalty_choose(struct shmtrain_store *store, const struct shmtrain_mode
     struct rows rows = {.start = NULL};
     store->penalty = (struct shmt_penalty){.loss = NAN};
     if (!shmt_penalty_is_chosen(store, model, store->spec.n_examples) || store->checkpoints.from) return 0;
+    const struct shmt_weights_of trained = {train_example, store->spec.n_examples};
     const uint64_t n = sample_of(store, model, data);
-    const bool made =
-        make_rows(data, train_example, n, store->spec.n_examples, &rows) && choose_of(store, model, &rows, &store->penalty);
+    const double mean_weight = shmt_weights_mean(data, &trained);
+    const bool made = make_rows(data, train_example, n, store->spec.n_examples, mean_weight, &rows) &&
+                      choose_of(store, model, &rows, &store->penalty);
     free_rows(&rows);
     if (!made) shmt_log(&store->log, "there is no memory for the choice of L2: it is 0");
     if (!(store->penalty.loss < INFINITY)) store->penalty = (struct shmt_penalty){.loss = NAN};
+    store->penalty.l2 *= mean_weight; /* a factor that all weights have in common changes nothing */
     store->spec.rule.l2 = (float)for_rule(&store->spec, model, store->penalty.l2);
     return 0;
 }
