@@ -83,7 +83,7 @@ static int find_mistakes(const struct shmt_standard_wish *wish, struct moments *
         out->n_mistakes++;
     }
     if (out->n_mistakes == 0) return 0;
-    out->limit = malloc(out->n_features * sizeof *out->limit);
+    out->limit = malloc((out->n_features + UINT64_C(1)) * sizeof *out->limit);
     if (!out->limit) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the sizes of %u features", out->n_features);
     for (uint32_t j = 0; j < out->n_features; j++) out->limit[j] = of[j].limit;
     return 0;
@@ -373,10 +373,11 @@ static void free_copy(struct shmt_standard_copy *copy) {
 }
 
 void shmt_standard_free(struct shmt_standard *s) {
-    free(s->mean);
-    free(s->scale);
-    free(s->limit);
-    free_copy(&s->train);
-    free_copy(&s->valid);
+    struct shmt_standard was = *s;
     *s = (struct shmt_standard){0};
+    free(was.mean);
+    free(was.scale);
+    free(was.limit);
+    free_copy(&was.train);
+    free_copy(&was.valid);
 }
