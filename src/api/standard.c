@@ -83,7 +83,7 @@ static int find_mistakes(const struct shmt_standard_wish *wish, struct moments *
         out->n_mistakes++;
     }
     if (out->n_mistakes == 0) return 0;
-    out->limit = malloc((out->n_features + UINT64_C(1)) * sizeof *out->limit);
+    out->limit = calloc(out->n_features + UINT64_C(1), sizeof *out->limit);
     if (!out->limit) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the sizes of %u features", out->n_features);
     for (uint32_t j = 0; j < out->n_features; j++) out->limit[j] = of[j].limit;
     return 0;
@@ -181,7 +181,7 @@ static int out_of_memory(struct shmt_error *e) {
  * no memory. */
 static float *own_values(struct shmt_load *load, const float *of, uint64_t n, float **copy) {
     if (of && !load->in_place) return (float *)(uintptr_t)of;
-    float *own = *copy = malloc(shmt_max_u64(1, n) * sizeof *own);
+    float *own = *copy = calloc(shmt_max_u64(1, n), sizeof *own);
     for (uint64_t at = 0; own && at < n; at++) own[at] = of ? of[at] : 1;
     return own;
 }
