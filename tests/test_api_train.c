@@ -278,7 +278,7 @@ static void small_features_get_no_huge_rate_and_are_learned(void **state) {
         shmtrain_store_listen(store, &listener);
         WELL(store, shmtrain_store_train(store, "train.svm"));
         const struct shmtrain_report *r = shmtrain_store_report(store);
-        assert_true(r->rate > 0 && r->rate <= (sync ? 8 : 1));
+        assert_true(r->rate > 0 && r->rate <= (sync ? 12 : 2));
         assert_string_equal(note, ""); /* nobody is asked to scale them */
         assert_true(r->scaled == 1 && r->epoch[2].valid_auc > 0.95 && r->epoch[2].valid_accuracy > 0.95);
         shmtrain_store_destroy(store);

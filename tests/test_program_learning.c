@@ -278,6 +278,28 @@ static void a_huge_feature_of_sparse_data_does_not_drown_the_others(void **state
     }
 }
 
+/* One value that is a mistake is said, and changes little: its feature is not scaled down to nothing. */
+static void a_value_that_is_a_mistake_does_not_cost_its_feature(void **state) {
+    double loss[2];
+    (void)state;
+    for (int bad = 0; bad < 2; bad++) {
+        FILE *f = fopen("s", "w");
+        assert_non_null(f);
+        for (uint64_t i = 0; i < 500; i++) {
+            const double x = bad && i == 77 ? 8e17 : uniform(i, 0);
+            fprintf(f, "%d 1:%.6g 2:%.6g\n", uniform(i, 0) + 0.3 * uniform(i, 1) > 0.6 ? 1 : -1, x, uniform(i, 2));
+        }
+        assert_int_equal(fclose(f), 0);
+        if (!bad) assert_int_equal(rename("s", "good"), 0);
+        struct program *p = RUN("-q", "-w", "1", "--mode", "sync", "-o", "model", bad ? "s" : "good");
+        program_assert_status(p, 0);
+        assert_true((strstr(p->text[ERR], "s: a value of 8e+17 is a mistake, as no other one of its feature is beyond ") !=
+                     NULL) == (bad == 1));
+        loss[bad] = loss_of("logistic", "good");
+    }
+    assert_true(fabs(loss[1] / loss[0] - 1) < 0.02);
+}
+
 /* Rows by frequency: statistics, ids and parameters are all by place. Also where the training data is a cache in that order. */
 static void scales_find_their_features_wherever_rows_stand(void **state) {
     (void)state;
@@ -447,6 +469,7 @@ int main(void) {
         PROGRAM_TEST(steps_are_on_standardised_features_and_the_model_is_for_raw_ones),
         PROGRAM_TEST(validation_is_on_the_same_scale),
         PROGRAM_TEST(a_huge_feature_of_sparse_data_does_not_drown_the_others),
+        PROGRAM_TEST(a_value_that_is_a_mistake_does_not_cost_its_feature),
         PROGRAM_TEST(scales_find_their_features_wherever_rows_stand),
         PROGRAM_TEST(a_cache_stays_as_it_is),
         PROGRAM_TEST(what_is_typed_has_its_size_on_features_as_they_are),

@@ -425,6 +425,8 @@ static void parts_of_the_board_do_not_overlap_and_start_on_lines(void **state) {
 
 /* ---- the automatic rate ---- */
 
+static float g_l2; /* of the rates that follow */
+
 /* 100 examples of 9 nonzeros each, whose squares add up to `square` on average; `classes` of them. */
 static double rate_of(const struct shmtrain_model *model, enum shmt_rule_kind kind, bool live, uint32_t bias, double square,
                       uint32_t classes, uint32_t features, bool ends_at_0) {
@@ -435,7 +437,7 @@ static double rate_of(const struct shmtrain_model *model, enum shmt_rule_kind ki
                                        .n_nonzeros = 900,
                                        .n_features = features,
                                        .mean_square = square};
-    const struct shmt_rule rule = {.kind = kind, .momentum = 0.75f};
+    const struct shmt_rule rule = {.kind = kind, .l2 = g_l2, .momentum = 0.75f};
     const struct shmt_rate_wish wish = {
         .model = model, .with = &with, .data = &data, .rule = &rule, .mean_weight = 1, .ends_at_0 = ends_at_0, .live = live};
     return (double)shmt_auto_rate(&wish);
@@ -485,9 +487,33 @@ static void rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step(vo
     }
     near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAGRAD, true, 0, 1, 2), 1.7 / 3);
     near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_FTRL, true, 0, 1, 2), 2.5 / 3);
-    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_FTRL, false, 1, 0.6, 2), 32.0 / 4);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_FTRL, false, 1, 0.6, 2), 16.0 / 4);
     near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAM, true, 0, 1, 2), 0.3 / 3);
     near(rate_of(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAGRAD, false, 0, 1, 2, 1000, false), 1.7 / 3);
+    near(rate_of(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAGRAD, false, 0, 1, 2, 1000, true), 3.4 / 3);
+    near(rate_of(&SHMT_MODEL_SOFTMAX, SHMT_RULE_ADAGRAD, true, 0, 1, 2, 1000, true), 3.4 / 3); /* its items are batches */
+    near(rate_of(&SHMT_MODEL_SOFTMAX, SHMT_RULE_ADAGRAD, true, 0, 1, 2, 9, true), 16.0 / 3);
+}
+
+/* Where L1 or L2 says how much is learned nothing has to stop early. */
+static void with_l2_rates_come_sooner_to_where_it_ends(void **state) {
+    static const struct {
+        enum shmt_rule_kind kind;
+        bool live;
+        uint32_t features;
+        double sooner;
+    } CASES[] = {{SHMT_RULE_SGD, true, 9, 2},      {SHMT_RULE_SGD, false, 9, 1.5},   {SHMT_RULE_MOMENTUM, true, 9, 2},
+                 {SHMT_RULE_ADAGRAD, true, 9, 2},  {SHMT_RULE_ADAM, false, 1000, 2}, {SHMT_RULE_FTRL, true, 9, 3},
+                 {SHMT_RULE_FTRL, false, 1000, 3}, {SHMT_RULE_FTRL, false, 9, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const double rate = rate_of(&SHMT_MODEL_LOGISTIC, CASES[i].kind, CASES[i].live, 1, 4, 2, CASES[i].features, true);
+        g_l2 = 1e-4f;
+        near(rate_of(&SHMT_MODEL_LOGISTIC, CASES[i].kind, CASES[i].live, 1, 4, 2, CASES[i].features, true),
+             CASES[i].sooner * rate);
+        near(rate_for(&SHMT_MODEL_LINEAR, SHMT_RULE_SGD, false, 1, 4, 0), 1.0 / 5); /* whose slopes have no bound */
+        g_l2 = 0;
+    }
 }
 
 int main(void) {
@@ -504,6 +530,7 @@ int main(void) {
         TEST(a_worker_function_that_leaves_its_work_is_told_so),
         TEST(the_rate_of_sgd_fits_the_length_of_examples),
         TEST(rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step),
+        TEST(with_l2_rates_come_sooner_to_where_it_ends),
         TEST(parts_of_the_board_do_not_overlap_and_start_on_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,16 +4,20 @@
 #include <string.h>
 
 #include "api/fit.h"
+#include "api/penalty.h"
 
 #define EPOCHS        10
 #define EPOCHS_OF_FEW 20
+#define SLOWER        2 /* times that: of ftrl, whose rates never come to 0 */
 #define MANY_EXAMPLES 200000
 #define FIT_EPOCHS    1000 /* steps; usual are 5 to 20, but for svm some hundred */
 
 uint64_t shmt_defaults_epochs(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
     const bool few = model && !store->is_generated && n_examples < MANY_EXAMPLES;
     if (store->config.epochs > 0) return store->config.epochs;
-    return store->fits ? FIT_EPOCHS : few ? EPOCHS_OF_FEW : EPOCHS;
+    if (store->fits) return FIT_EPOCHS;
+    const bool slow = few && n_examples < SHMT_PENALTY_FEW && strcmp(store->config.optimizer, "ftrl") == 0;
+    return (slow ? SLOWER : 1) * (few ? EPOCHS_OF_FEW : EPOCHS);
 }
 
 /* What knows the parameters of a run while it goes on, or hands them to another one. */

@@ -43,7 +43,9 @@ bool shmt_model_is_fitted(const struct shmtrain_model *model) {
 }
 
 /* Whether the fit may choose L2. Of svm, dual ascent cannot go on from another L2. */
-static bool may_choose(const struct shmtrain_model *model) { return shmt_model_is_fitted(model) && model != &SHMT_MODEL_SVM; }
+bool shmt_fit_may_choose(const struct shmtrain_model *model) {
+    return model && shmt_model_is_fitted(model) && model != &SHMT_MODEL_SVM;
+}
 
 /* L1 is for one score of an example that is smooth. */
 static bool may_have_l1(const struct shmtrain_model *model) {
@@ -52,7 +54,7 @@ static bool may_have_l1(const struct shmtrain_model *model) {
 
 /* Nothing is chosen behind the back of who types L1 or L2; --l2 0 is typed, too. */
 static bool chooses(const struct shmt_config *c, const struct shmtrain_model *model) {
-    return may_choose(model) && isnan(c->c) && !shmt_config_is_given(c, "l2") && !(c->l1 > 0);
+    return shmt_fit_may_choose(model) && isnan(c->c) && !shmt_config_is_given(c, "l2") && !(c->l1 > 0);
 }
 
 /* Without L1 or L2 there may be no optimum. */
@@ -64,7 +66,7 @@ static bool is_bounded(const struct shmt_config *c, const struct shmtrain_model 
  * store at work. Fits of svm may take very long, and L2 cannot be chosen. */
 static bool is_default(const struct shmtrain_store *store, const struct shmtrain_model *model) {
     const struct shmt_config *c = &store->config;
-    if (!may_choose(model) || store->is_generated || c->keep == SHMT_KEEP_BEST) return false;
+    if (!shmt_fit_may_choose(model) || store->is_generated || c->keep == SHMT_KEEP_BEST) return false;
     if (store->checkpoints.from && !shmt_fit_from(store)) return false; /* of steps of SGD, which goes on with these */
     if (!is_bounded(c, model) || (c->l1 > 0 && (!may_have_l1(model) || strcmp(c->scale, "yes") == 0))) return false;
     return strcmp(c->mode, "auto") == 0 && !shmt_config_any_given(c, OF_STEPS) && !shmt_config_any_given(c, OF_MODES) &&
@@ -176,7 +178,7 @@ double shmt_l2_of_config(const struct shmt_config *c, const struct shmtrain_mode
     return isnan(c->c) ? c->l2 : 1 / (halves * c->c * (double)n_examples);
 }
 
-static enum shmt_solve_loss loss_of(const struct shmtrain_model *model) {
+enum shmt_solve_loss shmt_fit_loss_of(const struct shmtrain_model *model) {
     return model == &SHMT_MODEL_LOGISTIC  ? SHMT_SOLVE_LOGISTIC
            : model == &SHMT_MODEL_SVM     ? SHMT_SOLVE_HINGE
            : model == &SHMT_MODEL_SOFTMAX ? SHMT_SOLVE_SOFTMAX
@@ -241,7 +243,7 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
                               .bias = bias,
                               .n_classes = n_classes,
                               .stride = columns,
-                              .loss = loss_of(model),
+                              .loss = shmt_fit_loss_of(model),
                               .l2 = shmt_l2_of_config(&store->config, model, spec->n_examples),
                               .l1 = store->config.l1,
                               .tolerance = isnan(store->config.tolerance) ? DEFAULT_TOLERANCE : store->config.tolerance};

@@ -13,6 +13,10 @@ int shmt_fit_check(struct shmtrain_store *store, const struct shmtrain_model *mo
 /* Models that can be fitted exactly. */
 bool shmt_model_is_fitted(const struct shmtrain_model *model);
 
+/* Whether L2 can be chosen for it; the loss that its fits have. */
+bool shmt_fit_may_choose(const struct shmtrain_model *model);
+enum shmt_solve_loss shmt_fit_loss_of(const struct shmtrain_model *model);
+
 /* A run of own worker functions never fits. Errors: _USAGE, when it was asked to. */
 int shmt_fit_refuse(struct shmtrain_store *store);
 

@@ -8,6 +8,7 @@
 
 #include "api/diverged.h"
 #include "api/fit.h"
+#include "api/penalty.h"
 #include "api/places.h"
 #include "api/store_priv.h"
 #include "base/clock.h"
@@ -88,6 +89,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->tolerance = r->choice_loss = NAN;
     r->scaled = store->standard.scale != NULL;
     if (store->fits) shmt_fit_describe(store, r);
+    shmt_penalty_describe(store, r);
     r->guests = spec->n_guests / shmt_seats_of_worker(spec);
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
     r->numa = shmt_machine_numa_name(&spec->placement);

@@ -8,6 +8,7 @@
 
 #include "api/checkpoints.h"
 #include "api/fit_keep.h"
+#include "api/penalty.h"
 #include "api/store_priv.h"
 #include "base/plain.h"
 #include "base/show.h"
@@ -56,8 +57,11 @@ static void compare_reals(struct meeting *m, const char *option, double ours, do
 
 /* ---- options ---- */
 
-static void meet_rule(struct meeting *m) {
-    const struct shmt_rule *ours = &m->store->spec.rule, *theirs = &m->with->spec.rule;
+/* L2 that would be chosen is what it was. */
+static void meet_rule(struct meeting *m, const struct shmtrain_model *model) {
+    struct shmt_rule *ours = &m->store->spec.rule;
+    const struct shmt_rule *theirs = &m->with->spec.rule;
+    if (shmt_penalty_is_chosen(m->store, model, m->store->spec.n_examples)) ours->l2 = theirs->l2;
     compare(m, "--optimizer", shmt_rule_name((enum shmt_rule_kind)ours->kind),
             shmt_rule_name((enum shmt_rule_kind)theirs->kind));
     compare_reals(m, "--l1", (double)ours->l1, (double)theirs->l1);
@@ -218,7 +222,7 @@ int shmt_checkpoints_settle(struct shmtrain_store *store, const struct shmtrain_
     meet_run(&m, model);
     if (store->fits || with->fit.is) meet_fit(&m);
     meet_mode(&m);
-    meet_rule(&m);
+    meet_rule(&m, model);
     meet_rate(&m);
     if (m.rc == 0) m.rc = check_epochs(store, with);
     if (m.rc < 0) return m.rc;

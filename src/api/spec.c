@@ -9,6 +9,7 @@
 #include "api/defaults.h"
 #include "api/fit.h"
 #include "api/manifest.h"
+#include "api/penalty.h"
 #include "api/race.h"
 #include "api/slow.h"
 #include "api/store_priv.h"
@@ -279,14 +280,15 @@ static bool suits_cosine(const struct shmtrain_store *store, const struct shmtra
     return regularised || (model && (!store->is_generated || model->dense));
 }
 
-/* Rules that scale each parameter's rate by what they have met want a constant one; ftrl knows no other. Adam forgets what it has
- * met. */
+/* ftrl knows no other rate than a constant one. The others scale each parameter's by what they have met; of data that comes again and
+ * again it is to come to 0 all the same. */
 static int schedule_of_config(const struct shmtrain_store *store, const struct shmtrain_model *model,
                               enum shmt_rule_kind rule) {
     const struct shmt_config *c = &store->config;
     for (size_t i = 0; i < sizeof SCHEDULES / sizeof *SCHEDULES; i++)
         if (strcmp(SCHEDULES[i].name, c->schedule) == 0) return SCHEDULES[i].kind;
-    if (rule == SHMT_RULE_ADAGRAD || rule == SHMT_RULE_FTRL) return SHMT_RATE_CONSTANT;
+    if (rule == SHMT_RULE_FTRL) return SHMT_RATE_CONSTANT;
+    if (rule == SHMT_RULE_ADAGRAD) return model && !store->is_generated ? SHMT_RATE_COSINE : SHMT_RATE_CONSTANT;
     if (rule == SHMT_RULE_ADAM) return model ? SHMT_RATE_COSINE : SHMT_RATE_CONSTANT;
     return suits_cosine(store, model) && !shmt_rate_is_named(c) ? SHMT_RATE_COSINE : SHMT_RATE_INVERSE;
 }
@@ -329,6 +331,7 @@ static int rule_of_config(struct shmtrain_store *store, const struct shmtrain_mo
                                     .beta2 = (float)c->beta2,
                                     .epsilon = (float)c->epsilon,
                                     .beta = (float)c->beta};
+    if (shmt_penalty_is_chosen(store, model, spec->n_examples)) spec->rule.l2 = SHMT_PENALTY_TO_COME;
     spec->rate = rate_of_config(store, model, spec);
     if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE,

@@ -16,24 +16,39 @@
 #define LARGE      5          /* times the median: a feature of sparse data that is larger comes down to it */
 #define FAR        10         /* a median beyond this, or as far below 1 ... */
 #define FAR_BELOW  0.01       /* ... as this is taken for the unit */
+#define MONSTROUS  1e6        /* times as large as any other value of its feature: a mistake */
+#define ENOUGH     20         /* values of a feature that say so */
 #define FLOAT_STEP 1.2e-7     /* of a number: what floats tell apart */
 
 /* ---- what features are like ---- */
 
 /* Of one column, in the examples that are trained on. */
 struct moments {
-    uint64_t here; /* values that are not 0 */
+    double limit;        /* values beyond it are a mistake, and count as missing; INFINITY: none are */
+    double most, second; /* the largest two */
+    uint64_t here;       /* values that are not 0 */
     double sum, squares;
     double mean, off; /* of all rows, zeros with them; squares of the distances from it, of what is here: of tables */
 };
 
+static void add_size(struct moments *of, double x) {
+    const double size = fabs(x);
+    of->here++;
+    of->second = fmax(of->second, fmin(size, of->most));
+    of->most = fmax(of->most, size);
+}
+
 static void add_value(struct moments *of, double x) {
+    if (fabs(x) > of->limit) return;
     of->here++;
     of->sum += x;
     of->squares += x * x;
 }
 
-static void add_distance(struct moments *of, double x) { of->off += (x - of->mean) * (x - of->mean); }
+static void add_distance(struct moments *of, double x) {
+    if (fabs(x) > of->limit) return;
+    of->off += (x - of->mean) * (x - of->mean);
+}
 
 /* Calls `add` for each value of example i. */
 static void each_value(const struct shmtrain_data *data, uint64_t i, struct moments *of,
@@ -50,6 +65,28 @@ static void each_value(const struct shmtrain_data *data, uint64_t i, struct mome
 
 static void each_example(const struct shmt_standard_wish *wish, struct moments *of, void (*add)(struct moments *of, double x)) {
     for (uint64_t k = 0; k < wish->n; k++) each_value(&wish->train->data, wish->example ? wish->example[k] : k, of, add);
+}
+
+/* One value that is that much larger than all others would have its feature scaled down to nothing. */
+static int find_mistakes(const struct shmt_standard_wish *wish, struct moments *of, struct shmt_standard *out,
+                         struct shmt_error *e) {
+    each_example(wish, of, add_size);
+    for (uint32_t j = 0; j < out->n_features; j++) {
+        const bool is_mistake = of[j].here > ENOUGH && of[j].most > MONSTROUS * of[j].second && of[j].second > 0;
+        of[j].limit = is_mistake ? sqrt(of[j].most * of[j].second) : INFINITY; /* between the two */
+        of[j].here = 0;
+        if (!is_mistake) continue;
+        if (out->n_mistakes == 0 || of[j].most > out->mistake) {
+            out->mistake = of[j].most;
+            out->usual = of[j].second;
+        }
+        out->n_mistakes++;
+    }
+    if (out->n_mistakes == 0) return 0;
+    out->limit = calloc(out->n_features + UINT64_C(1), sizeof *out->limit);
+    if (!out->limit) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the sizes of %u features", out->n_features);
+    for (uint32_t j = 0; j < out->n_features; j++) out->limit[j] = of[j].limit;
+    return 0;
 }
 
 static uint64_t count_values(const struct moments *of, uint32_t n_features, uint64_t *used) {
@@ -118,7 +155,7 @@ static int bring_down(const struct moments *of, uint64_t all, struct shmt_standa
         return 0;
     }
     const double unit = median > FAR || median < FAR_BELOW ? median : 1;
-    bool changes = unit != 1;
+    bool changes = unit != 1 || out->limit != NULL;
     for (uint32_t j = 0; j < out->n_features; j++) {
         const double size = of[j].here > 0 ? sqrt(of[j].squares / (double)of[j].here) : 0;
         out->mean[j] = 0;
@@ -131,7 +168,10 @@ static int bring_down(const struct moments *of, uint64_t all, struct shmt_standa
 
 /* ---- the data ---- */
 
-static float scaled(const struct shmt_standard *s, uint32_t j, double x) { return (float)((x - s->mean[j]) / s->scale[j]); }
+/* What is a mistake becomes the mean. */
+static float scaled(const struct shmt_standard *s, uint32_t j, double x) {
+    return s->limit && fabs(x) > s->limit[j] ? 0 : (float)((x - s->mean[j]) / s->scale[j]);
+}
 
 static int out_of_memory(struct shmt_error *e) {
     return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for data with its features on one scale");
@@ -141,7 +181,7 @@ static int out_of_memory(struct shmt_error *e) {
  * no memory. */
 static float *own_values(struct shmt_load *load, const float *of, uint64_t n, float **copy) {
     if (of && !load->in_place) return (float *)(uintptr_t)of;
-    float *own = *copy = malloc(shmt_max_u64(1, n) * sizeof *own);
+    float *own = *copy = calloc(shmt_max_u64(1, n), sizeof *own);
     for (uint64_t at = 0; own && at < n; at++) own[at] = of ? of[at] : 1;
     return own;
 }
@@ -279,6 +319,7 @@ int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standa
     out->mean = calloc(n, sizeof *out->mean);
     out->scale = calloc(n, sizeof *out->scale);
     int rc = of && out->mean && out->scale ? 0 : out_of_memory(e);
+    if (rc == 0) rc = find_mistakes(wish, of, out, e);
     if (rc == 0) each_example(wish, of, add_value);
     if (rc == 0) rc = change(wish, of, out, e);
     free(of);
@@ -332,9 +373,11 @@ static void free_copy(struct shmt_standard_copy *copy) {
 }
 
 void shmt_standard_free(struct shmt_standard *s) {
-    free(s->mean);
-    free(s->scale);
-    free_copy(&s->train);
-    free_copy(&s->valid);
+    struct shmt_standard was = *s;
     *s = (struct shmt_standard){0};
+    free(was.mean);
+    free(was.scale);
+    free(was.limit);
+    free_copy(&was.train);
+    free_copy(&was.valid);
 }

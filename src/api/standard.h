@@ -6,6 +6,9 @@
  * of the mean squares of what is there, by entries); and all are divided by the median where that is far from 1. Data with millions
  * of features is left alone.
  *
+ * One value that is a million times as large as any other of its feature is a mistake, and counts as the feature's mean: else the
+ * feature would be scaled down to nothing.
+ *
  * The data is changed in memory, or copied where it is somebody else's. Workers, and whoever looks at the parameters while they train,
  * know scaled features; when the run is over its parameters are turned into those for features as they were given. Fits need none of
  * this: see solve/choose.h. */
@@ -30,7 +33,10 @@ struct shmt_standard_copy {
 
 /* {0}: features are as they were given. */
 struct shmt_standard {
-    double *mean, *scale; /* (n_features), by column of the data; NULL: nothing was changed */
+    double *mean, *scale;  /* (n_features), by column of the data; NULL: nothing was changed */
+    double *limit;         /* (n_features) sizes beyond which values are mistakes; NULL: there are none */
+    double mistake, usual; /* the largest one, and the next value of its feature; as sizes */
+    uint32_t n_mistakes;   /* features that have one */
     uint32_t n_features;
     bool by_place; /* columns of the data are places (places.h) */
     struct shmt_standard_copy train, valid;

@@ -52,6 +52,14 @@ struct shmt_kept {
     uint64_t steps;  /* batches that went into it (aggregate) */
 };
 
+/* L2 as it was chosen for steps of SGD (penalty.h). */
+struct shmt_penalty {
+    uint64_t examples;    /* that it was chosen from; 0: it was not */
+    uint32_t parts, held; /* they were dealt to, and held out */
+    uint32_t fits;
+    double loss, l2; /* on examples that were held out; of the objective */
+};
+
 /* A report of nothing yet: no name is NULL. */
 extern const struct shmtrain_report SHMT_NO_REPORT;
 
@@ -100,8 +108,9 @@ struct shmtrain_store {
     struct shmt_checkpoints checkpoints;
     struct shmt_snapshots snapshots; /* for the application */
     struct shmt_job job;
-    struct shmt_fit fit;             /* what job.fit points to, where the run fits exactly (`fits`) */
-    struct shmt_standard standard;   /* features on one scale, when the data is there (`scales`) */
+    struct shmt_fit fit;           /* what job.fit points to, where the run fits exactly (`fits`) */
+    struct shmt_standard standard; /* features on one scale, when the data is there (`scales`) */
+    struct shmt_penalty penalty;
     struct shmt_slow_plan slow;      /* what job.slow points to */
     char *slow_text;                 /* the same, as the option had it: it may be set again before the report is read */
     struct shmt_trace_passes passes; /* of loading, for a trace */

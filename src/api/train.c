@@ -11,6 +11,7 @@
 #include "api/fit.h"
 #include "api/init_from.h"
 #include "api/places.h"
+#include "api/penalty.h"
 #include "api/plan.h"
 #include "api/probe.h"
 #include "api/rows.h"
@@ -121,6 +122,19 @@ static int settle_rate(struct shmt_training *s) {
     return 0;
 }
 
+static void note_mistakes(const struct shmt_training *s) {
+    const struct shmt_standard *standard = &s->store->standard;
+    char others[64] = "";
+    SHMT_PLAIN_NUMBERS;
+    if (standard->n_mistakes > 1)
+        snprintf(others, sizeof others, ", and %u other features have such a one", standard->n_mistakes - 1);
+    shmt_log(&s->store->log,
+             "%s: a value of %.6g is a mistake, as no other one of its feature is beyond %.6g%s: it counts as the mean; "
+             "correct it, or "
+             "leave it out",
+             s->train.name, standard->mistake, standard->usual, others);
+}
+
 static int scale_features(struct shmt_training *s) {
     struct shmtrain_store *store = s->store;
     const struct shmt_standard_wish wish = {.train = &s->train,
@@ -133,7 +147,13 @@ static int scale_features(struct shmt_training *s) {
     s->nonzeros[0] = s->train.totals.n_nonzeros;
     if (s->share > 0) shmt_split_nonzeros(&s->split, &s->train.data, &s->nonzeros[0], &s->nonzeros[1]);
     shmt_standard_free(&store->standard);
-    return store->scales ? shmt_standard_make(&wish, &store->standard, &store->error) : 0;
+    const int rc = store->scales ? shmt_standard_make(&wish, &store->standard, &store->error) : 0;
+    if (rc == 0 && store->standard.n_mistakes > 0) note_mistakes(s);
+    return rc;
+}
+
+static int choose_penalty(struct shmt_training *s) {
+    return shmt_penalty_choose(s->store, s->model, &s->train.data, s->split.train_example);
 }
 
 static int settle_checkpoints(struct shmt_training *s) { return shmt_checkpoints_settle(s->store, s->model); }
@@ -374,6 +394,7 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                   {restore_parameters, false},
                   {renumber_columns, false},
                   {scale_features, false},
+                  {choose_penalty, false},
                   {settle_rate, false},
                   {note_loading, false},
                   {know_rows, false},

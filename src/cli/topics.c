@@ -76,7 +76,7 @@ MODES
 "--optimizer  state  its own options           --schedule auto\n"
 "  sgd        -                                cosine (files, softmax) or inverse\n"
 "  momentum   1      --momentum                cosine (files, softmax) or inverse\n"
-"  adagrad    1      --epsilon                 constant\n"
+"  adagrad    1      --epsilon                 cosine (files) or constant\n"
 "  adam       2 (4)  --momentum --beta2        cosine\n"
 "                    --epsilon\n"
 "  ftrl       2      --beta                    constant (the only one)\n"
@@ -184,7 +184,8 @@ MODES
 "                    features far larger than others come down. Not where --rate,\n"
 "                    --l1, --l2 or --C is typed, nor with --checkpoint, --name or\n"
 "                    --init-from. Saved models are for features as they are\n"
-"  --epochs auto     20 below 200,000 examples, else 10 (builtin:...: 10)\n"
+"  --epochs auto     20 below 200,000 examples, else 10 (builtin:...)\n"
+"  --l2              chosen below 20,000 examples; not with --rate, --l1 or --C\n"
 "  --batch auto      64, or as few as make 128 updates in an epoch, but 8\n"
 "  --rate auto       by size and number of features, mode and optimizer\n"
 "docs/learning.md has the reasons, and how good it is on twenty sets.\n"},

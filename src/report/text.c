@@ -127,7 +127,7 @@ void shmtrain_report_choice(const struct shmtrain_report *r, char *out, size_t b
     const int is_linear = strcmp(r->model, "linear") == 0;
     if (bytes == 0) return;
     out[0] = '\0';
-    if (r->choice_examples == 0 || isnan(r->choice_loss)) return;
+    if (!is_fit(r) || r->choice_examples == 0 || isnan(r->choice_loss)) return; /* steps of SGD say it where they begin */
     shmt_add(out, bytes, "chosen      --C %.4g%s (l2 %.4g), loss ",
              1 / ((is_linear ? 2 : 1) * r->l2 * (double)r->dataset.examples), r->scaled ? " --scale yes" : "", r->l2);
     shmt_add_number(out, bytes, 10, 5, r->choice_loss);
@@ -150,7 +150,12 @@ static void add_steps(char *out, size_t bytes, const struct shmtrain_report *r) 
     shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
-    if (r->scaled) shmt_add(out, bytes, "            of features on one scale; the saved model is for features as they are\n");
+    if (r->choice_examples > 0) {
+        shmt_add(out, bytes, "            ");
+        add_choosing(out, bytes, r);
+        shmt_add(out, bytes, "            as by hand with --l2 %.4g%s\n", r->l2, r->scaled ? " --scale yes" : "");
+    }
+    if (r->scaled) shmt_add(out, bytes, "            of features on one scale; the saved model is for raw features\n");
 }
 
 static void add_model(char *out, size_t bytes, const struct shmtrain_report *r) {

@@ -23,6 +23,9 @@ static bool is_sparse(const struct shmt_rate_wish *w) {
     return (double)w->data->n_nonzeros < 0.5 * (double)w->data->n_examples * (double)w->data->n_features;
 }
 
+/* What ends where L1 or L2 have it end may come there sooner: nothing has to stop before the noise is learned. */
+static bool is_bounded(const struct shmt_rate_wish *w) { return w->rule->l1 > 0 || w->rule->l2 > 0; }
+
 static double sgd_rate(const struct shmt_rate_wish *w) {
     const bool bias = w->with->bias != 0;
     const double square = w->data->mean_square;
@@ -36,18 +39,25 @@ static double sgd_rate(const struct shmt_rate_wish *w) {
                      : w->model->task == SHMTRAIN_CLASSES ? 3
                      : w->ends_at_0 && is_sparse(w)       ? 6
                                                           : 2;
-    return c / (curvature_of(w) * fmax(square, bias ? 1 : LEAST_SQUARE));
+    const double sooner = !is_bounded(w) ? 1 : is_batch(w) ? 1.5 : 2;
+    return sooner * c / (curvature_of(w) * fmax(square, bias ? 1 : LEAST_SQUARE));
 }
 
 /* What a step may move the score of a mean example by, at first. */
 static double reach_of(const struct shmt_rate_wish *w) {
     static const struct {
         double live, sparse, batch; /* single examples; batches of sparse ones, of others */
+        double sooner;              /* times that, but of others, with L1 or L2 */
     } REACH[SHMT_N_RULES] = {
-        [SHMT_RULE_ADAGRAD] = {1.7, 1.7, 8}, [SHMT_RULE_FTRL] = {2.5, 16, 32}, [SHMT_RULE_ADAM] = {0.3, 0.2, 0.5}};
-    const bool whole = w->model->dense || (!w->live && !is_sparse(w));
-    const double reach = whole ? REACH[w->rule->kind].batch : w->live ? REACH[w->rule->kind].live : REACH[w->rule->kind].sparse;
-    return is_regression(w) && w->rule->kind == SHMT_RULE_ADAM ? reach / 4 : reach; /* it does not slow down by itself */
+        [SHMT_RULE_ADAGRAD] = {1.7, 1.7, 8, 2}, [SHMT_RULE_FTRL] = {2.5, 16, 16, 3}, [SHMT_RULE_ADAM] = {0.3, 0.2, 0.5, 2}};
+    const bool whole = is_batch(w) && !is_sparse(w), stays = w->rule->kind == SHMT_RULE_FTRL;
+    const double slow = is_regression(w) && w->rule->kind == SHMT_RULE_ADAM ? 0.25 : 1; /* it does not slow down by itself */
+    const double reach = whole         ? REACH[w->rule->kind].batch
+                         : is_batch(w) ? REACH[w->rule->kind].sparse
+                                       : REACH[w->rule->kind].live;
+    const double sooner = is_bounded(w) && !(whole && stays) ? REACH[w->rule->kind].sooner : 1;
+    const double falls = w->rule->kind == SHMT_RULE_ADAGRAD && w->ends_at_0 ? 2 : 1;
+    return slow * falls * sooner * reach;
 }
 
 float shmt_auto_rate(const struct shmt_rate_wish *w) {

@@ -51,6 +51,7 @@ struct compare_run {
     struct kept *kept; /* of the seed whose final loss is the median; NULL: nothing was done */
     double auto_rate;  /* that of the first trial */
     bool scaled;       /* it put features on one scale */
+    double l2;         /* that it chose; 0: it did not */
     double times;      /* its rate, as a multiple of that of the first trial */
     int status;        /* of the library, of a run that did nothing */
     char why[512];     /* its sentence */

@@ -97,11 +97,13 @@ static double times_of(unsigned k) {
     return pow(GRID, k % 2 ? -(double)steps : (double)steps);
 }
 
-/* As the first trial, but at another rate; a rate that is typed would leave features as they are. */
+/* As the first trial, but at another rate; a rate that is typed would leave features as they are, and choose no L2. */
 static int set_rate(const struct attempt *a, struct shmtrain_store *store) {
-    char rate[32];
+    char rate[32], l2[32];
     snprintf(rate, sizeof rate, "%.9g", a->times * a->run->auto_rate);
-    const int rc = shmtrain_store_set(store, "rate", rate);
+    snprintf(l2, sizeof l2, "%.9g", a->run->l2);
+    int rc = shmtrain_store_set(store, "rate", rate);
+    if (rc == 0 && a->run->l2 > 0) rc = shmtrain_store_set(store, "l2", l2);
     return rc == 0 && a->run->scaled ? shmtrain_store_set(store, "scale", "yes") : rc;
 }
 
@@ -133,6 +135,7 @@ static void keep_trial(const struct attempt *a, const struct shmtrain_store *sto
     if (a->times == 0) {
         run->auto_rate = r->rate;
         run->scaled = r->scaled;
+        run->l2 = r->choice_examples > 0 ? r->l2 : 0;
     }
     if (run->kept && !(final_loss(r) < final_loss(&run->kept->report))) return;
     struct kept *kept = kept_create(r);

@@ -1,0 +1,245 @@
+/* L2 for steps of SGD: see penalty.h. */
+#include "api/penalty.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/fit.h"
+#include "api/weights.h"
+#include "base/checked.h"
+#include "base/random.h"
+#include "models/models.h"
+#include "ps/replicas.h"
+#include "segment/budget.h"
+#include "solve/choose.h"
+#include "solve/newton.h"
+
+#define FEWEST       50  /* examples: parts of fewer say nothing */
+#define WORK         1e6 /* multiplications of an entry with a weight: those of the sample's examples */
+#define LEAST_SAMPLE 2000
+#define OF_SAMPLE    2
+
+/* How they are dealt, and how many parts are held out in turn: as many as are cheap, as a run of SGD is short; but of small samples,
+ * which say little, most. */
+#define PARTS        4
+#define HELD_WORK    3e5 /* multiplications, as above, of all fits for one L2 */
+#define HELD_OF_FEW  3
+#define SMALL_SAMPLE 2000
+
+bool shmt_penalty_is_chosen(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
+    static const char *const SIZES[] = {"rate", "l1", "l2", "C", NULL};
+    const struct shmt_config *c = &store->config;
+    const bool learned_further = c->init_from[0] != '\0' && !store->checkpoints.from; /* which goes before it */
+    return !store->fits && !store->is_generated && shmt_fit_may_choose(model) && n_examples >= FEWEST &&
+           n_examples < SHMT_PENALTY_FEW && !learned_further && !shmt_config_any_given(c, SIZES);
+}
+
+/* ---- the examples ---- */
+
+/* Rows of their own for a sample, and for what is a matrix. */
+struct rows {
+    struct shmtrain_data data;
+    uint64_t *start;
+    uint32_t *id;
+    float *value, *label, *weight;
+};
+
+static void free_rows(struct rows *rows) {
+    free(rows->start);
+    free(rows->id);
+    free(rows->value);
+    free(rows->label);
+    free(rows->weight);
+}
+
+static uint64_t length_of(const struct shmtrain_data *data, uint64_t i) {
+    uint64_t n = 0;
+    if (!data->dense) return data->start[i + 1] - data->start[i];
+    for (uint32_t j = 0; j < data->n_features; j++) n += data->dense[i * data->n_features + j] != 0;
+    return n;
+}
+
+/* Of the sample: one from each of n equal stretches, as data is often in an order. */
+static uint64_t example_of(const uint32_t *train_example, uint64_t k, uint64_t n, uint64_t all) {
+    const uint64_t from = k * all / n, to = (k + 1) * all / n;
+    const uint64_t i = from + shmt_below(shmt_hash64(n, k, OF_SAMPLE, 0), to - from);
+    return train_example ? train_example[i] : i;
+}
+
+static uint64_t copy_row(const struct shmtrain_data *data, uint64_t i, const struct rows *out, uint64_t at) {
+    const float *row = data->dense ? data->dense + i * data->n_features : NULL;
+    for (uint32_t j = 0; row && j < data->n_features; j++) {
+        if (row[j] == 0) continue;
+        out->id[at] = j;
+        out->value[at++] = row[j];
+    }
+    for (uint64_t from = row ? 0 : data->start[i]; !row && from < data->start[i + 1]; from++) {
+        out->id[at] = data->id[from];
+        out->value[at++] = data->value ? data->value[from] : 1;
+    }
+    return at;
+}
+
+/* n of `all` examples, with weights whose mean is 1. false: no memory. */
+static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_example, uint64_t n, uint64_t all,
+                      double mean_weight, struct rows *out) {
+    uint64_t n_nonzeros = 0;
+    for (uint64_t k = 0; k < n; k++) n_nonzeros += length_of(data, example_of(train_example, k, n, all));
+    out->start = malloc((n + 1) * sizeof *out->start);
+    out->id = malloc(shmt_max_u64(1, n_nonzeros) * sizeof *out->id);
+    out->value = malloc(shmt_max_u64(1, n_nonzeros) * sizeof *out->value);
+    out->label = malloc(n * sizeof *out->label);
+    out->weight = data->weight ? malloc(n * sizeof *out->weight) : NULL;
+    if (!out->start || !out->id || !out->value || !out->label || (data->weight && !out->weight)) return false;
+    uint64_t at = 0;
+    for (uint64_t k = 0; k < n; k++) {
+        const uint64_t i = example_of(train_example, k, n, all);
+        out->start[k] = at;
+        out->label[k] = data->label[i];
+        if (out->weight) out->weight[k] = (float)((double)data->weight[i] / mean_weight);
+        at = copy_row(data, i, out, at);
+    }
+    out->start[n] = at;
+    out->data = *data;
+    out->data.dense = NULL;
+    out->data.start = out->start;
+    out->data.id = out->id;
+    out->data.value = out->value;
+    out->data.label = out->label;
+    out->data.weight = out->weight;
+    out->data.n_examples = n;
+    out->data.n_nonzeros = at;
+    return true;
+}
+
+/* ---- the choice ---- */
+
+static void describe(const struct shmtrain_store *store, const struct shmtrain_model *model, const struct rows *rows,
+                     float *weight, struct shmt_problem *out) {
+    const struct shmtrain_settings *with = &store->job.settings;
+    const struct shmtrain_data *data = &rows->data;
+    const bool wide = model == &SHMT_MODEL_SOFTMAX;
+    *out = (struct shmt_problem){.data = data,
+                                 .n = data->n_examples,
+                                 .n_all = data->n_examples,
+                                 .n_columns = data->n_features,
+                                 .bias = with->bias,
+                                 .n_classes = wide ? with->n_classes : 1,
+                                 .stride = data->n_features,
+                                 .loss = shmt_fit_loss_of(model),
+                                 .high = with->classes ? with->classes[with->n_classes - 1] : data->label_high,
+                                 .tolerance = 1,
+                                 .weight = weight,
+                                 .classes = with->classes};
+    if (wide) out->bias_weight = weight + (uint64_t)out->n_classes * out->stride;
+    const double work = (double)data->n_nonzeros * out->n_classes, cheap = ceil(HELD_WORK / fmax(1, work));
+    const uint64_t least = out->n < SMALL_SAMPLE ? HELD_OF_FEW : 1;
+    out->n_parts = PARTS;
+    out->n_held = (uint32_t)shmt_min_u64(PARTS, shmt_max_u64(least, (uint64_t)cheap));
+    out->seed = store->config.seed;
+}
+
+/* Alone, phase by phase. false: no memory. */
+static bool choose(struct shmtrain_store *store, const struct shmt_problem *p, const struct shmt_solve_plan *plan, void *memory,
+                   struct shmt_choice *out) {
+    struct shmt_solve_memory m;
+    struct shmt_solve_state state;
+    shmt_solve_memory_at(plan, memory, &m);
+    shmt_newton_begin(p, false, &state);
+    for (uint64_t round = 0; state.choice.open && !shmt_stop_asked(store); round++) {
+        const struct shmt_solve_state before = state;
+        const struct shmt_pass pass = {
+            .problem = p, .plan = plan, .memory = &m, .state = &before, .round = round, .part = 0, .n_parts = 1};
+        if (shmt_newton_work(&pass) < 0) return false;
+        shmt_newton_next(&pass, &state);
+    }
+    *out = state.choice;
+    return true;
+}
+
+/* Of ftrl L2 stands against the sum of all gradients. With so much for all updates of the run together it goes the way that
+ * gradients lead in a time of 1 / l2, whose end is about where L2 leads (Ali, Kolter and Tibshirani 2019). */
+static double for_rule(const struct shmt_spec *spec, const struct shmtrain_model *model, double l2) {
+    const uint64_t together = !shmt_policy_is_live(&spec->policy) ? spec->batch : model->dense ? spec->item : 1;
+    const double updates = (double)shmt_ceil_div(spec->n_examples, together) * spec->epochs / shmt_replicas_averaged(spec);
+    return spec->rule.kind == SHMT_RULE_FTRL ? l2 * updates : l2;
+}
+
+static bool has_room(uint64_t bytes) {
+    struct shmt_budget budget;
+    struct shmt_error e = {0};
+    shmt_budget_read("", &budget);
+    return shmt_budget_check(&budget, bytes, "the choice of L2", NULL, "", &e) == 0;
+}
+
+/* false: no memory. */
+static bool choose_of(struct shmtrain_store *store, const struct shmtrain_model *model, const struct rows *rows,
+                      struct shmt_penalty *out) {
+    struct shmt_problem p;
+    struct shmt_solve_plan plan;
+    struct shmt_choice choice;
+    const uint32_t n_classes = model == &SHMT_MODEL_SOFTMAX ? store->job.settings.n_classes : 1;
+    const uint64_t n_weights = ((uint64_t)rows->data.n_features + 1) * n_classes;
+    float *weight = calloc(n_weights, sizeof *weight);
+    describe(store, model, rows, weight, &p);
+    const struct shmt_solve_sizes sizes = {.n = p.n,
+                                           .n_nonzeros = rows->data.n_nonzeros,
+                                           .n_columns = p.n_columns,
+                                           .bias = p.bias,
+                                           .n_classes = p.n_classes,
+                                           .n_held = p.n_held,
+                                           .has_values = true};
+    shmt_solve_plan(&sizes, &plan);
+    const uint64_t bytes = shmt_ceil_div(plan.bytes, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
+    void *memory = weight && has_room(bytes) ? aligned_alloc(SHMT_SOLVE_ALIGNMENT, bytes) : NULL;
+    if (memory) memset(memory, 0, bytes);
+    const bool done = memory && choose(store, &p, &plan, memory, &choice);
+    if (done)
+        *out = (struct shmt_penalty){.examples = p.n,
+                                     .parts = p.n_parts,
+                                     .held = p.n_held,
+                                     .fits = choice.fits,
+                                     .loss = choice.least,
+                                     .l2 = shmt_choice_l2(choice.best_strength, store->spec.n_examples)};
+    free(memory);
+    free(weight);
+    return done;
+}
+
+/* N l2 is what carries over from a sample to all. */
+static uint64_t sample_of(const struct shmtrain_store *store, const struct shmtrain_model *model,
+                          const struct shmtrain_data *data) {
+    const uint64_t n = store->spec.n_examples;
+    const double classes = model == &SHMT_MODEL_SOFTMAX ? (double)store->job.settings.n_classes : 1;
+    const double entries = data->dense ? (double)data->n_features : (double)data->n_nonzeros / (double)data->n_examples;
+    return shmt_min_u64(n, shmt_max_u64(LEAST_SAMPLE, (uint64_t)(WORK / fmax(1, classes * entries))));
+}
+
+int shmt_penalty_choose(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmtrain_data *data,
+                        const uint32_t *train_example) {
+    struct rows rows = {.start = NULL};
+    store->penalty = (struct shmt_penalty){.loss = NAN};
+    if (!shmt_penalty_is_chosen(store, model, store->spec.n_examples) || store->checkpoints.from) return 0;
+    const struct shmt_weights_of trained = {train_example, store->spec.n_examples};
+    const uint64_t n = sample_of(store, model, data);
+    const double mean_weight = shmt_weights_mean(data, &trained);
+    const bool made = make_rows(data, train_example, n, store->spec.n_examples, mean_weight, &rows) &&
+                      choose_of(store, model, &rows, &store->penalty);
+    free_rows(&rows);
+    if (!made) shmt_log(&store->log, "there is no memory for the choice of L2: it is 0");
+    if (!(store->penalty.loss < INFINITY)) store->penalty = (struct shmt_penalty){.loss = NAN};
+    store->penalty.l2 *= mean_weight; /* a factor that all weights have in common changes nothing */
+    store->spec.rule.l2 = (float)for_rule(&store->spec, model, store->penalty.l2);
+    return 0;
+}
+
+void shmt_penalty_describe(const struct shmtrain_store *store, struct shmtrain_report *out) {
+    const struct shmt_penalty *p = &store->penalty;
+    if (store->fits || p->examples == 0) return;
+    out->choice_examples = p->examples;
+    out->choice_parts = p->parts;
+    out->choice_held = p->held;
+    out->choice_fits = out->choice_most_fits = p->fits;
+    out->choice_loss = p->loss;
+}

@@ -1,0 +1,160 @@
+/* The real program from outside: L2 that steps of SGD choose where examples are few. */
+#include "run_program.h"
+
+#include <math.h>
+
+#include "base/random.h"
+
+static double uniform(uint64_t row, uint64_t what) { return shmt_unit(shmt_hash64(5, row, what, 0)); }
+
+/* Rows of `columns` values, of which the first three say something about the label, which is two classes, three, or a number. */
+static void write_noise(const char *name, const char *model, uint64_t from, uint64_t to, int columns) {
+    FILE *f = fopen(name, "w");
+    const bool numbers = strcmp(model, "linear") == 0;
+    assert_non_null(f);
+    for (uint64_t i = from; i < to; i++) {
+        const double score =
+            2 * (uniform(i, 0) + uniform(i, 1) - uniform(i, 2) - 0.5) + 0.8 * (uniform(i, 999) - 0.5) * (numbers ? 4 : 1);
+        const double label = numbers                         ? score
+                             : strcmp(model, "softmax") == 0 ? floor(fmin(1.5, fmax(-1.4, 2 * score)))
+                             : score > 0                     ? 1
+                                                             : -1;
+        fprintf(f, "%.6g", label);
+        for (int j = 0; j < columns; j++) fprintf(f, " %d:%.6g", j + 1, uniform(i, (uint64_t)j));
+        fprintf(f, "\n");
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static json_t *report_of(const char *const *argv) {
+    struct program *p = program_run(NULL, argv);
+    program_assert_status(p, 0);
+    return program_json(p);
+}
+#define REPORT(...) report_of((const char *const[]){"shmtrain", "--json", "--quiet", __VA_ARGS__, NULL})
+
+static double number(const json_t *o, const char *key) {
+    const json_t *value = json_object_get(o, key);
+    if (!json_is_number(value)) fail_msg("%s is no number", key);
+    return json_number_value(value);
+}
+
+static double final_loss(const json_t *o) {
+    const json_t *epochs = json_object_get(o, "epochs");
+    return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
+}
+
+static const char *const MODELS[] = {"logistic", "softmax", "linear"};
+
+/* 150 rows of 60 columns: whoever fits them without L2 learns the noise. */
+static void few_examples_are_learned_with_l2_that_is_chosen(void **state) {
+    static const char *const OPTIMIZERS[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        write_noise("few", MODELS[m], 0, 150, 60);
+        write_noise("few.t", MODELS[m], 1000, 2000, 60);
+        for (size_t k = 0; k < 5; k++) {
+#define STEPS "-w", "1", "-M", MODELS[m], "--mode", "sync", "--optimizer", OPTIMIZERS[k], "--valid", "few.t"
+            json_t *chosen = REPORT(STEPS, "few"), *none = REPORT(STEPS, "--l2", "0", "--scale", "yes", "-e", "60", "few");
+            const json_t *choice = json_object_get(chosen, "choice");
+            assert_true(number(choice, "examples") == 150 && number(choice, "parts") == 4 && number(choice, "held") == 4);
+            assert_true(number(choice, "fits") >= 3 && number(choice, "loss") > 0 && number(chosen, "l2") > 0);
+            if (!(final_loss(chosen) < final_loss(none)))
+                fail_msg("%s, %s: %g, without L2 %g", MODELS[m], OPTIMIZERS[k], final_loss(chosen), final_loss(none));
+            json_decref(chosen);
+            json_decref(none);
+        }
+    }
+}
+
+static void it_has_the_same_bits_for_every_number_of_workers(void **state) {
+    (void)state;
+    for (size_t m = 0; m < 3; m++) {
+        char one[17], other[17];
+        write_noise("few", MODELS[m], 0, 300, 20);
+        HASH(one, "-w", "1", "-M", MODELS[m], "--mode", "sync", "few");
+        HASH(other, "-w", "3", "-M", MODELS[m], "--mode", "sync", "few");
+        assert_string_equal(other, one);
+        HASH(other, "-w", "8", "--spawn", "threads", "-M", MODELS[m], "--mode", "sync", "few");
+        assert_string_equal(other, one);
+    }
+}
+
+/* The opening lines say what was chosen, and how to have it again. */
+static void what_was_chosen_can_be_typed(void **state) {
+    static const char *const OPTIMIZERS[] = {"sgd", "ftrl"};
+    (void)state;
+    write_noise("few", "logistic", 0, 300, 20);
+    write_noise("few.t", "logistic", 1000, 2000, 20);
+    for (size_t k = 0; k < 2; k++) {
+        struct program *p = RUN("-w", "2", "--mode", "sync", "--optimizer", OPTIMIZERS[k], "few");
+        program_assert_status(p, 0);
+        assert_non_null(strstr(p->text[OUT], "l2 chosen on 4 parts of the examples, each held out in turn\n"));
+        const char *typed = strstr(p->text[OUT], "as by hand with --l2 ");
+        assert_non_null(typed);
+        for (const char *line = p->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
+        char l2[32], scale[16];
+        assert_int_equal(sscanf(typed, "as by hand with --l2 %31s --scale %15s\n", l2, scale), 2);
+        assert_string_equal(scale, "yes");
+        json_t *o = REPORT("-w", "2", "--mode", "sync", "--optimizer", OPTIMIZERS[k], "--valid", "few.t", "few");
+        json_t *again = REPORT("-w", "2", "--mode", "sync", "--optimizer", OPTIMIZERS[k], "--valid", "few.t", "--l2", l2,
+                               "--scale", scale, "few");
+        assert_true(json_is_null(json_object_get(again, "choice")) && number(again, "rate") == number(o, "rate"));
+        assert_true(fabs(final_loss(again) / final_loss(o) - 1) < 1e-3);
+        json_decref(o);
+        json_decref(again);
+    }
+}
+
+static void what_is_typed_is_not_chosen(void **state) {
+    static const char *const OPTIONS[][2] = {{"--rate", "0.1"}, {"--l2", "0.1"}, {"--l2", "0"},
+                                             {"--C", "0.1"},    {"--l1", "0.1"}, {"--model", "svm"}};
+    static const double L2[] = {0, 0.1, 0, 1 / (0.1 * 300), 0, 0};
+    (void)state;
+    write_noise("few", "logistic", 0, 300, 20);
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
+        json_t *o = REPORT("-w", "1", "--mode", "sync", "-e", "1", OPTIONS[i][0], OPTIONS[i][1], "few");
+        if (!json_is_null(json_object_get(o, "choice"))) fail_msg("%s: L2 is chosen", OPTIONS[i][0]);
+        assert_true(fabs(number(o, "l2") - L2[i]) < 1e-6);
+        json_decref(o);
+    }
+}
+
+static void of_many_examples_nothing_is_chosen(void **state) {
+    (void)state;
+    write_noise("many", "logistic", 0, 20000, 3);
+    json_t *o = REPORT("-w", "2", "--mode", "async", "-e", "1", "many");
+    assert_true(json_is_null(json_object_get(o, "choice")) && number(o, "l2") == 0);
+    json_decref(o);
+    o = REPORT("-w", "2", "--mode", "async", "-e", "1", "--valid", "0.1", "many"); /* of 18,000 */
+    assert_true(json_is_object(json_object_get(o, "choice")) && number(o, "l2") > 0);
+    json_decref(o);
+}
+
+/* A run that goes on has the L2 that was chosen, without another choice: the same bits as one that was not interrupted. */
+static void a_run_that_is_resumed_keeps_it(void **state) {
+    char whole[17], resumed[17];
+    (void)state;
+    write_noise("few", "logistic", 0, 300, 20);
+    HASH(whole, "-w", "2", "--mode", "sync", "-e", "6", "--checkpoint", "d", "few");
+    program_drop_folder("d");
+    program_assert_status(RUN("-w", "2", "--mode", "sync", "-e", "6", "--steps", "60", "--checkpoint", "d", "few"), 0);
+    struct program *p = RUN("-w", "2", "--mode", "sync", "-e", "6", "--resume", "--checkpoint", "d", "few");
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[OUT], "l2 chosen"));
+    HASH(resumed, "-w", "2", "--mode", "sync", "-e", "6", "--resume", "--checkpoint", "d", "few");
+    assert_string_equal(resumed, whole);
+    program_drop_folder("d");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(few_examples_are_learned_with_l2_that_is_chosen),
+        PROGRAM_TEST(it_has_the_same_bits_for_every_number_of_workers),
+        PROGRAM_TEST(what_was_chosen_can_be_typed),
+        PROGRAM_TEST(what_is_typed_is_not_chosen),
+        PROGRAM_TEST(of_many_examples_nothing_is_chosen),
+        PROGRAM_TEST(a_run_that_is_resumed_keeps_it),
+    };
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
