@@ -7,90 +7,25 @@
 
 #include "solve/ascent.h"
 #include "solve/choose.h"
-#include "solve/wide.h"
+#include "solve/newton_priv.h"
 
-#define ALIKE         1e-6 /* of the objective: by no more another machine comes to another one at the same point */
 #define ARMIJO        1e-4 /* of the decrease that the gradient promises, so much has to come */
 #define MOST_HALVED   40
 #define CHOICE_GAP    5e-3 /* choice: how near a fit comes, and after how many steps it is good enough */
-#define CHOICE_PART   0.1  /* ... what its steps of conjugate gradients leave of the residual, at least */
 #define CHOICE_STEPS  20
 #define MOST_UNPROVED 3
 #define MOST_IDLE     60    /* epochs in a row in which the gap does not fall ... */
 #define LESS          0.999 /* ... to so much of what it was: interior points lead nowhere, and what has no other way ends */
-#define FACES_FROM \
-    1e-2 /* with L1, the gap from which on every other step is one on a face; or so many epochs in which it has not fallen */
-#define FACES_IDLE   2
-#define IMPOSSIBLE   1e-9 /* a gap below 0 by more of the bound than rounding explains */
-#define MOST_SMALL   1e-3 /* ... what part of the mean curvature may be taken for small, ... */
-#define LESS_SMALL   0.1  /* ... and how much less behind a step after which the products are more than ... */
-#define SLOW         0.8  /* ... so much of what they were */
-#define INSIDE       0.99 /* interior points: of the way to where they would be none */
-#define MOST_INNER   250  /* steps of conjugate gradients for one of Newton */
-#define LEAST_PART   1e-3 /* what they leave of the residual, between these two */
-#define MOST_PART    0.3
-#define SCATTER_COST 0.8 /* ns: an entry of the Hessian changed, and the multiplications of Cholesky */
-#define FACTOR_COST  0.3
-#define PASS_COST    2.5 /* ns: an entry read by rows and by columns */
-#define VISIT_COST   4   /* ... or visited by dual ascent */
-#define INNER_PRICE  20  /* interior points: steps, and passes of each */
-#define INNER_PASSES 4
-#define SWEEP_COST   4 /* ... or in a sweep of coordinate descent */
-#define MOST_SWEEPS  50
-#define INNER_STEPS  300 /* those of conjugate gradients that a step by the Hessian may cost as much as */
-
-static double sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint32_t n) {
-    const double *of = shmt_solve_sum(pass->memory, pass->round, which);
-    double all = 0;
-    for (uint32_t b = 0; b < n; b++) all += of[b];
-    return all;
-}
-
-static double by_rows(const struct shmt_pass *pass, enum shmt_solve_sums which) {
-    return sum(pass, which, pass->plan->n_row_blocks);
-}
-
-static double by_columns(const struct shmt_pass *pass, enum shmt_solve_sums which) {
-    return sum(pass, which, pass->plan->n_col_blocks);
-}
-
-static double objective(const struct shmt_pass *pass, double loss, double penalties) {
-    return loss / (double)pass->problem->n + penalties;
-}
-
-double shmt_newton_gap(const struct shmt_solve_state *s) {
-    const double gap = s->published - s->dual;
-    if (!(gap >= -IMPOSSIBLE * fabs(s->dual))) return INFINITY; /* no bound is above the minimum: something is wrong with one */
-    return gap <= 0 ? 0 : s->dual > 0 ? gap / s->dual : INFINITY;
-}
+#define MOST_SMALL    1e-3  /* ... what part of the mean curvature may be taken for small, ... */
+#define LESS_SMALL    0.1   /* ... and how much less behind a step after which the products are more than ... */
+#define SLOW          0.8   /* ... so much of what they were */
+#define INSIDE        0.99  /* interior points: of the way to where they would be none */
 
 /* Whether the parameters will, very likely, be proved to be near enough: they are floats, so that the point itself has to be a
  * little nearer. */
 static bool is_near(const struct shmt_pass *pass, const struct shmt_solve_state *s) {
     const double gap = s->primal - s->dual, part = s->choice.open ? CHOICE_GAP : 0.5 * pass->problem->tolerance;
     return gap <= 0 || gap <= part * s->dual;
-}
-
-/* The sums of u are to be 0 at the dual point where there is a bias. */
-static void balance(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->up = s->down = 1;
-    s->shift = 0;
-    if (pass->problem->loss == SHMT_SOLVE_SOFTMAX) {
-        s->shift = shmt_wide_mixture(pass);
-        s->size = by_rows(pass, SHMT_SUM_UP);
-        return;
-    }
-    const double up = by_rows(pass, SHMT_SUM_UP), down = by_rows(pass, SHMT_SUM_DOWN);
-    s->pull = up - down;
-    s->size = up + down;
-    s->curve = by_rows(pass, SHMT_SUM_CURVE);
-    if (!pass->problem->bias) return;
-    if (pass->problem->loss == SHMT_SOLVE_SQUARED)
-        s->shift = s->pull / by_rows(pass, SHMT_SUM_WEIGHT);
-    else if (up > down)
-        s->up = down / up;
-    else if (down > 0)
-        s->down = up / down;
 }
 
 /* Choice: this fit is near enough. */
@@ -101,9 +36,10 @@ static void end_candidate(const struct shmt_pass *pass, struct shmt_solve_state 
 
 /* An interior point was scored: it is the next one, also where P is larger. Where it is no better, the Hessian may have been too rough. */
 static void take(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double before = s->product, loss = by_rows(pass, SHMT_SUM_LOSS) / (double)pass->problem->n;
-    const double primal = loss + by_columns(pass, SHMT_SUM_PENALTY), weight = by_rows(pass, SHMT_SUM_WEIGHT);
-    const double product = weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * weight) : 0;
+    const double before = s->product, loss = shmt_newton_by_rows(pass, SHMT_SUM_LOSS) / (double)pass->problem->n;
+    const double primal = loss + shmt_newton_by_columns(pass, SHMT_SUM_PENALTY),
+                 weight = shmt_newton_by_rows(pass, SHMT_SUM_WEIGHT);
+    const double product = weight > 0 ? shmt_newton_by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * weight) : 0;
     const bool tried = s->tried != 0;
     s->tried = 0;
     if (!isfinite(primal) || !isfinite(product)) { /* the point before stays what it was */
@@ -116,14 +52,14 @@ static void take(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->weight = weight;
     s->product = product;
     s->small = s->product > SLOW * before ? LESS_SMALL * s->small : fmin(MOST_SMALL, s->small / LESS_SMALL);
-    s->wish = by_rows(pass, SHMT_SUM_WISH);
-    balance(pass, s);
+    s->wish = shmt_newton_by_rows(pass, SHMT_SUM_WISH);
+    shmt_newton_balance(pass, s);
 }
 
 /* The point was scored: it is the next one, or the step was too long. */
 static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = by_rows(pass, SHMT_SUM_LOSS), penalties = by_columns(pass, SHMT_SUM_PENALTY);
-    const double primal = objective(pass, loss, penalties), noise = 4 * DBL_EPSILON * fabs(s->primal);
+    const double loss = shmt_newton_by_rows(pass, SHMT_SUM_LOSS), penalties = shmt_newton_by_columns(pass, SHMT_SUM_PENALTY);
+    const double primal = shmt_newton_objective(pass, loss, penalties), noise = 4 * DBL_EPSILON * fabs(s->primal);
     const bool falls = primal <= s->primal + ARMIJO * s->step * s->along + noise; /* false for what is no number, too */
     if (s->tried && !falls && s->halved < MOST_HALVED) {
         s->step /= 2;
@@ -144,68 +80,9 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->tried = 0;
     s->primal = primal;
     s->loss = loss / (double)pass->problem->n;
-    s->held = by_rows(pass, SHMT_SUM_HELD);
-    s->heavy = by_rows(pass, SHMT_SUM_HEAVY);
-    balance(pass, s);
-}
-
-/* How much of the distance from a model's minimum a step may leave: near the minimum a step is worth more of them. */
-static double part_left(const struct shmt_solve_state *s) {
-    const double gap = s->dual > 0 ? (s->primal - s->dual) / s->dual : 1;
-    return fmin(MOST_PART, fmax(s->choice.open ? CHOICE_PART : LEAST_PART, sqrt(fmax(gap, 0))));
-}
-
-static void begin_step(struct shmt_solve_state *s) {
-    if (s->leaves) {
-        s->leaves = s->ascends = 0;
-        s->interior = s->direct = 1;
-        s->phase = SHMT_PHASE_REST;
-        return;
-    }
-    if (s->returns) {
-        s->returns = s->interior = s->direct = s->may_leave = s->idle = 0; /* may_leave: for good */
-        s->ascends = s->resumes = 1;
-        s->phase = SHMT_PHASE_REST;
-        return;
-    }
-    s->halved = s->inner = s->corrects = 0;
-    s->step = 1;
-    s->part = part_left(s);
-    const bool is_close = s->primal - s->dual <= FACES_FROM * s->dual;
-    s->face = s->cycles && (is_close || s->idle >= FACES_IDLE) && s->epoch % 2 == 1;
-    s->phase = s->live       ? SHMT_PHASE_LAY
-               : s->ascends  ? SHMT_PHASE_ASCEND
-               : s->interior ? SHMT_PHASE_AIM
-               : s->face     ? SHMT_PHASE_BEGIN
-               : s->direct   ? SHMT_PHASE_HESSIAN
-               : s->cycles   ? SHMT_PHASE_CYCLE
-                             : SHMT_PHASE_BEGIN;
-}
-
-/* With L1 the dual point must not have more than l1 along any column: it is made shorter (Gap Safe: Ndiaye et al. 2017). With L2, too,
- * it may have more, which then costs; the better of the two counts. */
-static void shorten(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double *of = shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_MOST);
-    double most = 0;
-    for (uint32_t b = 0; b < pass->plan->n_col_blocks; b++) most = fmax(most, of[b]);
-    s->shorter = most > pass->problem->l1 ? pass->problem->l1 / most : 1;
-    s->phase = SHMT_PHASE_BOUND;
-}
-
-/* The largest of them. */
-static double bias_of(const struct shmt_pass *pass, const struct shmt_solve_state *s) {
-    const double *of = pass->memory->w[s->at] + (uint64_t)pass->plan->of.n_columns * pass->plan->of.n_classes;
-    double most = 0;
-    for (uint32_t k = 0; k < pass->plan->of.n_classes && pass->problem->bias; k++) most = fmax(most, fabs(of[k]));
-    return most;
-}
-
-/* What rounding may have added to the bound: to each sum as much as it usually adds to so many terms; and to the sum of u, which is to be
- * 0, so much times the bias. */
-static double rounding(const struct shmt_pass *pass, const struct shmt_solve_state *s, double image) {
-    const double n = (double)pass->problem->n, b = bias_of(pass, s);
-    const double terms = by_rows(pass, SHMT_SUM_TERMS) / n + 0.5 * image + fabs(b) * s->size / n;
-    return DBL_EPSILON * (8 + sqrt(n)) * terms;
+    s->held = shmt_newton_by_rows(pass, SHMT_SUM_HELD);
+    s->heavy = shmt_newton_by_rows(pass, SHMT_SUM_HEAVY);
+    shmt_newton_balance(pass, s);
 }
 
 /* Choice: another step, or the fit is near enough for what it is asked. Where a class has no example in a part there is no proof, but
@@ -216,58 +93,47 @@ static void step_or_keep(const struct shmt_pass *pass, struct shmt_solve_state *
         end_candidate(pass, s);
     } else {
         s->choice.steps++;
-        begin_step(s);
+        shmt_newton_begin_step(s);
     }
-}
-
-/* Dual ascent: the gap falls by about the same factor with each visit of all coordinates, and what is left of these is more than
- * interior points cost. */
-static bool is_too_slow(const struct shmt_pass *pass, const struct shmt_solve_state *s, double before, double gap) {
-    const double wanted = pass->problem->tolerance * fabs(s->dual),
-                 visits = shmt_ascent_sweeps(pass->problem) * shmt_ascent_visits(s);
-    if (s->epoch == 0 || !(gap > wanted)) return false;
-    return !(gap < before) || visits * log(gap / wanted) > s->price * log(before / gap);
 }
 
 /* The best lower bound so far holds for good. */
 static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const struct shmt_problem *p = pass->problem;
-    const double image = s->image, conjugates = by_rows(pass, SHMT_SUM_DUAL);
-    const double plain = s->l2 > 0 ? -conjugates / (double)p->n - 0.5 * image : -INFINITY;
-    const double found = p->l1 > 0 ? fmax(plain, -by_rows(pass, SHMT_SUM_SHORT) / (double)p->n) : plain;
-    const double dual = found - rounding(pass, s, image);
+    const double dual = shmt_newton_dual(pass, s);
     if (dual > s->dual) s->dual = dual;
     s->begun = 1;
     if (s->ascends && s->stepped && s->may_leave) {
         const double before = s->nearer;
         s->nearer = fmin(s->primal, s->best) - s->dual;
-        s->leaves = is_too_slow(pass, s, before, s->nearer);
+        s->leaves = shmt_newton_is_too_slow(pass, s, before, s->nearer);
     }
     s->phase = SHMT_PHASE_PUBLISH;
     if (s->choice.open)
         step_or_keep(pass, s);
     else if (!s->stepped && !is_near(pass, s))
-        begin_step(s);
+        shmt_newton_begin_step(s);
 }
 
 static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->change = by_rows(pass, SHMT_SUM_CHANGE);
-    s->step = shmt_ascent_step(pass, by_rows(pass, SHMT_SUM_GAIN), s->change, by_columns(pass, SHMT_SUM_CROSS),
-                               by_columns(pass, SHMT_SUM_LENGTHS), s->pull);
+    s->change = shmt_newton_by_rows(pass, SHMT_SUM_CHANGE);
+    s->step =
+        shmt_ascent_step(pass, shmt_newton_by_rows(pass, SHMT_SUM_GAIN), s->change,
+                         shmt_newton_by_columns(pass, SHMT_SUM_CROSS), shmt_newton_by_columns(pass, SHMT_SUM_LENGTHS), s->pull);
 }
 
 static void weighed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = by_rows(pass, SHMT_SUM_LOSS);
+    const double loss = shmt_newton_by_rows(pass, SHMT_SUM_LOSS);
     s->at = 1 - s->at;
     s->tried = 0;
     s->loss = loss / (double)pass->problem->n;
-    s->primal = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
-    balance(pass, s);
+    s->primal = shmt_newton_objective(pass, loss, shmt_newton_by_columns(pass, SHMT_SUM_PENALTY));
+    shmt_newton_balance(pass, s);
 }
 
 /* Behind the first direction of an interior point it is known how far down the products may be brought. */
 static double find_target(const struct shmt_pass *pass, const struct shmt_solve_state *s, double most) {
-    const double step = fmin(1, most), change = by_rows(pass, SHMT_SUM_FIRST) + step * by_rows(pass, SHMT_SUM_SECOND);
+    const double step = fmin(1, most),
+                 change = shmt_newton_by_rows(pass, SHMT_SUM_FIRST) + step * shmt_newton_by_rows(pass, SHMT_SUM_SECOND);
     const double left = s->product > 0 ? fmax(0, 1 + step * change / (2 * s->weight * s->product)) : 0;
     return left * left * left * s->product;
 }
@@ -285,7 +151,9 @@ static void reached(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->phase = SHMT_PHASE_CORRECT;
 }
 
-static void corrected(const struct shmt_pass *pass, struct shmt_solve_state *s) { s->wish = by_rows(pass, SHMT_SUM_WISH); }
+static void corrected(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->wish = shmt_newton_by_rows(pass, SHMT_SUM_WISH);
+}
 
 static void aimed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     (void)pass;
@@ -298,23 +166,23 @@ static void solved(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 }
 
 static void begin_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->rz = by_columns(pass, SHMT_SUM_RZ);
+    s->rz = shmt_newton_by_columns(pass, SHMT_SUM_RZ);
     s->rz_end = s->part * s->part * s->rz;
     if (!(s->rz > 0)) s->phase = SHMT_PHASE_MOVE;
 }
 
 static void step_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double curvature = by_columns(pass, SHMT_SUM_PQ);
+    const double curvature = shmt_newton_by_columns(pass, SHMT_SUM_PQ);
     s->alpha = curvature > 0 ? s->rz / curvature : 0;
     if (!(s->alpha > 0) || !isfinite(s->alpha)) s->phase = SHMT_PHASE_MOVE;
 }
 
 static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double rz = by_columns(pass, SHMT_SUM_RZ);
+    const double rz = shmt_newton_by_columns(pass, SHMT_SUM_RZ);
     s->beta = rz / s->rz;
     s->rz = rz;
     s->inner++;
-    if (rz <= s->rz_end || s->inner == MOST_INNER) {
+    if (rz <= s->rz_end || s->inner == SHMT_NEWTON_MOST_INNER) {
         s->phase = SHMT_PHASE_MOVE;
     } else if (s->inner == s->most_inner && !s->face) { /* the Hessian would have cost no more: it takes over for good */
         s->direct = 1;
@@ -322,29 +190,10 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     }
 }
 
-/* By what a step costs. For the hinge and with L1 the Hessian saves steps, too; else conjugate gradients come first, as long as they
- * are cheaper. */
-static void choose_method(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double all = (double)pass->plan->of.n_columns + (double)pass->plan->of.bias;
-    const double hessian = SCATTER_COST * by_rows(pass, SHMT_SUM_LENGTH) + FACTOR_COST * all * all * all / 3;
-    const double nonzeros = (double)pass->plan->of.n_nonzeros;
-    const double steps = hessian / (PASS_COST * nonzeros); /* of conjugate gradients, for as much */
-    const bool hinge = pass->problem->loss == SHMT_SOLVE_HINGE, pays = pass->plan->direct && steps <= INNER_STEPS;
-    s->ascending = by_rows(pass, SHMT_SUM_DISORDER) == 0;
-    s->cycles = pass->problem->l1 > 0;
-    s->pays = pays;
-    s->most_sweeps = pays ? 1 + (uint32_t)(steps * PASS_COST / SWEEP_COST) : MOST_SWEEPS;
-    s->live = pass->problem->live != SHMT_LIVE_NO;
-    s->ascends = hinge || s->live;
-    s->may_leave = hinge && pays && !s->live;
-    s->price = INNER_PRICE * (hessian / 2 + INNER_PASSES * PASS_COST * nonzeros) / (VISIT_COST * nonzeros);
-    s->most_inner = pays ? 1 + (uint32_t)steps : MOST_INNER;
-}
-
 static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = by_rows(pass, SHMT_SUM_LOSS);
+    const double loss = shmt_newton_by_rows(pass, SHMT_SUM_LOSS);
     s->loss = loss / (double)pass->problem->n;
-    s->published = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
+    s->published = shmt_newton_objective(pass, loss, shmt_newton_by_columns(pass, SHMT_SUM_PENALTY));
     s->gap = fmin(s->gap, s->published - s->dual);
     const bool has_fallen = s->gap < LESS * s->stuck;
     s->stuck = has_fallen ? s->gap : s->stuck;
@@ -431,17 +280,17 @@ void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_s
 }
 
 static void sloped(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->image = by_columns(pass, SHMT_SUM_IMAGE);
+    s->image = shmt_newton_by_columns(pass, SHMT_SUM_IMAGE);
     if (pass->problem->l1 > 0)
-        shorten(pass, s);
+        shmt_newton_shorten(pass, s);
     else
         bound(pass, s);
 }
 
 static void rested(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    if (s->resumes) balance(pass, s);
+    if (s->resumes) shmt_newton_balance(pass, s);
     s->resumes = 0;
-    if (s->ascends) begin_step(s);
+    if (s->ascends) shmt_newton_begin_step(s);
 }
 
 static void scored(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -472,10 +321,12 @@ static void swept(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->phase = ++s->inner == shmt_ascent_sweeps(pass->problem) ? SHMT_PHASE_IMAGE : SHMT_PHASE_ASCEND;
 }
 
-static void scaled(const struct shmt_pass *pass, struct shmt_solve_state *s) { s->scaled = by_rows(pass, SHMT_SUM_SCALED); }
+static void scaled(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->scaled = shmt_newton_by_rows(pass, SHMT_SUM_SCALED);
+}
 
 static void moved(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->along = by_columns(pass, SHMT_SUM_ALONG);
+    s->along = shmt_newton_by_columns(pass, SHMT_SUM_ALONG);
     s->tried = s->stepped = 1;
 }
 
@@ -493,21 +344,36 @@ static void published(const struct shmt_pass *pass, struct shmt_solve_state *s) 
 static const struct {
     enum shmt_solve_phase then;
     void (*find)(const struct shmt_pass *pass, struct shmt_solve_state *s);
-} NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, choose_method}, [SHMT_PHASE_PLACE] = {SHMT_PHASE_TURN, NULL},
-            [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},         [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
-            [SHMT_PHASE_KEEP] = {SHMT_PHASE_SCORE, kept},           [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, scored},
-            [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},      [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
-            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, cycled},         [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
-            [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, solved},        [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
-            [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},       [SHMT_PHASE_COLUMNS] = {SHMT_PHASE_STEP, step_conjugate},
-            [SHMT_PHASE_STEP] = {SHMT_PHASE_SEARCH, end_conjugate}, [SHMT_PHASE_SEARCH] = {SHMT_PHASE_ROWS, NULL},
-            [SHMT_PHASE_AIM] = {SHMT_PHASE_HESSIAN, aimed},         [SHMT_PHASE_REACH] = {SHMT_PHASE_MOVE, reached},
-            [SHMT_PHASE_CORRECT] = {SHMT_PHASE_AIM, corrected},     [SHMT_PHASE_AGAIN] = {SHMT_PHASE_REACH, NULL},
-            [SHMT_PHASE_MOVE] = {SHMT_PHASE_SCORE, moved},          [SHMT_PHASE_REST] = {SHMT_PHASE_SCORE, rested},
-            [SHMT_PHASE_LAY] = {SHMT_PHASE_ASCEND, NULL},           [SHMT_PHASE_ASCEND] = {SHMT_PHASE_IMAGE, swept},
-            [SHMT_PHASE_IMAGE] = {SHMT_PHASE_ADVANCE, find_step},   [SHMT_PHASE_ADVANCE] = {SHMT_PHASE_WEIGH, advanced},
-            [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},       [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
-            [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},         [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
+} NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, shmt_newton_choose_method},
+            [SHMT_PHASE_PLACE] = {SHMT_PHASE_TURN, NULL},
+            [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},
+            [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
+            [SHMT_PHASE_KEEP] = {SHMT_PHASE_SCORE, kept},
+            [SHMT_PHASE_SCORE] = {SHMT_PHASE_SLOPE, scored},
+            [SHMT_PHASE_SLOPE] = {SHMT_PHASE_PUBLISH, sloped},
+            [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
+            [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, cycled},
+            [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
+            [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, solved},
+            [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
+            [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},
+            [SHMT_PHASE_COLUMNS] = {SHMT_PHASE_STEP, step_conjugate},
+            [SHMT_PHASE_STEP] = {SHMT_PHASE_SEARCH, end_conjugate},
+            [SHMT_PHASE_SEARCH] = {SHMT_PHASE_ROWS, NULL},
+            [SHMT_PHASE_AIM] = {SHMT_PHASE_HESSIAN, aimed},
+            [SHMT_PHASE_REACH] = {SHMT_PHASE_MOVE, reached},
+            [SHMT_PHASE_CORRECT] = {SHMT_PHASE_AIM, corrected},
+            [SHMT_PHASE_AGAIN] = {SHMT_PHASE_REACH, NULL},
+            [SHMT_PHASE_MOVE] = {SHMT_PHASE_SCORE, moved},
+            [SHMT_PHASE_REST] = {SHMT_PHASE_SCORE, rested},
+            [SHMT_PHASE_LAY] = {SHMT_PHASE_ASCEND, NULL},
+            [SHMT_PHASE_ASCEND] = {SHMT_PHASE_IMAGE, swept},
+            [SHMT_PHASE_IMAGE] = {SHMT_PHASE_ADVANCE, find_step},
+            [SHMT_PHASE_ADVANCE] = {SHMT_PHASE_WEIGH, advanced},
+            [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},
+            [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
+            [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},
+            [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
 
 bool shmt_newton_may_stop(const struct shmt_solve_state *s) { return s->phase < SHMT_PHASE_PUBLISH && !s->stopped; }
 
@@ -515,74 +381,12 @@ bool shmt_newton_may_leave(const struct shmt_solve_state *s) {
     return shmt_newton_may_stop(s) && s->phase != SHMT_PHASE_KEEP && !s->remakes;
 }
 
-/* ---- going on from what was kept (keep.h) ---- */
-
-/* Whether the method that was taken is one of this problem. */
-static void take_method(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const uint32_t may_leave = s->may_leave; /* 0: interior points have led nowhere */
-    choose_method(pass, s);
-    if ((s->direct && !s->pays) || ((may_leave || s->interior) && !s->may_leave)) s->strange = 1;
-    s->may_leave = may_leave;
-    if (s->interior) s->ascends = 0;
-}
-
-/* The point was scored once more: it is what it was. */
-static void take_again(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = by_rows(pass, SHMT_SUM_LOSS), primal = objective(pass, loss, by_columns(pass, SHMT_SUM_PENALTY));
-    if (!(fabs(primal - s->primal) <= ALIKE * fabs(s->primal))) s->strange = 1;
-    s->loss = loss / (double)pass->problem->n;
-    if (s->interior) {
-        s->weight = by_rows(pass, SHMT_SUM_WEIGHT);
-        s->product = s->weight > 0 ? by_rows(pass, SHMT_SUM_PRODUCTS) / (2 * s->weight) : 0;
-        s->wish = by_rows(pass, SHMT_SUM_WISH);
-    }
-    balance(pass, s);
-}
-
-static void end_remaking(struct shmt_solve_state *s) {
-    s->remakes = s->stepped = 0;
-    begin_step(s);
-}
-
-static void remake(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const bool of_examples = s->ascends || s->interior;
-    switch (s->phase) {
-        case SHMT_PHASE_COUNT:
-            take_method(pass, s);
-            s->phase = SHMT_PHASE_PLACE;
-            return;
-        case SHMT_PHASE_PLACE:
-            s->phase = SHMT_PHASE_TURN;
-            return;
-        case SHMT_PHASE_TURN:
-            s->phase = s->choice.scaled ? SHMT_PHASE_SCALES : of_examples ? SHMT_PHASE_FIND : SHMT_PHASE_SCORE;
-            return;
-        case SHMT_PHASE_SCALES:
-            s->phase = SHMT_PHASE_SCORE;
-            return;
-        case SHMT_PHASE_FIND:
-            if (by_rows(pass, SHMT_SUM_NOTHING) > 0) s->strange = 1;
-            s->phase = SHMT_PHASE_SCORE;
-            if (s->interior) return;
-            take_again(pass, s);
-            end_remaking(s);
-            return;
-        case SHMT_PHASE_SCORE:
-            take_again(pass, s);
-            s->phase = SHMT_PHASE_SLOPE;
-            return;
-        default:
-            end_remaking(s);
-            return;
-    }
-}
-
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;
     const bool asked =
         shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0 || shmt_solve_is_left(pass->memory, pass->round);
     if (s.remakes) { /* whoever asks for an end gets it behind that */
-        remake(pass, &s);
+        shmt_newton_remake(pass, &s);
     } else if (asked && shmt_newton_may_stop(&s)) {
         stop(pass, &s);
     } else {
@@ -597,5 +401,5 @@ void shmt_newton_next_epoch(const struct shmt_solve_state *s, struct shmt_solve_
     *out = *s;
     out->epoch++;
     out->stepped = 0;
-    if (s->begun) begin_step(out);
+    if (s->begun) shmt_newton_begin_step(out);
 }
