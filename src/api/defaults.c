@@ -1,6 +1,7 @@
 /* What SGD takes that nobody names: see defaults.h. */
 #include "api/defaults.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "api/fit.h"
@@ -8,16 +9,22 @@
 
 #define EPOCHS        10
 #define EPOCHS_OF_FEW 20
-#define SLOWER        2 /* times that: of ftrl, whose rates never come to 0 */
+#define SLOWER        2 /* times that: where L2 sees to it that no noise is learned; and of ftrl, whose rates never come to 0 */
 #define MANY_EXAMPLES 200000
 #define FIT_EPOCHS    1000 /* steps; usual are 5 to 20, but for svm some hundred */
+
+/* Chosen, or typed. */
+static bool has_l2(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
+    const struct shmt_config *c = &store->config;
+    return shmt_penalty_is_chosen(store, model, n_examples) || c->l2 > 0 || !isnan(c->c);
+}
 
 uint64_t shmt_defaults_epochs(const struct shmtrain_store *store, const struct shmtrain_model *model, uint64_t n_examples) {
     const bool few = model && !store->is_generated && n_examples < MANY_EXAMPLES;
     if (store->config.epochs > 0) return store->config.epochs;
     if (store->fits) return FIT_EPOCHS;
-    const bool slow = few && n_examples < SHMT_PENALTY_FEW && strcmp(store->config.optimizer, "ftrl") == 0;
-    return (slow ? SLOWER : 1) * (few ? EPOCHS_OF_FEW : EPOCHS);
+    const bool slow = strcmp(store->config.optimizer, "ftrl") == 0 || has_l2(store, model, n_examples);
+    return (few && n_examples < SHMT_PENALTY_FEW && slow ? SLOWER : 1) * (few ? EPOCHS_OF_FEW : EPOCHS);
 }
 
 /* What knows the parameters of a run while it goes on, or hands them to another one. */

@@ -10,6 +10,7 @@
 #include "api/fit.h"
 #include "api/init_from.h"
 #include "api/manifest.h"
+#include "api/penalty.h"
 #include "api/rows.h"
 #include "api/store_priv.h"
 #include "api/validation.h"
@@ -183,7 +184,7 @@ int shmt_run_begin(struct shmtrain_store *store) {
 }
 
 int shmt_run_make_epochs(struct shmtrain_store *store, const struct shmtrain_model *model) {
-    const uint64_t n = shmt_defaults_epochs(store, model, 0); /* few examples want the most */
+    const uint64_t n = shmt_defaults_epochs(store, model, SHMT_PENALTY_FEW - 1); /* few examples want the most */
     free(store->epochs);
     store->report.epoch = store->epochs = calloc(n, sizeof *store->epochs);
     if (store->epochs) return 0;

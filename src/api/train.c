@@ -105,6 +105,20 @@ static void settle_items(struct shmt_training *s) {
     shmt_rate_settle(c, false, &spec->rate);
 }
 
+/* Standard deviation of the labels that are trained on. */
+static double spread_of_labels(const struct shmt_training *s) {
+    const uint64_t n = s->store->spec.n_examples;
+    const uint32_t *example = s->split.train_example;
+    const float *label = s->train.data.label;
+    double mean = 0, squares = 0; /* Welford 1962: labels may be far from 0 */
+    for (uint64_t i = 0; i < n; i++) {
+        const double y = (double)label[example ? example[i] : i], off = y - mean;
+        mean += off / (double)(i + 1);
+        squares += off * (y - mean);
+    }
+    return n > 0 ? sqrt(squares / (double)n) : 0;
+}
+
 /* The rate by the data, when its weights are there. */
 static int settle_rate(struct shmt_training *s) {
     struct shmt_spec *spec = &s->store->spec;
@@ -114,6 +128,7 @@ static int settle_rate(struct shmt_training *s) {
                                         .data = &s->train.data,
                                         .rule = &spec->rule,
                                         .mean_weight = shmt_weights_mean(&s->train.data, &trained),
+                                        .label_spread = s->model->task == SHMTRAIN_REGRESSION ? spread_of_labels(s) : 0,
                                         .ends_at_0 = spec->rate.kind == SHMT_RATE_COSINE,
                                         .live = shmt_policy_is_live(&spec->policy)};
     if (s->store->fits) return 0;                                              /* Newton's steps have no rate */

@@ -5,6 +5,7 @@
 
 #define LOGISTIC_CURVATURE 0.25  /* of models that say nothing */
 #define LEAST_SQUARE       1e-6  /* of features, without a bias */
+#define SPREAD             3     /* of labels, for which a regression's reach is that of the others */
 #define MANY_CLASSES       0.375 /* from 8 classes on, with the root of their number */
 
 static bool is_regression(const struct shmt_rate_wish *w) { return w->model->task == SHMTRAIN_REGRESSION; }
@@ -57,7 +58,8 @@ static double reach_of(const struct shmt_rate_wish *w) {
                                        : REACH[w->rule->kind].live;
     const double sooner = is_bounded(w) && !(whole && stays) ? REACH[w->rule->kind].sooner : 1;
     const double falls = w->rule->kind == SHMT_RULE_ADAGRAD && w->ends_at_0 ? 2 : 1;
-    return slow * falls * sooner * reach;
+    const double spread = is_regression(w) && w->label_spread > 0 ? w->label_spread / SPREAD : 1;
+    return slow * falls * sooner * spread * reach;
 }
 
 float shmt_auto_rate(const struct shmt_rate_wish *w) {

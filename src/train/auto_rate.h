@@ -21,7 +21,8 @@
  * classes are 2 times as large, of batches 1.5 times; those of squared errors stay.
  *
  * adagrad, ftrl, adam move each parameter by about r at first, whatever its gradients' size, weights of examples included: a
- * score by r * sum |x_j|, which is r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant, the reach. A rate of adagrad
+ * score by r * sum |x_j|, which is r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant, the reach; of a regression a part of
+ * the labels' standard deviation, for scores are of their size there. A rate of adagrad
  * that comes down to 0 in the end begins twice as high. With L1 or L2 the reach is larger, too; but that of ftrl, whose rates never
  * end, only where few examples have a feature in common: of batches that share all of them the noise stays, and it goes by the rate. */
 #ifndef SHMT_TRAIN_AUTO_RATE_H
@@ -37,9 +38,10 @@ struct shmt_rate_wish {
     const struct shmtrain_settings *with; /* complete, the group included */
     const struct shmtrain_data *data;     /* of it, the numbers count */
     const struct shmt_rule *rule;
-    double mean_weight; /* of the examples, above 0 */
-    bool ends_at_0;     /* the rate's schedule does: it may begin higher */
-    bool live;          /* each work item is an update, or many; else there is one per batch */
+    double mean_weight;  /* of the examples, above 0 */
+    double label_spread; /* their standard deviation, of a regression; 0: not known */
+    bool ends_at_0;      /* the rate's schedule does: it may begin higher */
+    bool live;           /* each work item is an update, or many; else there is one per batch */
 };
 
 float shmt_auto_rate(const struct shmt_rate_wish *wish);
