@@ -357,12 +357,36 @@ static void few_examples_get_small_batches_and_many_epochs(void **state) {
     (void)state;
     write_table("t", TWO, false, 0, ROWS);
     json_t *o = REPORT("-w", "2", "--mode", "sync", "t");
-    assert_true(number(o, "batch") == 8 && json_array_size(json_object_get(o, "epochs")) == 20);
+    assert_true(number(o, "batch") == 8 && json_array_size(json_object_get(o, "epochs")) == 40);
     assert_string_equal(word(o, "schedule"), "cosine");
+    json_decref(o);
+    o = REPORT("-w", "2", "--mode", "sync", "-M", "svm", "t"); /* without L2 more would learn the noise */
+    assert_true(json_array_size(json_object_get(o, "epochs")) == 20);
     json_decref(o);
     o = REPORT("-w", "2", "--mode", "sync", "-b", "64", "-e", "2", "t");
     assert_true(number(o, "batch") == 64 && json_array_size(json_object_get(o, "epochs")) == 2);
     json_decref(o);
+}
+
+/* Rules whose steps have a size of their own would take a million of them. */
+static void adaptive_rules_learn_large_labels(void **state) {
+    static const char *const RULES[] = {"adagrad", "adam", "ftrl"}, *const MODES[] = {"async", "sync"};
+    (void)state;
+    FILE *f = fopen("t", "w");
+    assert_non_null(f);
+    for (int i = 0; i < 2000; i++)
+        fprintf(f, "%d 1:%g 2:%d\n", 1000000 + 1000 * (i % 7) - 40000 * (i % 3), 0.1 * (i % 7), i % 3);
+    assert_int_equal(fclose(f), 0);
+    for (int i = 0; i < 6; i++) {
+        program_assert_status(
+            RUN("-q", "-w", "2", "-M", "linear", "--mode", MODES[i % 2], "--optimizer", RULES[i / 2], "-o", "m", "t"), 0);
+        struct program *p = RUN("eval", "--json", "m", "t");
+        program_assert_status(p, 0);
+        json_t *o = json_loads(p->text[OUT], 0, NULL);
+        const double off = number(o, "root_mean_square_error"); /* of labels with a standard deviation of 33,000 */
+        if (!(off < 1000)) fail_msg("%s, %s: %g", RULES[i / 2], MODES[i % 2], off);
+        json_decref(o);
+    }
 }
 
 /* The model of the best epoch: in sync the same bits as a run has that a target ends there. */
@@ -478,6 +502,7 @@ int main(void) {
         PROGRAM_TEST(a_loss_that_still_falls_gets_a_hint),
         PROGRAM_TEST(softmax_reads_sparse_data_as_it_is),
         PROGRAM_TEST(few_examples_get_small_batches_and_many_epochs),
+        PROGRAM_TEST(adaptive_rules_learn_large_labels),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }

@@ -427,6 +427,8 @@ static void parts_of_the_board_do_not_overlap_and_start_on_lines(void **state) {
 
 static float g_l2; /* of the rates that follow */
 
+static double g_spread; /* of labels */
+
 /* 100 examples of 9 nonzeros each, whose squares add up to `square` on average; `classes` of them. */
 static double rate_of(const struct shmtrain_model *model, enum shmt_rule_kind kind, bool live, uint32_t bias, double square,
                       uint32_t classes, uint32_t features, bool ends_at_0) {
@@ -438,8 +440,14 @@ static double rate_of(const struct shmtrain_model *model, enum shmt_rule_kind ki
                                        .n_features = features,
                                        .mean_square = square};
     const struct shmt_rule rule = {.kind = kind, .l2 = g_l2, .momentum = 0.75f};
-    const struct shmt_rate_wish wish = {
-        .model = model, .with = &with, .data = &data, .rule = &rule, .mean_weight = 1, .ends_at_0 = ends_at_0, .live = live};
+    const struct shmt_rate_wish wish = {.model = model,
+                                        .with = &with,
+                                        .data = &data,
+                                        .rule = &rule,
+                                        .mean_weight = 1,
+                                        .label_spread = g_spread,
+                                        .ends_at_0 = ends_at_0,
+                                        .live = live};
     return (double)shmt_auto_rate(&wish);
 }
 
@@ -475,6 +483,18 @@ static void the_rate_of_sgd_fits_the_length_of_examples(void **state) {
     near(rate_of(logistic, SHMT_RULE_SGD, false, 1, 4, 2, 1000, true), 24.0 / 4);
     near(rate_of(logistic, SHMT_RULE_SGD, false, 1, 4, 2, 1000, false), 8.0 / 4);
     near(rate_of(logistic, SHMT_RULE_SGD, false, 1, 4, 2, 9, true), 8.0 / 4);
+}
+
+static void of_a_regression_the_reach_follows_the_labels(void **state) {
+    (void)state;
+    for (int kind = SHMT_RULE_ADAGRAD; kind < SHMT_N_RULES; kind++) {
+        const double usual = rate_for(&SHMT_MODEL_LINEAR, (enum shmt_rule_kind)kind, false, 1, 4, 0);
+        g_spread = 3e5;
+        near(rate_for(&SHMT_MODEL_LINEAR, (enum shmt_rule_kind)kind, false, 1, 4, 0), 1e5 * usual);
+        const double classes = rate_for(&SHMT_MODEL_LOGISTIC, (enum shmt_rule_kind)kind, false, 1, 4, 2);
+        g_spread = 0;
+        near(rate_for(&SHMT_MODEL_LOGISTIC, (enum shmt_rule_kind)kind, false, 1, 4, 2), classes);
+    }
 }
 
 static void rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step(void **state) {
@@ -529,6 +549,7 @@ int main(void) {
         TEST(a_model_that_cannot_score_ends_the_run_with_its_sentence),
         TEST(a_worker_function_that_leaves_its_work_is_told_so),
         TEST(the_rate_of_sgd_fits_the_length_of_examples),
+        TEST(of_a_regression_the_reach_follows_the_labels),
         TEST(rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step),
         TEST(with_l2_rates_come_sooner_to_where_it_ends),
         TEST(parts_of_the_board_do_not_overlap_and_start_on_lines),
