@@ -2,6 +2,8 @@
 #ifndef SHMT_TESTS_CHECKPOINT_FILES_HELP_H
 #define SHMT_TESTS_CHECKPOINT_FILES_HELP_H
 
+#include <stdlib.h>
+
 #include "checkpoint_help.h"
 
 static void write_sample(const struct shmt_checkpoint *c, uint32_t keep, char *path) {
@@ -14,6 +16,17 @@ static struct shmt_checkpoint_in *open_good(const char *path) {
     struct shmt_error e = {0};
     if (shmt_checkpoint_open(path, &in, &e) != 0) fail_msg("%s", e.text);
     return in;
+}
+
+static inline unsigned char *read_file(const char *path, size_t *n_out) {
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    unsigned char *bytes = malloc(1 << 16);
+    assert_non_null(bytes);
+    *n_out = fread(bytes, 1, 1 << 16, f);
+    assert_true(*n_out > 0 && *n_out < 1 << 16);
+    assert_int_equal(fclose(f), 0);
+    return bytes;
 }
 
 #endif

@@ -296,10 +296,20 @@ json_t *program_json(struct program *p) {
     return o;
 }
 
-void program_hash(char out[17], const char *const *argv) {
+json_t *program_report(const char *const *argv) {
     struct program *p = program_run(NULL, argv);
     program_assert_status(p, 0);
-    json_t *o = program_json(p);
+    return program_json(p);
+}
+
+double program_number(const json_t *o, const char *key) {
+    const json_t *value = json_object_get(o, key);
+    if (!json_is_number(value)) fail_msg("%s is no number", key);
+    return json_number_value(value);
+}
+
+void program_hash(char out[17], const char *const *argv) {
+    json_t *o = program_report(argv);
     const char *hash = json_string_value(json_object_get(o, "parameters_xxh64"));
     assert_non_null(hash);
     assert_int_equal(strlen(hash), 16);

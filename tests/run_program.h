@@ -87,6 +87,13 @@ void program_assert_status(struct program *p, int status); /* shows stderr when 
 /* The one JSON object on stdout. The caller's: json_decref. */
 json_t *program_json(struct program *p);
 
+/* Expects success of a run with --json: its report, which is the caller's. */
+json_t *program_report(const char *const *argv);
+#define REPORT(...) program_report((const char *const[]){"shmtrain", "--json", "--quiet", __VA_ARGS__, NULL})
+
+/* A number of a report, which it has to have. */
+double program_number(const json_t *o, const char *key);
+
 /* Expects success of a run with --json, and copies the hash of the parameters. */
 void program_hash(char out[17], const char *const *argv);
 #define HASH(out, ...) program_hash(out, (const char *const[]){"shmtrain", "--json", "--quiet", __VA_ARGS__, NULL})

@@ -144,17 +144,6 @@ static void the_beginning_of_an_epoch_has_no_ledger(void **state) {
 
 /* ---- damage ---- */
 
-static unsigned char *read_file(const char *path, size_t *n_out) {
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    unsigned char *bytes = malloc(1 << 16);
-    assert_non_null(bytes);
-    *n_out = fread(bytes, 1, 1 << 16, f);
-    assert_true(*n_out > 0 && *n_out < 1 << 16);
-    assert_int_equal(fclose(f), 0);
-    return bytes;
-}
-
 static void any_bit_that_turns_is_seen(void **state) {
     (void)state;
     const struct shmt_checkpoint c = sample();

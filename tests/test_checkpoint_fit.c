@@ -222,17 +222,6 @@ static void each_number_is_checked(void **state) {
     shmt_checkpoint_close(open_good("made"));
 }
 
-static unsigned char *read_file(const char *path, size_t *n_out) {
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    unsigned char *bytes = malloc(1 << 16);
-    assert_non_null(bytes);
-    *n_out = fread(bytes, 1, 1 << 16, f);
-    assert_true(*n_out > 0 && *n_out < 1 << 16);
-    assert_int_equal(fclose(f), 0);
-    return bytes;
-}
-
 /* Without its seal a bit that turns is always seen; with one that was made right the file is refused, or all in it is possible. */
 static void any_bit_that_turns_is_seen_or_does_no_harm(void **state) {
     (void)state;

@@ -1,4 +1,5 @@
 /* The real program from outside: runs that write checkpoints, end at any moment, and go on. */
+#include "checkpoint_folder_help.h"
 #include "run_program.h"
 
 #include <dirent.h>
@@ -54,25 +55,6 @@ static unsigned count_files(const char *folder, const char *prefix) {
     while ((entry = readdir(dir))) n += entry->d_name[0] != '.' && strncmp(entry->d_name, prefix, strlen(prefix)) == 0;
     closedir(dir);
     return n;
-}
-
-static int end_test(void **state) {
-    program_drop_folder("ck");
-    return program_end_all(state);
-}
-
-/* The last one by its name. */
-static void newest(char out[300]) {
-    DIR *dir = opendir("ck");
-    const struct dirent *entry;
-    char last[280] = "";
-    assert_non_null(dir);
-    while ((entry = readdir(dir)))
-        if (strncmp(entry->d_name, "checkpoint-", 11) == 0 && strcmp(entry->d_name, last) > 0)
-            snprintf(last, sizeof last, "%.250s", entry->d_name);
-    closedir(dir);
-    assert_true(last[0] != '\0');
-    snprintf(out, 300, "ck/%s", last);
 }
 
 /* ---- the same bits ---- */

@@ -1,5 +1,6 @@
 /* The real program from outside: exact fits that write checkpoints, end at any moment, and go on. The files: test_checkpoint_fit.c; deaths
  * at each point: test_points.c. */
+#include "checkpoint_folder_help.h"
 #include "run_program.h"
 
 #include <dirent.h>
@@ -67,24 +68,6 @@ static unsigned count_files(void) {
     while ((entry = readdir(dir))) n += strncmp(entry->d_name, "checkpoint-", 11) == 0;
     closedir(dir);
     return n;
-}
-
-static void newest(char out[300]) {
-    DIR *dir = opendir("ck");
-    const struct dirent *entry;
-    char last[280] = "";
-    assert_non_null(dir);
-    while ((entry = readdir(dir)))
-        if (strncmp(entry->d_name, "checkpoint-", 11) == 0 && strcmp(entry->d_name, last) > 0)
-            snprintf(last, sizeof last, "%.250s", entry->d_name);
-    closedir(dir);
-    assert_true(last[0] != '\0');
-    snprintf(out, 300, "ck/%s", last);
-}
-
-static int end_test(void **state) {
-    program_drop_folder("ck");
-    return program_end_all(state);
 }
 
 /* ---- the same bits ---- */

@@ -7,12 +7,6 @@
 
 #define DATA "builtin:sparse:examples=100000,features=2000000,nonzeros=40"
 
-static double number(const json_t *o, const char *key) {
-    const json_t *x = json_object_get(o, key);
-    if (!json_is_number(x)) fail_msg("%s is no number", key);
-    return json_number_value(x);
-}
-
 static json_t *report_of(const char *workers, const char *optimizer, const char *const *more) {
     const char *argv[20] = {"shmtrain", "--json", "--quiet", "-w", workers, "-e", "10", "--optimizer", optimizer};
     size_t n = 9;
@@ -25,7 +19,7 @@ static json_t *report_of(const char *workers, const char *optimizer, const char 
 
 static double final_loss(const json_t *report) {
     const json_t *epochs = json_object_get(report, "epochs");
-    return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
+    return program_number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
 }
 
 /* The rates are small in the last epoch, so it does not matter much who came when. */
@@ -36,13 +30,13 @@ static void several_workers_learn_as_one_does(void **state) {
     for (size_t o = 0; o < 2; o++) {
         json_t *one = report_of("1", OPTIMIZERS[o], NULL);
         const double loss = final_loss(one);
-        assert_true(number(one, "hot_rows") == 0 && number(one, "n_replicas") == 1);
+        assert_true(program_number(one, "hot_rows") == 0 && program_number(one, "n_replicas") == 1);
         json_decref(one);
         for (size_t w = 0; w < 2; w++) {
             json_t *r = report_of(WORKERS[w], OPTIMIZERS[o], NULL);
             print_message("  %s, -w %s: %.5f (one %.5f)\n", OPTIMIZERS[o], WORKERS[w], final_loss(r), loss);
-            assert_true(number(r, "hot_rows") > 0 && number(r, "merges") > 0);
-            assert_true(number(r, "n_replicas") == (w ? 8 : 2));
+            assert_true(program_number(r, "hot_rows") > 0 && program_number(r, "merges") > 0);
+            assert_true(program_number(r, "n_replicas") == (w ? 8 : 2));
             assert_true(final_loss(r) <= 1.005 * loss);
             json_decref(r);
         }
@@ -56,7 +50,7 @@ static void the_run_says_what_is_copied_and_replicas_one_forces_a_single_copy(vo
     assert_non_null(strstr(p->text[OUT], "rows, the rest shared"));
     assert_non_null(strstr(p->text[OUT], "most frequent rows per"));
     json_t *r = report_of("2", "sgd", (const char *const[]){"--replicas", "one", NULL});
-    assert_true(number(r, "hot_rows") == 0 && number(r, "merges") == 0 && number(r, "n_replicas") == 1);
+    assert_true(program_number(r, "hot_rows") == 0 && program_number(r, "merges") == 0 && program_number(r, "n_replicas") == 1);
     json_decref(r);
 }
 

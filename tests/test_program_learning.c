@@ -52,19 +52,6 @@ static void write_table(const char *name, enum kind kind, bool standard, uint64_
     assert_int_equal(fclose(f), 0);
 }
 
-static json_t *report_of(const char *const *argv) {
-    struct program *p = program_run(NULL, argv);
-    program_assert_status(p, 0);
-    return program_json(p);
-}
-#define REPORT(...) report_of((const char *const[]){"shmtrain", "--json", "--quiet", __VA_ARGS__, NULL})
-
-static double number(const json_t *o, const char *key) {
-    const json_t *value = json_object_get(o, key);
-    if (!json_is_number(value)) fail_msg("%s is no number", key);
-    return json_number_value(value);
-}
-
 static const char *word(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
 
 /* ---- without options ---- */
@@ -82,8 +69,9 @@ static void a_run_without_options_chooses_l2_and_says_so(void **state) {
     json_t *o = REPORT("-w", "2", "t"), *choice = json_object_get(o, "choice");
     assert_string_equal(word(o, "mode"), "sync");
     assert_string_equal(word(o, "optimizer"), "exact");
-    assert_true(number(choice, "examples") == ROWS && number(choice, "parts") == 5 && number(choice, "held") == 5);
-    assert_true(number(choice, "fits") >= 5 && number(choice, "loss") > 0);
+    assert_true(program_number(choice, "examples") == ROWS && program_number(choice, "parts") == 5 &&
+                program_number(choice, "held") == 5);
+    assert_true(program_number(choice, "fits") >= 5 && program_number(choice, "loss") > 0);
     assert_true(json_is_true(json_object_get(o, "scaled"))); /* sizes differ by 10^8 */
     json_decref(o);
 }
@@ -122,7 +110,8 @@ static void many_examples_are_chosen_from_a_sample(void **state) {
     HASH(other, "-w", "3", "many");
     assert_string_equal(other, one);
     json_t *o = REPORT("-w", "2", "many"), *choice = json_object_get(o, "choice");
-    assert_true(number(choice, "examples") == 50000 && number(choice, "parts") == 10 && number(choice, "held") == 1);
+    assert_true(program_number(choice, "examples") == 50000 && program_number(choice, "parts") == 10 &&
+                program_number(choice, "held") == 1);
     assert_string_equal(word(o, "parameters_xxh64"), one);
     assert_string_equal(word(o, "stopped_by"), "tolerance");
     json_decref(o);
@@ -141,7 +130,7 @@ static void an_order_of_the_examples_does_not_matter(void **state) {
         }
         assert_int_equal(fclose(f), 0);
         json_t *o = REPORT("-w", "2", "many");
-        loss[mixed] = number(json_object_get(o, "choice"), "loss");
+        loss[mixed] = program_number(json_object_get(o, "choice"), "loss");
         json_decref(o);
     }
     assert_true(fabs(loss[0] / loss[1] - 1) < 0.1);
@@ -151,18 +140,18 @@ static void what_is_typed_is_not_chosen(void **state) {
     (void)state;
     write_table("t", TWO, false, 0, ROWS);
     json_t *o = REPORT("--l2", "0.03", "t");
-    assert_true(json_is_null(json_object_get(o, "choice")) && number(o, "l2") == 0.03);
+    assert_true(json_is_null(json_object_get(o, "choice")) && program_number(o, "l2") == 0.03);
     assert_true(json_is_false(json_object_get(o, "scaled")));
     assert_string_equal(word(o, "optimizer"), "exact");
     json_decref(o);
     o = REPORT("--l1", "0.01", "t");
-    assert_true(json_is_null(json_object_get(o, "choice")) && number(o, "l1") == 0.01 && number(o, "l2") == 0);
+    assert_true(json_is_null(json_object_get(o, "choice")) && program_number(o, "l1") == 0.01 && program_number(o, "l2") == 0);
     json_decref(o);
     o = REPORT("--scale", "no", "t");
     assert_true(json_is_false(json_object_get(o, "scaled")) && json_is_object(json_object_get(o, "choice")));
     json_decref(o);
     o = REPORT("--C", "2", "--scale", "yes", "t");
-    assert_true(json_is_true(json_object_get(o, "scaled")) && fabs(number(o, "l2") * 2 * ROWS - 1) < 1e-12);
+    assert_true(json_is_true(json_object_get(o, "scaled")) && fabs(program_number(o, "l2") * 2 * ROWS - 1) < 1e-12);
     json_decref(o);
 }
 
@@ -173,11 +162,11 @@ static void what_was_chosen_can_be_typed(void **state) {
     write_table("t", TWO, false, 0, ROWS);
     json_t *o = REPORT("-w", "2", "t");
     const bool scaled = json_is_true(json_object_get(o, "scaled"));
-    snprintf(c, sizeof c, "%.4g", 1 / (number(o, "l2") * ROWS)); /* as it is shown */
+    snprintf(c, sizeof c, "%.4g", 1 / (program_number(o, "l2") * ROWS)); /* as it is shown */
     json_t *again = REPORT("-w", "2", "--C", c, "--scale", scaled ? "yes" : "no", "t");
     const json_t *epochs = json_object_get(o, "epochs"), *others = json_object_get(again, "epochs");
-    const double objective = number(json_array_get(epochs, json_array_size(epochs) - 1), "objective");
-    const double other = number(json_array_get(others, json_array_size(others) - 1), "objective");
+    const double objective = program_number(json_array_get(epochs, json_array_size(epochs) - 1), "objective");
+    const double other = program_number(json_array_get(others, json_array_size(others) - 1), "objective");
     assert_true(fabs(objective / other - 1) < 2e-3);
     json_decref(o);
     json_decref(again);
@@ -206,7 +195,7 @@ static double loss_of(const char *model, const char *test) {
     struct program *p = RUN("eval", "--json", "model", test);
     program_assert_status(p, 0);
     json_t *o = program_json(p);
-    const double loss = number(o, strcmp(model, "linear") == 0 ? "root_mean_square_error" : "loss");
+    const double loss = program_number(o, strcmp(model, "linear") == 0 ? "root_mean_square_error" : "loss");
     json_decref(o);
     return loss;
 }
@@ -238,7 +227,7 @@ static void steps_are_on_standardised_features_and_the_model_is_for_raw_ones(voi
 
 static double final_loss(const json_t *o) {
     const json_t *epochs = json_object_get(o, "epochs");
-    return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
+    return program_number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
 }
 
 /* The validation data is standardised by what training data is like, and the last epoch's loss is that of the saved model. */
@@ -253,7 +242,8 @@ static void validation_is_on_the_same_scale(void **state) {
     json_decref(o);
     o = REPORT("-w", "2", "--mode", "async", "--valid", "0.25", "some");
     assert_true(json_is_true(json_object_get(o, "scaled")) && final_loss(o) < 0.5);
-    assert_true(number(json_object_get(o, "dataset"), "nonzeros") + number(json_object_get(o, "valid"), "nonzeros") <
+    assert_true(program_number(json_object_get(o, "dataset"), "nonzeros") +
+                    program_number(json_object_get(o, "valid"), "nonzeros") <
                 400 * COLUMNS);
     json_decref(o);
 }
@@ -357,14 +347,14 @@ static void few_examples_get_small_batches_and_many_epochs(void **state) {
     (void)state;
     write_table("t", TWO, false, 0, ROWS);
     json_t *o = REPORT("-w", "2", "--mode", "sync", "t");
-    assert_true(number(o, "batch") == 8 && json_array_size(json_object_get(o, "epochs")) == 40);
+    assert_true(program_number(o, "batch") == 8 && json_array_size(json_object_get(o, "epochs")) == 40);
     assert_string_equal(word(o, "schedule"), "cosine");
     json_decref(o);
     o = REPORT("-w", "2", "--mode", "sync", "-M", "svm", "t"); /* without L2 more would learn the noise */
     assert_true(json_array_size(json_object_get(o, "epochs")) == 20);
     json_decref(o);
     o = REPORT("-w", "2", "--mode", "sync", "-b", "64", "-e", "2", "t");
-    assert_true(number(o, "batch") == 64 && json_array_size(json_object_get(o, "epochs")) == 2);
+    assert_true(program_number(o, "batch") == 64 && json_array_size(json_object_get(o, "epochs")) == 2);
     json_decref(o);
 }
 
@@ -383,7 +373,7 @@ static void adaptive_rules_learn_large_labels(void **state) {
         struct program *p = RUN("eval", "--json", "m", "t");
         program_assert_status(p, 0);
         json_t *o = json_loads(p->text[OUT], 0, NULL);
-        const double off = number(o, "root_mean_square_error"); /* of labels with a standard deviation of 33,000 */
+        const double off = program_number(o, "root_mean_square_error"); /* of labels with a standard deviation of 33,000 */
         if (!(off < 1000)) fail_msg("%s, %s: %g", RULES[i / 2], MODES[i % 2], off);
         json_decref(o);
     }
@@ -399,11 +389,11 @@ static void the_best_epoch_may_be_kept(void **state) {
         json_t *o = REPORT("-w", "2", "--mode", MODES[m], "-e", "9", "--scale", "yes", "--rate", "30", "--schedule", "constant",
                            "--keep", "best", "--valid", "v", "-o", "model", "t");
         const json_t *epochs = json_object_get(o, "epochs");
-        const size_t kept = (size_t)number(o, "kept_epoch");
+        const size_t kept = (size_t)program_number(o, "kept_epoch");
         double least = INFINITY;
         for (size_t i = 0; i < json_array_size(epochs); i++)
-            least = fmin(least, number(json_array_get(epochs, i), "valid_loss"));
-        assert_true(number(json_array_get(epochs, kept - 1), "valid_loss") == least);
+            least = fmin(least, program_number(json_array_get(epochs, i), "valid_loss"));
+        assert_true(program_number(json_array_get(epochs, kept - 1), "valid_loss") == least);
         assert_true(fabs(loss_of("logistic", "v") / least - 1) < 1e-3);
         json_decref(o);
     }
@@ -435,7 +425,7 @@ static void a_run_that_diverged_fails(void **state) {
             program_finish(p);
             if (p->status == 0) {
                 json_t *o = program_json(p), *epochs = json_object_get(o, "epochs");
-                const double loss = number(json_array_get(epochs, 2), "train_loss");
+                const double loss = program_number(json_array_get(epochs, 2), "train_loss");
                 if (!(loss < 1e4)) fail_msg("%s, rate %s: %g", MODELS[m], rate, loss);
                 json_decref(o);
             } else {

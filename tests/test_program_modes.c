@@ -11,27 +11,15 @@
 #define WORKERS 8
 #define ITEM    32
 
-static json_t *report_of(const char *const *argv) {
-    struct program *p = program_run(NULL, argv);
-    program_assert_status(p, 0);
-    return program_json(p);
-}
-#define REPORT(...) \
-    report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "8", "--item", "32", __VA_ARGS__, DATA, NULL})
+#define REPORT_OF_ITEMS(...) REPORT("-w", "8", "--item", "32", __VA_ARGS__, DATA)
 
-static double number(const json_t *o, const char *key) {
-    const json_t *x = json_object_get(o, key);
-    if (!json_is_number(x)) fail_msg("%s is no number", key);
-    return json_number_value(x);
-}
-
-static double delay(const json_t *report, const char *key) { return number(json_object_get(report, "delay"), key); }
+static double delay(const json_t *report, const char *key) { return program_number(json_object_get(report, "delay"), key); }
 static const char *text(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
 static json_t *worker(const json_t *report, size_t i) { return json_array_get(json_object_get(report, "per_worker"), i); }
 
 static double final_loss(const json_t *report) {
     const json_t *epochs = json_object_get(report, "epochs");
-    return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
+    return program_number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
 }
 
 /* What a mode usually comes to: the median of three runs, two more of them only where the first, which it frees, is above the limit.
@@ -41,7 +29,7 @@ static double usual_loss(json_t *first, const char *const *argv, double limit) {
     json_decref(first);
     if (loss[0] <= limit) return loss[0];
     for (int i = 1; i < 3; i++) {
-        json_t *r = report_of(argv);
+        json_t *r = program_report(argv);
         loss[i] = final_loss(r);
         json_decref(r);
     }
@@ -52,32 +40,33 @@ static double usual_loss(json_t *first, const char *const *argv, double limit) {
 /* A worker's items lie one behind the other, so all that the others do falls into one of them at most: on average n - 1
  * items' worth. */
 static void async_has_a_delay_of_up_to_n_minus_1_clocks_and_drops_nothing(void **state) {
-    json_t *r = REPORT("--mode", "async", "--replicas", "one", "-e", "1", "--slow",
-                       "random:1:+2ms"); /* so that all are at work at a time */
+    json_t *r = REPORT_OF_ITEMS("--mode", "async", "--replicas", "one", "-e", "1", "--slow",
+                                "random:1:+2ms"); /* so that all are at work at a time */
     (void)state;
     assert_true(delay(r, "samples") > 0);
     assert_true(delay(r, "clocks") > 2 && delay(r, "clocks") <= WORKERS - 1);
-    assert_true(number(r, "dropped") == 0 && number(r, "folded") == 0 && number(r, "merges") == 0);
-    for (size_t i = 0; i < WORKERS; i++) assert_true(number(worker(r, i), "wait_seconds") == 0); /* within an epoch */
+    assert_true(program_number(r, "dropped") == 0 && program_number(r, "folded") == 0 && program_number(r, "merges") == 0);
+    for (size_t i = 0; i < WORKERS; i++) assert_true(program_number(worker(r, i), "wait_seconds") == 0); /* within an epoch */
     json_decref(r);
 }
 
 static void sync_has_no_delay_and_waits(void **state) {
-    json_t *r = REPORT("--mode", "sync", "-e", "2");
+    json_t *r = REPORT_OF_ITEMS("--mode", "sync", "-e", "2");
     double waited = 0;
     (void)state;
     assert_true(delay(r, "samples") > 0 && delay(r, "max") == 0 && delay(r, "mean") == 0);
-    for (size_t i = 0; i < WORKERS; i++) waited += number(worker(r, i), "wait_seconds");
+    for (size_t i = 0; i < WORKERS; i++) waited += program_number(worker(r, i), "wait_seconds");
     assert_true(waited > 0);
     json_decref(r);
 }
 
 static void in_sync_all_wait_for_the_slow_one(void **state) {
-    json_t *r = REPORT("--mode", "sync", "-e", "1", "--steps", "20", "--slow", "3:+40ms"); /* more than a busy machine takes */
+    json_t *r =
+        REPORT_OF_ITEMS("--mode", "sync", "-e", "1", "--steps", "20", "--slow", "3:+40ms"); /* more than a busy machine takes */
     (void)state;
     for (size_t i = 0; i < WORKERS; i++) {
         const json_t *first = json_array_get(json_object_get(worker(r, i), "waited_for"), 0);
-        if (i != 3) assert_true(number(first, "worker") == 3);
+        if (i != 3) assert_true(program_number(first, "worker") == 3);
     }
     json_decref(r);
 }
@@ -85,36 +74,36 @@ static void in_sync_all_wait_for_the_slow_one(void **state) {
 /* While one is at an item, each of the others goes from at most s behind it to at most s + 1 ahead. */
 static void ssp_bounds_the_delay_that_async_does_not(void **state) {
     const double bound = (WORKERS - 1) * (2 * 2 + 2) * ITEM;
-    json_t *ssp = REPORT("--mode", "ssp:2", "-e", "1", "--slow", "random:1:+1ms,3:+10ms"); /* so that all get items */
-    json_t *async = REPORT("--mode", "async", "-e", "1", "--slow", "random:1:+1ms,3:+10ms");
+    json_t *ssp = REPORT_OF_ITEMS("--mode", "ssp:2", "-e", "1", "--slow", "random:1:+1ms,3:+10ms"); /* so that all get items */
+    json_t *async = REPORT_OF_ITEMS("--mode", "async", "-e", "1", "--slow", "random:1:+1ms,3:+10ms");
     (void)state;
     assert_true(delay(ssp, "max") <= bound);
     assert_true(delay(async, "max") > bound);
-    assert_true(number(worker(ssp, 0), "wait_seconds") > 0);
+    assert_true(program_number(worker(ssp, 0), "wait_seconds") > 0);
     json_decref(ssp);
     json_decref(async);
 }
 
 static void backup_drops_what_a_slow_worker_brings_too_late(void **state) {
-    json_t *r = REPORT("--mode", "backup:6", "-e", "2", "--slow", "random:1:+1ms,3:+10ms");
+    json_t *r = REPORT_OF_ITEMS("--mode", "backup:6", "-e", "2", "--slow", "random:1:+1ms,3:+10ms");
     double dropped = 0;
     (void)state;
-    for (size_t i = 0; i < WORKERS; i++) dropped += number(worker(r, i), "dropped");
-    assert_true(dropped > 0 && dropped == number(r, "dropped"));
+    for (size_t i = 0; i < WORKERS; i++) dropped += program_number(worker(r, i), "dropped");
+    assert_true(dropped > 0 && dropped == program_number(r, "dropped"));
     const json_t *slow = worker(r, 3);
-    assert_true(number(slow, "dropped") > 0.5 * number(slow, "examples"));
-    assert_true(number(worker(r, 0), "examples") > 2 * number(slow, "examples")); /* the others went on */
+    assert_true(program_number(slow, "dropped") > 0.5 * program_number(slow, "examples"));
+    assert_true(program_number(worker(r, 0), "examples") > 2 * program_number(slow, "examples")); /* the others went on */
     json_decref(r);
 }
 
 /* Where several are missing none of them is to blame more than the others. */
 static void in_backup_equal_workers_are_blamed_alike(void **state) {
-    json_t *r = REPORT("--mode", "backup:4", "-e", "2", "--slow", "random:1:+1ms");
+    json_t *r = REPORT_OF_ITEMS("--mode", "backup:4", "-e", "2", "--slow", "random:1:+1ms");
     size_t blamed[WORKERS] = {0};
     (void)state;
     for (size_t i = 0; i < WORKERS; i++) {
         const json_t *first = json_array_get(json_object_get(worker(r, i), "waited_for"), 0);
-        if (first) blamed[(size_t)number(first, "worker")]++;
+        if (first) blamed[(size_t)program_number(first, "worker")]++;
     }
     for (size_t i = 0; i < WORKERS; i++) assert_true(blamed[i] < WORKERS - 1);
     assert_true(json_is_null(json_object_get(r, "waits_mostly_for")));
@@ -122,26 +111,26 @@ static void in_backup_equal_workers_are_blamed_alike(void **state) {
 }
 
 static void late_gradients_may_be_folded_into_a_later_update(void **state) {
-    json_t *r = REPORT("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "random:1:+1ms,3:+10ms");
+    json_t *r = REPORT_OF_ITEMS("--mode", "backup:6", "--late", "fold", "-e", "2", "--slow", "random:1:+1ms,3:+10ms");
     (void)state;
-    assert_true(number(r, "folded") > 0);
-    assert_true(number(r, "dropped") == 0);
-    assert_true(number(worker(r, 3), "folded") > 0.5 * number(worker(r, 3), "examples"));
+    assert_true(program_number(r, "folded") > 0);
+    assert_true(program_number(r, "dropped") == 0);
+    assert_true(program_number(worker(r, 3), "folded") > 0.5 * program_number(worker(r, 3), "examples"));
     json_decref(r);
 }
 
 /* Nobody has seen what the others have done since the last merge, and that is at most H items of each. */
 static void local_hides_what_others_do_until_the_next_merge(void **state) {
-    json_t *r = REPORT("--mode", "local:4", "-e", "2");
+    json_t *r = REPORT_OF_ITEMS("--mode", "local:4", "-e", "2");
     (void)state;
-    assert_true(number(r, "n_replicas") == WORKERS && number(r, "merges") > 0);
+    assert_true(program_number(r, "n_replicas") == WORKERS && program_number(r, "merges") > 0);
     assert_true(delay(r, "max") > 0 && delay(r, "max") <= (WORKERS - 1) * 4 * ITEM);
     json_decref(r);
 }
 
 static void the_cost_of_an_example_chooses_the_mode_that_nobody_names(void **state) {
-    json_t *sparse = REPORT("-e", "1", "-M", "logistic"), *dense = REPORT("-e", "1", "-M", "softmax"),
-           *named = REPORT("-e", "1", "--mode", "async");
+    json_t *sparse = REPORT_OF_ITEMS("-e", "1", "-M", "logistic"), *dense = REPORT_OF_ITEMS("-e", "1", "-M", "softmax"),
+           *named = REPORT_OF_ITEMS("-e", "1", "--mode", "async");
     (void)state;
     assert_string_equal(text(sparse, "mode"), "async");
     assert_string_equal(text(dense, "mode"), "sync");
@@ -160,13 +149,13 @@ static void copies_that_merge_damped_learn_as_one_worker_does(void **state) {
     (void)state;
     SKIP_LEARNING_IF_SANITIZED();
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
-        json_t *one = report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async",
-                                                      "--optimizer", RULES[i], DATA_OF_COPIES, NULL});
+        json_t *one = program_report((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async",
+                                                           "--optimizer", RULES[i], DATA_OF_COPIES, NULL});
         for (int eight = 0; eight < 2; eight++) {
             const char *const argv[] = {"shmtrain",    "--json", "--quiet", "-w",     eight ? "8" : "2", "--mode", "async",
                                         "--optimizer", RULES[i], "--merge", "damped", DATA_OF_COPIES,    NULL};
             const double limit = 1.01 * final_loss(one); /* with sums it is far off, with means a tenth */
-            json_t *r = report_of(argv);
+            json_t *r = program_report(argv);
             assert_string_equal(text(r, "merge"), "damped");
             const double loss = usual_loss(r, argv, limit);
             print_message("  %s: %.5f of one worker, %.5f of %s\n", RULES[i], final_loss(one), loss, eight ? "8" : "2");
@@ -199,7 +188,8 @@ static void write_columns_that_move_together(const char *path) {
 static double worst_loss(const json_t *report) {
     const json_t *epochs = json_object_get(report, "epochs");
     double worst = 0;
-    for (size_t i = 0; i < json_array_size(epochs); i++) worst = fmax(worst, number(json_array_get(epochs, i), "valid_loss"));
+    for (size_t i = 0; i < json_array_size(epochs); i++)
+        worst = fmax(worst, program_number(json_array_get(epochs, i), "valid_loss"));
     return worst;
 }
 
@@ -209,11 +199,11 @@ static void copies_of_columns_that_move_together_do_not_overshoot(void **state) 
     (void)state;
     SKIP_LEARNING_IF_SANITIZED();
     write_columns_that_move_together(FILE_NAME);
-    json_t *one = report_of((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async", FILE_NAME,
-                                                  "--valid", FILE_NAME, NULL});
+    json_t *one = program_report((const char *const[]){"shmtrain", "--json", "--quiet", "-w", "1", "--mode", "async", FILE_NAME,
+                                                       "--valid", FILE_NAME, NULL});
     const char *const eight[] = {"shmtrain", "--json",        "--quiet", "-w",      "8",       "--mode", "async",
                                  "--slow",   "random:1:+1ms", FILE_NAME, "--valid", FILE_NAME, NULL};
-    json_t *r = report_of(eight);
+    json_t *r = program_report(eight);
     print_message("  at worst %.4f of eight, %.4f of one\n", worst_loss(r), worst_loss(one));
     assert_string_equal(text(r, "merge"), "damped");
     assert_true(worst_loss(r) <= 1.25 * worst_loss(one)); /* shares that do not see it: three times as much and more */
@@ -222,14 +212,16 @@ static void copies_of_columns_that_move_together_do_not_overshoot(void **state) 
 }
 
 static void async_says_how_many_copies_it_takes_and_why(void **state) {
-    json_t *r = REPORT("--mode", "async", "-e", "1"), *one = REPORT("--mode", "async", "--replicas", "one", "-e", "1");
+    json_t *r = REPORT_OF_ITEMS("--mode", "async", "-e", "1"),
+           *one = REPORT_OF_ITEMS("--mode", "async", "--replicas", "one", "-e", "1");
     (void)state;
     assert_string_equal(text(r, "mode"), "async");
     assert_string_equal(text(r, "merge"), "damped");
-    assert_true(number(r, "n_replicas") == WORKERS && number(r, "merges") > 0 && number(r, "merge_all_every") >= 1);
+    assert_true(program_number(r, "n_replicas") == WORKERS && program_number(r, "merges") > 0 &&
+                program_number(r, "merge_all_every") >= 1);
     assert_non_null(strstr(text(r, "copies_reason"), "fit in the second-level cache"));
     assert_string_equal(text(one, "replicas"), "one");
-    assert_true(!text(one, "copies_reason") && number(one, "merges") == 0);
+    assert_true(!text(one, "copies_reason") && program_number(one, "merges") == 0);
     json_decref(r);
     json_decref(one);
 }
@@ -248,7 +240,7 @@ static void every_mode_learns_as_much_as_sync(void **state) {
                                            {"--write", "locked", "--staleness", "0"}};
     (void)state;
     SKIP_LEARNING_IF_SANITIZED();
-    json_t *sync = REPORT("--mode", "sync", "-e", "10");
+    json_t *sync = REPORT_OF_ITEMS("--mode", "sync", "-e", "10");
     const double best = final_loss(sync);
     json_decref(sync);
     for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
@@ -256,7 +248,7 @@ static void every_mode_learns_as_much_as_sync(void **state) {
         size_t n = 7;
         for (size_t k = 0; k < 8 && MODES[i][k]; k++) argv[n++] = MODES[i][k];
         argv[n++] = DATA;
-        const double loss = usual_loss(report_of(argv), argv, 1.01 * best);
+        const double loss = usual_loss(program_report(argv), argv, 1.01 * best);
         print_message("  %s %s: %.5f (sync %.5f)\n", MODES[i][0], MODES[i][1], loss, best);
         assert_true(loss <= 1.01 * best);
     }

@@ -26,22 +26,9 @@ static void write_noise(const char *name, const char *model, uint64_t from, uint
     assert_int_equal(fclose(f), 0);
 }
 
-static json_t *report_of(const char *const *argv) {
-    struct program *p = program_run(NULL, argv);
-    program_assert_status(p, 0);
-    return program_json(p);
-}
-#define REPORT(...) report_of((const char *const[]){"shmtrain", "--json", "--quiet", __VA_ARGS__, NULL})
-
-static double number(const json_t *o, const char *key) {
-    const json_t *value = json_object_get(o, key);
-    if (!json_is_number(value)) fail_msg("%s is no number", key);
-    return json_number_value(value);
-}
-
 static double final_loss(const json_t *o) {
     const json_t *epochs = json_object_get(o, "epochs");
-    return number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
+    return program_number(json_array_get(epochs, json_array_size(epochs) - 1), "valid_loss");
 }
 
 static const char *const MODELS[] = {"logistic", "softmax", "linear"};
@@ -57,8 +44,10 @@ static void few_examples_are_learned_with_l2_that_is_chosen(void **state) {
 #define STEPS "-w", "1", "-M", MODELS[m], "--mode", "sync", "--optimizer", OPTIMIZERS[k], "--valid", "few.t"
             json_t *chosen = REPORT(STEPS, "few"), *none = REPORT(STEPS, "--l2", "0", "--scale", "yes", "-e", "60", "few");
             const json_t *choice = json_object_get(chosen, "choice");
-            assert_true(number(choice, "examples") == 150 && number(choice, "parts") == 4 && number(choice, "held") == 4);
-            assert_true(number(choice, "fits") >= 3 && number(choice, "loss") > 0 && number(chosen, "l2") > 0);
+            assert_true(program_number(choice, "examples") == 150 && program_number(choice, "parts") == 4 &&
+                        program_number(choice, "held") == 4);
+            assert_true(program_number(choice, "fits") >= 3 && program_number(choice, "loss") > 0 &&
+                        program_number(chosen, "l2") > 0);
             if (!(final_loss(chosen) < final_loss(none)))
                 fail_msg("%s, %s: %g, without L2 %g", MODELS[m], OPTIMIZERS[k], final_loss(chosen), final_loss(none));
             json_decref(chosen);
@@ -99,7 +88,8 @@ static void what_was_chosen_can_be_typed(void **state) {
         json_t *o = REPORT("-w", "2", "--mode", "sync", "--optimizer", OPTIMIZERS[k], "--valid", "few.t", "few");
         json_t *again = REPORT("-w", "2", "--mode", "sync", "--optimizer", OPTIMIZERS[k], "--valid", "few.t", "--l2", l2,
                                "--scale", scale, "few");
-        assert_true(json_is_null(json_object_get(again, "choice")) && number(again, "rate") == number(o, "rate"));
+        assert_true(json_is_null(json_object_get(again, "choice")) &&
+                    program_number(again, "rate") == program_number(o, "rate"));
         assert_true(fabs(final_loss(again) / final_loss(o) - 1) < 1e-3);
         json_decref(o);
         json_decref(again);
@@ -115,7 +105,7 @@ static void what_is_typed_is_not_chosen(void **state) {
     for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
         json_t *o = REPORT("-w", "1", "--mode", "sync", "-e", "1", OPTIONS[i][0], OPTIONS[i][1], "few");
         if (!json_is_null(json_object_get(o, "choice"))) fail_msg("%s: L2 is chosen", OPTIONS[i][0]);
-        assert_true(fabs(number(o, "l2") - L2[i]) < 1e-6);
+        assert_true(fabs(program_number(o, "l2") - L2[i]) < 1e-6);
         json_decref(o);
     }
 }
@@ -124,10 +114,10 @@ static void of_many_examples_nothing_is_chosen(void **state) {
     (void)state;
     write_noise("many", "logistic", 0, 20000, 3);
     json_t *o = REPORT("-w", "2", "--mode", "async", "-e", "1", "many");
-    assert_true(json_is_null(json_object_get(o, "choice")) && number(o, "l2") == 0);
+    assert_true(json_is_null(json_object_get(o, "choice")) && program_number(o, "l2") == 0);
     json_decref(o);
     o = REPORT("-w", "2", "--mode", "async", "-e", "1", "--valid", "0.1", "many"); /* of 18,000 */
-    assert_true(json_is_object(json_object_get(o, "choice")) && number(o, "l2") > 0);
+    assert_true(json_is_object(json_object_get(o, "choice")) && program_number(o, "l2") > 0);
     json_decref(o);
 }
 

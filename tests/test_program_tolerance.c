@@ -9,12 +9,6 @@
 #define MANY "builtin:sparse:examples=5000,valid=500,features=20000,nonzeros=30"  /* by conjugate gradients */
 #define LONG "builtin:sparse:examples=40000,valid=100,features=20000,nonzeros=30" /* longer than some kills take */
 
-static double number(const json_t *o, const char *key) {
-    const json_t *value = json_object_get(o, key);
-    if (!json_is_number(value)) fail_msg("%s is no number", key);
-    return json_number_value(value);
-}
-
 static json_t *last_epoch(const json_t *report) {
     const json_t *epochs = json_object_get(report, "epochs");
     assert_true(json_array_size(epochs) > 0);
@@ -32,14 +26,15 @@ static void the_proof_stands_in_the_text_and_in_json(void **state) {
     struct program *run = RUN("-q", "--json", "-w", "2", "--C", "1", "--tolerance", "1e-4", FEW);
     program_assert_status(run, 0);
     json_t *report = program_json(run), *last = last_epoch(report);
-    const double objective = number(last, "objective"), bound = number(last, "bound"), gap = number(last, "gap");
+    const double objective = program_number(last, "objective"), bound = program_number(last, "bound"),
+                 gap = program_number(last, "gap");
     assert_true(bound > 0 && bound <= objective && gap <= 1e-4);
     assert_true(fabs(gap - (objective - bound) / bound) < 1e-8); /* of ten digits each */
-    assert_true(number(report, "tolerance") == 1e-4);
+    assert_true(program_number(report, "tolerance") == 1e-4);
     assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), "tolerance");
     assert_true(json_is_false(json_object_get(report, "stopped")));
     assert_string_equal(json_string_value(json_object_get(report, "optimizer")), "exact");
-    assert_true(fabs(number(report, "l2") - 1.0 / 5000) < 1e-18);
+    assert_true(fabs(program_number(report, "l2") - 1.0 / 5000) < 1e-18);
     json_decref(report);
 }
 
@@ -143,7 +138,8 @@ static void workers_that_ascend_at_once_prove_the_same_optimum(void **state) {
         }
         assert_string_equal(json_string_value(json_object_get(of[1], "mode")), mode);
         assert_string_equal(json_string_value(json_object_get(of[1], "write")), k % 2 ? "atomic" : "racy");
-        const double here = number(last_epoch(of[0]), "objective"), there = number(last_epoch(of[1]), "objective");
+        const double here = program_number(last_epoch(of[0]), "objective"),
+                     there = program_number(last_epoch(of[1]), "objective");
         assert_true(fabs(there - here) <= 1e-4 * here);
         for (int live = 0; live < 2; live++) json_decref(of[live]);
     }
