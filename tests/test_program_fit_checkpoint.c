@@ -217,7 +217,7 @@ static void steps_of_sgd_go_on_as_such_without_options(void **state) {
     program_assert_status(RUN("train.svm", "-q", "--optimizer=sgd", "--checkpoint", "ck", "--steps", "3", "-w", "1"), 0);
     struct program *p = RUN("train.svm", "-q", "--checkpoint", "ck", "--resume", "-w", "1");
     program_assert_status(p, 0);
-    assert_non_null(strstr(p->text[ERR], ": epoch 1 of 20, 3 of "));
+    assert_non_null(strstr(p->text[ERR], ": epoch 1 of 40, 3 of "));
     program_assert_refused(RUN("train.svm", "-q", "--checkpoint", "ck", "--resume", "--tolerance=1e-3"), 2,
                            " is of steps of SGD, and this run is an exact fit: leave out --tolerance, or start a new run in ");
 }
