@@ -343,6 +343,24 @@ static void a_loss_that_still_falls_is_told_unless_another_epoch_was_kept(void *
     assert_null(strstr(text, "hint"));
 }
 
+static void a_loss_that_had_jumped_up_does_not_fall_by_coming_down(void **state) {
+    struct shmtrain_epoch epoch[4] = {{.epoch = 1, .valid_loss = 0.25},
+                                      {.epoch = 2, .valid_loss = 0.5},
+                                      {.epoch = 3, .valid_loss = 0.3},
+                                      {.epoch = 4, .valid_loss = 0.248}};
+    struct shmtrain_report r = ordinary();
+    char text[2048];
+    (void)state;
+    r.epoch = epoch;
+    r.n_epochs = 4;
+    r.stopped = 0;
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_null(strstr(text, "hint"));
+    epoch[3].valid_loss = 0.2;
+    shmtrain_report_summary(&r, text, sizeof text);
+    assert_non_null(strstr(text, "hint        the loss still falls, by 25 %"));
+}
+
 static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     struct shmtrain_report r = ordinary();
     char text[2048];
@@ -532,6 +550,7 @@ int main(void) {
         TEST(one_is_one),
         TEST(opening_and_summary_say_what_runs_and_what_came_out),
         TEST(a_loss_that_still_falls_is_told_unless_another_epoch_was_kept),
+        cmocka_unit_test(a_loss_that_had_jumped_up_does_not_fall_by_coming_down),
         TEST(what_is_out_of_the_ordinary_has_words_of_its_own),
         TEST(no_line_is_wider_than_80_columns),
         TEST(a_long_name_is_cut_at_its_beginning),

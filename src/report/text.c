@@ -219,11 +219,17 @@ static void add_validation(char *out, size_t bytes, const struct shmtrain_report
 }
 
 /* Of steps of SGD that have come to their end: whether there was more to learn. Of the last two epochs, one of which may be noise,
- * or of the last one where there were only two. */
+ * or of the last one where there were only two; below the least loss before, for one that had jumped up says nothing by coming down. */
 #define STILL_FALLS 0.02
 
 static double loss_after(const struct shmtrain_epoch *epoch) {
     return isnan(epoch->valid_loss) ? epoch->train_loss : epoch->valid_loss;
+}
+
+static double least_loss(const struct shmtrain_epoch *epoch, uint32_t n) {
+    double least = loss_after(&epoch[0]);
+    for (uint32_t i = 1; i < n; i++) least = fmin(least, loss_after(&epoch[i]));
+    return least;
 }
 
 /* The epoch that was kept as the best one, where others came behind it: more of them are worth nothing. */
@@ -232,7 +238,7 @@ static int got_worse(const struct shmtrain_report *r) { return r->kept_epoch > 0
 static void add_hint(char *out, size_t bytes, const struct shmtrain_report *r) {
     if (is_fit(r) || r->stopped || r->model[0] == '\0' || r->n_epochs < 2 || got_worse(r)) return;
     const uint32_t n = r->n_epochs > 2 ? 2 : 1;
-    const double before = loss_after(&r->epoch[r->n_epochs - 1 - n]), last = loss_after(&r->epoch[r->n_epochs - 1]);
+    const double before = least_loss(r->epoch, r->n_epochs - n), last = loss_after(&r->epoch[r->n_epochs - 1]);
     const double part = (before - last) / fabs(last);
     if (!(part > STILL_FALLS) || !isfinite(part)) return;
     shmt_add(out, bytes, "hint        the loss still falls, by %.0f %% in the last %s: try -e %u\n", fmin(100 * part, 999),
