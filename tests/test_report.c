@@ -1,4 +1,4 @@
-/* report: the JSON object and the lines for people, for ordinary numbers and for the strangest that a run can have. */
+/* report: the lines for people, for ordinary numbers and for the strangest that a run can have. JSON is in test_report_json.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,217 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <shmtrain/report.h>
-
-static int deadline(void **state) {
-    (void)state;
-    alarm(60);
-    return 0;
-}
-
-static const struct shmtrain_epoch TWO_EPOCHS[] = {{.epoch = 1,
-                                                    .examples = 32561,
-                                                    .seconds = 0.0625,
-                                                    .train_loss = 0.375,
-                                                    .valid_loss = 0.34375,
-                                                    .valid_accuracy = 0.84375,
-                                                    .valid_auc = 0.8984375},
-                                                   {.epoch = 2,
-                                                    .partial = 1,
-                                                    .examples = 1024,
-                                                    .seconds = 0.03125,
-                                                    .train_loss = 0.328125,
-                                                    .valid_loss = NAN,
-                                                    .valid_accuracy = NAN,
-                                                    .valid_auc = NAN}};
-
-static const struct shmtrain_delays TWO_BUCKETS[] = {{.from = 0, .to = 0, .samples = 3},
-                                                     {.from = 1024, .to = 1151, .samples = 1}};
-static const struct shmtrain_delay TWO_DELAYS = {
-    .samples = 4, .mean = 256, .p50 = 0, .p99 = 1024, .max = 1024, .clocks = 0.25, .bucket = TWO_BUCKETS, .n_buckets = 2};
-
-static const struct shmtrain_worker_report TWO_WORKERS[] = {{.examples = 22390,
-                                                             .compute_seconds = 0.0625,
-                                                             .wait_seconds = 0.03125,
-                                                             .load_seconds = 0.25,
-                                                             .delay = 512,
-                                                             .n_waited_for = 1,
-                                                             .waited_for = {{.worker = 1, .seconds = 0.03125}}},
-                                                            {.examples = 11195,
-                                                             .joined = 1,
-                                                             .compute_seconds = 0.09375,
-                                                             .evaluate_seconds = 0.125,
-                                                             .checkpoint_seconds = 0.25,
-                                                             .load_seconds = NAN,
-                                                             .delay = NAN}};
-
-static struct shmtrain_report ordinary(void) {
-    return (struct shmtrain_report){.size = sizeof(struct shmtrain_report),
-                                    .mode = "async",
-                                    .write = "racy",
-                                    .backend = "shm",
-                                    .model = "logistic",
-                                    .optimizer = "sgd",
-                                    .schedule = "inverse",
-                                    .staleness = UINT64_MAX,
-                                    .quorum = 8,
-                                    .late = "",
-                                    .replicas = "one",
-                                    .n_replicas = 1,
-                                    .merge = "",
-                                    .mode_reason = "",
-                                    .stopped_by = "",
-                                    .slow = "",
-                                    .with_accuracy = 1,
-                                    .with_auc = 1,
-                                    .workers = 8,
-                                    .threads = 1,
-                                    .n_epochs = 2,
-                                    .stopped = 1,
-                                    .batch = 256,
-                                    .item = 1024,
-                                    .seed = 1,
-                                    .rate = 0.0625,
-                                    .l2 = 0,
-                                    .dataset = {"a9a", 32561, 123, 451592, 0, {0}},
-                                    .valid = {"a9a.t", 16281, 123, 225776, 0, {0}},
-                                    .best_loss = NAN,
-                                    .epoch = TWO_EPOCHS,
-                                    .seconds = 1.5,
-                                    .load_seconds = 0.25,
-                                    .train_seconds = 0.09375,
-                                    .first_step_seconds = 0.5,
-                                    .examples = 33585,
-                                    .updates = 33585,
-                                    .examples_per_second = 358240,
-                                    .wait_fraction = 0.125,
-                                    .respawns = 3,
-                                    .redone = 256,
-                                    .skipped = 64,
-                                    .stalls = 2,
-                                    .checkpoints = 3,
-                                    .checkpoint_seconds = 0.125,
-                                    .waits_mostly_for = 1,
-                                    .delay = TWO_DELAYS,
-                                    .worker = TWO_WORKERS,
-                                    .n_workers = 2,
-                                    .lost_updates = NAN,
-                                    .lost_lowest = NAN,
-                                    .lost_highest = NAN,
-                                    .numa_nodes = 1,
-                                    .numa = "off",
-                                    .page_bytes = 4096,
-                                    .cpu = "avx2",
-                                    .blas = "",
-                                    .parameter_bytes = 496,
-                                    .parameters_xxh64 = 0x0123456789abcdef};
-}
-
-/* ---- JSON ---- */
-
-static const char GOLDEN[] =
-    "{\"mode\":\"async\",\"mode_reason\":null,\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"late\":null,"
-    "\"replicas\":\"one\",\"n_replicas\":1,\"hot_rows\":0,\"merge\":null,\"merge_every\":0,\"merge_all_every\":0,"
-    "\"copies_reason\":null,\"slow\":null,\"race_seconds\":null,\"race_share\":null,\"backend\":\"shm\","
-    "\"workers\":8,\"threads\":1,\"cores\":null,\"model\":\"logistic\",\"columns\":null,\"optimizer\":\"sgd\",\"rate\":0.0625,"
-    "\"schedule\":"
-    "\"inverse\","
-    "\"l1\":0.0,\"l2\":0.0,\"tolerance\":null,\"scaled\":false,\"choice\":null,"
-    "\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_"
-    "nodes\":1,"
-    "\"page_bytes\":4096,\"cpu\":\"avx2\",\"blas\":null,"
-    "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592,\"skipped_lines\":0},"
-    "\"valid\":{\"name\":\"a9a.t\",\"examples\":16281,\"features\":123,\"nonzeros\":225776,\"skipped_lines\":0},\"best_loss\":"
-    "null,"
-    "\"epochs\":[{\"epoch\":1,\"partial\":false,\"examples\":32561,\"seconds\":0.0625,\"train_loss\":0.375,"
-    "\"valid_loss\":0.34375,\"valid_accuracy\":0.84375,\"valid_auc\":0.8984375},"
-    "{\"epoch\":2,\"partial\":true,\"examples\":1024,\"seconds\":0.03125,\"train_loss\":0.328125,"
-    "\"valid_loss\":null,\"valid_accuracy\":null,\"valid_auc\":null}],"
-    "\"kept_epoch\":null,\"stopped\":true,\"stopped_by\":null,\"seconds\":1.5,\"load_seconds\":0.25,\"first_step_seconds\":0.5,"
-    "\"train_seconds\":0."
-    "09375,"
-    "\"examples\":33585,\"updates\":33585,\"examples_per_second\":358240.0,\"wait_fraction\":0.125,\"wait_epoch_fraction\":0.0,"
-    "\"waits_mostly_for\":1,\"merge_fraction\":0.0,\"merges\":0,\"dropped\":0,\"folded\":0,"
-    "\"delay\":{\"mean\":256.0,\"p50\":0.0,\"p99\":1024.0,\"max\":1024.0,\"clocks\":0.25,\"unit\":\"updates\",\"samples\":4,"
-    "\"histogram\":[{\"from\":0,\"to\":0,\"samples\":3},{\"from\":1024,\"to\":1151,\"samples\":1}]},"
-    "\"per_worker\":[{\"worker\":0,\"joined\":false,\"examples\":22390,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.0625,"
-    "\"wait_seconds\":0.03125,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.0,\"checkpoint_seconds\":"
-    "0.0,"
-    "\"load_seconds\":0.25,\"delay\":512.0,\"waited_for\":[{\"worker\":1,\"seconds\":0.03125}]},"
-    "{\"worker\":1,\"joined\":true,\"examples\":11195,\"dropped\":0,\"folded\":0,\"compute_seconds\":0.09375,"
-    "\"wait_seconds\":0.0,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.125,\"checkpoint_seconds\":0."
-    "25,"
-    "\"load_seconds\":null,\"delay\":null,\"waited_for\":[]}],"
-    "\"checkpoints\":3,\"checkpoint_seconds\":0.125,\"respawns\":3,\"redone\":256,\"skipped\":64,\"stalls\":2,\"lost_updates\":"
-    "null,\"lost_lowest\":null,\"lost_highest\":null,\"parameter_bytes\":496,\"parameters_"
-    "xxh64\":\"0123456789abcdef\"}\n";
-
-static void a_report_is_one_line_of_json_with_these_names(void **state) {
-    const struct shmtrain_report r = ordinary();
-    char *text = shmtrain_report_json(&r);
-    (void)state;
-    assert_non_null(text);
-    assert_string_equal(text, GOLDEN);
-    free(text);
-}
-
-static json_t *parsed(const struct shmtrain_report *r) {
-    char *text = shmtrain_report_json(r);
-    assert_non_null(text);
-    json_t *o = json_loads(text, 0, NULL);
-    assert_non_null(o);
-    free(text);
-    return o;
-}
-
-static void numbers_that_json_does_not_have_are_null(void **state) {
-    struct shmtrain_report r = ordinary();
-    (void)state;
-    r.rate = INFINITY;
-    r.seconds = NAN;
-    r.examples_per_second = -INFINITY;
-    r.valid.name = "";
-    json_t *o = parsed(&r);
-    assert_true(json_is_null(json_object_get(o, "rate")));
-    assert_true(json_is_null(json_object_get(o, "seconds")));
-    assert_true(json_is_null(json_object_get(o, "examples_per_second")));
-    assert_true(json_is_null(json_object_get(o, "valid")));
-    json_decref(o);
-}
-
-static void a_bound_on_staleness_is_a_number(void **state) {
-    struct shmtrain_report r = ordinary();
-    (void)state;
-    r.staleness = 0;
-    json_t *o = parsed(&r);
-    assert_true(json_is_integer(json_object_get(o, "staleness")));
-    json_decref(o);
-}
-
-static void a_run_without_epochs_has_an_empty_list(void **state) {
-    struct shmtrain_report r = ordinary();
-    (void)state;
-    r.n_epochs = 0;
-    r.epoch = NULL;
-    json_t *o = parsed(&r);
-    assert_int_equal(json_array_size(json_object_get(o, "epochs")), 0);
-    assert_true(json_is_array(json_object_get(o, "epochs")));
-    json_decref(o);
-}
-
-/* A path is bytes, JSON is UTF-8: what is not becomes a question mark, byte for byte. */
-static void a_file_name_that_is_no_utf8_is_still_named(void **state) {
-    struct shmtrain_report r = ordinary();
-    (void)state;
-    r.dataset.name = "caf\xe9/\"a\\b\n.svm";
-    r.valid.name = "caf\xc3\xa9";
-    json_t *o = parsed(&r);
-    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "dataset"), "name")), "caf?/\"a\\b\n.svm");
-    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "valid"), "name")), "caf\xc3\xa9");
-    json_decref(o);
-}
-
-/* ---- lines ---- */
+#include "report_help.h"
 
 static void assert_narrow(const char *text) {
     size_t column = 0;
@@ -537,20 +327,14 @@ static void a_short_buffer_gets_the_beginning_and_a_final_0(void **state) {
 }
 
 int main(void) {
-#define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
-        TEST(a_report_is_one_line_of_json_with_these_names),
-        TEST(numbers_that_json_does_not_have_are_null),
-        TEST(a_bound_on_staleness_is_a_number),
-        TEST(a_run_without_epochs_has_an_empty_list),
-        TEST(a_file_name_that_is_no_utf8_is_still_named),
         TEST(ordinary_lines_stand_under_their_headings),
         TEST(without_validation_its_columns_are_not_there),
         TEST(columns_that_the_model_does_not_fill_are_not_there),
         TEST(one_is_one),
         TEST(opening_and_summary_say_what_runs_and_what_came_out),
         TEST(a_loss_that_still_falls_is_told_unless_another_epoch_was_kept),
-        cmocka_unit_test(a_loss_that_had_jumped_up_does_not_fall_by_coming_down),
+        TEST(a_loss_that_had_jumped_up_does_not_fall_by_coming_down),
         TEST(what_is_out_of_the_ordinary_has_words_of_its_own),
         TEST(no_line_is_wider_than_80_columns),
         TEST(a_long_name_is_cut_at_its_beginning),
