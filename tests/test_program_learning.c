@@ -463,9 +463,10 @@ static void softmax_reads_sparse_data_as_it_is(void **state) {
     assert_non_null(f);
     for (unsigned i = 0; i < 200000; i++) fprintf(f, "%u %u:1 %u:1 %u:1\n", i % 3, 1 + i % 3, 10 + 2 * i, 11 + 2 * i);
     assert_int_equal(fclose(f), 0);
-    program_assert_status(
-        RUN("-q", "-w", "1", "-M", "softmax", "--mode", "async", "--item", "2000", "-e", "2", "-o", "m", "wide"), 0);
-    struct program *p = RUN("eval", "m", "wide");
+    struct program *p = RUN("-w", "1", "-M", "softmax", "--mode", "async", "--item", "2000", "-e", "2", "-o", "m", "wide");
+    program_assert_status(p, 0);
+    if (!strstr(p->text[OUT], "updates of 2000 examples")) fail_msg("%s", p->text[OUT]);
+    p = RUN("eval", "m", "wide");
     program_assert_status(p, 0);
     if (!strstr(p->text[OUT], "accuracy    100.00 %")) fail_msg("%s", p->text[OUT]);
     program_assert_status(RUN("-q", "-w", "1", "-M", "softmax", "--tolerance", "1e-3", "--C", "1", "wide"), 0);

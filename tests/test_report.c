@@ -158,6 +158,7 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     r.l1 = 0.001;
     r.blas = "OpenBLAS 0.3.21 Zen";
     r.guests = 3;
+    r.item_updates = 1;
     r.numa = "interleave";
     r.numa_nodes = 4;
     r.page_bytes = 2 << 20;

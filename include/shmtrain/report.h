@@ -145,6 +145,7 @@ struct shmtrain_report {
     double race_seconds; /* option race-window: so long a racy worker waits between loading parameters and storing them; 0: not
                             at all */
     double race_share;   /* the share of its pushes with which it does */
+    uint32_t item_updates; /* live modes: 1, a work item is one update, as those of softmax are; 0, each example is */
 };
 
 /* What one worker does, seen from outside. */
@@ -262,7 +263,8 @@ SHMTRAIN_API void shmtrain_report_heading(const struct shmtrain_report *report, 
 SHMTRAIN_API void shmtrain_report_line(const struct shmtrain_report *report, const struct shmtrain_epoch *epoch, char *out,
                                        size_t bytes);
 
-/* Of a run that chooses L2 (choice_examples), when its first epoch is done: "chosen      --C 0.1 (l2 0.0003071), loss 0.32612 held
+/* Of an exact fit that chooses L2 (choice_examples; what steps of SGD choose is in the opening lines), when its first epoch is done:
+ * "chosen      --C 0.1 (l2 0.0003071), loss 0.32612 held
  * out"; empty where nothing was chosen. As the lines above. */
 SHMTRAIN_API void shmtrain_report_choice(const struct shmtrain_report *report, char *out, size_t bytes);
 

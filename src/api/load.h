@@ -11,7 +11,6 @@
 
 struct shmt_readers;
 
-/* One set of examples on its way into memory that workers share. Start with {0}. */
 /* The layout that a model wants its rows in. */
 enum shmt_row_layout {
     SHMT_ROWS_SPARSE,
@@ -21,6 +20,7 @@ enum shmt_row_layout {
 
 enum shmt_row_layout shmt_rows_for(const struct shmtrain_model *model);
 
+/* One set of examples on its way into memory that workers share. Start with {0}. */
 struct shmt_load {
     const char *name;                /* as named; of several files, and of standard input, the title */
     char title[3 * SHMT_NAME_SHOWN]; /* (source.h) */

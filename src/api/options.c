@@ -45,7 +45,7 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(workers), 1, 4096, "cores"},
     {{"threads", 't', "N", "1", ENV("THREADS"), WORK, "threads of each worker"},
      COUNT, AT(threads), 1, 256, NULL},
-    {{"epochs", 'e', "N", "auto", ENV("EPOCHS"), WORK, "passes over the data; auto: 10 or 20"},
+    {{"epochs", 'e', "N", "auto", ENV("EPOCHS"), WORK, "passes over the data; auto: 10 to 40"},
      COUNT, AT(epochs), 1, 1000000, "auto"},
     {{"steps", 0, "N", "all", ENV("STEPS"), WORK, "end after N steps (sync: batches; others: items)"},
      COUNT, AT(steps), 1, 1e18, "all"},

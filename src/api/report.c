@@ -71,6 +71,7 @@ void shmt_report_describe(struct shmtrain_store *store, uint32_t n_threads) {
     r->slow = store->job.slow ? store->slow_text : "";
     r->backend = store->ops->name;
     r->model = store->job.model ? store->job.model->name : "";
+    r->item_updates = store->job.model && store->job.model->dense;
     r->with_accuracy = store->job.model ? store->job.model->task != SHMTRAIN_REGRESSION : store->job.classifies;
     r->with_auc = store->job.model && store->job.model->task == SHMTRAIN_BINARY;
     r->columns = spec->row_places ? "by frequency" : "given";

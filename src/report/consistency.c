@@ -53,7 +53,7 @@ static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report 
 }
 
 static void say_updates(char *out, size_t bytes, const struct shmtrain_report *r) {
-    const int is_dense = r->blas && r->blas[0] != '\0', is_first = !has_replicas(r);
+    const int is_first = !has_replicas(r);
     char rows[16];
     if (!is_first && r->hot_rows > 0)
         shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of %s rows, the rest shared", r->n_replicas,
@@ -62,7 +62,7 @@ static void say_updates(char *out, size_t bytes, const struct shmtrain_report *r
         shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of the parameters", r->n_replicas, r->n_replicas == 1 ? "y" : "ies");
     if (r->model[0] == '\0')
         shmt_add_item(out, bytes, is_first, "updates at once");
-    else if (is_dense) /* its products are worth it for many examples only */
+    else if (r->item_updates)
         shmt_add_item(out, bytes, is_first, "updates of %" PRIu32 " example%s", r->item, shmt_plural(r->item));
     else
         shmt_add_item(out, bytes, is_first, "updates after each example");

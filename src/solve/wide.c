@@ -105,8 +105,7 @@ double shmt_wide_mixture(const struct shmt_pass *pass) {
 
 /* What makes up for sums of u that are not 0. */
 struct made_up {
-    double
-        more[SHMTRAIN_MAX_CLASSES]; /* r, times t: what each example gets of each class; 0 where nothing is to be made up for */
+    double more[SHMTRAIN_MAX_CLASSES]; /* r t: what each example gets of each class; 0: nothing is to be made up for */
     bool absent[SHMTRAIN_MAX_CLASSES]; /* a class without examples, */
     bool any_absent;                   /* ... of which there is one: then `more` is r itself */
 };

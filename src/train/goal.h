@@ -8,10 +8,9 @@
 
 struct shmt_goal {
     double target_loss; /* NaN: none */
-    uint32_t
-        patience; /* so many epochs in a row may bring no loss below the lowest one so far; 0: any number. Epochs of a fit that have
-                         * left the parameters as they were do not count */
-    bool validated; /* losses are those of the validation data, else of training */
+    uint32_t patience;  /* so many epochs in a row may bring no loss below the lowest one so far, but those of a fit that have
+                           left the parameters as they were; 0: any number */
+    bool validated;     /* losses are those of the validation data, else of training */
 };
 
 /* What ended a run before its last epoch. */
