@@ -121,6 +121,23 @@ static void of_many_examples_nothing_is_chosen(void **state) {
     json_decref(o);
 }
 
+/* Rows that are long: the choice is from a sample, and another --seed draws another one. */
+static void the_sample_follows_the_seed(void **state) {
+    (void)state;
+    write_noise("long", "logistic", 0, 2400, 550);
+#define SEEDED(s) REPORT("-w", "1", "--mode", "sync", "-e", "1", "--seed", s, "long")
+    json_t *one = SEEDED("1"), *same = SEEDED("1"), *other = SEEDED("2");
+    const double examples = program_number(json_object_get(one, "choice"), "examples");
+    assert_true(examples < 2400 && program_number(json_object_get(other, "choice"), "examples") == examples);
+    assert_true(program_number(json_object_get(same, "choice"), "loss") ==
+                program_number(json_object_get(one, "choice"), "loss"));
+    assert_true(program_number(json_object_get(other, "choice"), "loss") !=
+                program_number(json_object_get(one, "choice"), "loss"));
+    json_decref(one);
+    json_decref(same);
+    json_decref(other);
+}
+
 /* A run that goes on has the L2 that was chosen, without another choice: the same bits as one that was not interrupted. */
 static void a_run_that_is_resumed_keeps_it(void **state) {
     char whole[17], resumed[17];
@@ -144,6 +161,7 @@ int main(void) {
         PROGRAM_TEST(what_was_chosen_can_be_typed),
         PROGRAM_TEST(what_is_typed_is_not_chosen),
         PROGRAM_TEST(of_many_examples_nothing_is_chosen),
+        PROGRAM_TEST(the_sample_follows_the_seed),
         PROGRAM_TEST(a_run_that_is_resumed_keeps_it),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

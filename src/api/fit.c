@@ -275,14 +275,10 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
     return 0;
 }
 
-/* One example from each of n equal stretches: data is often in an order. */
-static void draw(const struct shmt_fit *fit, const uint32_t *train_example, uint64_t seed, uint32_t *out) {
-    const uint64_t n = fit->sample_plan.of.n, all = fit->problem.n;
-    for (uint64_t k = 0; k < n; k++) {
-        const uint64_t from = k * all / n, to = (k + 1) * all / n;
-        const uint64_t i = from + shmt_below(shmt_hash64(seed, k, OF_SAMPLE, 0), to - from); /* not as parts are dealt */
-        out[k] = train_example ? train_example[i] : (uint32_t)i;
-    }
+uint64_t shmt_sample_at(const struct shmt_sample *sample, const uint32_t *train_example, uint64_t k) {
+    const uint64_t from = k * sample->all / sample->n, to = (k + 1) * sample->all / sample->n;
+    const uint64_t i = from + shmt_below(shmt_hash64(sample->seed, k, OF_SAMPLE, 0), to - from); /* not as parts are dealt */
+    return train_example ? train_example[i] : i;
 }
 
 int shmt_fit_sample(struct shmtrain_store *store, const struct shmtrain_data *data, const uint32_t *train_example) {
@@ -291,9 +287,11 @@ int shmt_fit_sample(struct shmtrain_store *store, const struct shmtrain_data *da
     if (!store->fits || !fit->samples) return 0;
     fit->drawn = malloc(fit->sample_plan.of.n * sizeof *fit->drawn);
     if (!fit->drawn) return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory for a sample of the examples");
-    draw(fit, train_example, store->config.seed, fit->drawn);
-    for (uint64_t k = 0; k < fit->sample_plan.of.n; k++)
+    const struct shmt_sample sample = {store->config.seed, fit->sample_plan.of.n, fit->problem.n};
+    for (uint64_t k = 0; k < sample.n; k++) {
+        fit->drawn[k] = (uint32_t)shmt_sample_at(&sample, train_example, k);
         n_nonzeros += data->start[fit->drawn[k] + 1] - data->start[fit->drawn[k]];
+    }
     plan_sample(fit, fit->sample_plan.of.n, n_nonzeros);
     set_room(store);
     return 0;

@@ -26,6 +26,14 @@ int shmt_fit_plan(struct shmtrain_store *store, const struct shmtrain_model *mod
 /* Where the run fits, but nobody has asked for that, and there is no memory for it: it does not (true), which a note says. */
 bool shmt_fit_give_up(struct shmtrain_store *store, const struct shmtrain_model *model);
 
+/* What L2 is chosen from: one example from each of n equal stretches, as data is often in an order; n <= all. */
+struct shmt_sample {
+    uint64_t seed, n, all;
+};
+
+/* Example k of it, an index into the data. train_example: as in struct shmt_readers. */
+uint64_t shmt_sample_at(const struct shmt_sample *sample, const uint32_t *train_example, uint64_t k);
+
 /* Draws the sample, if the fit chooses from one, and makes exact room for it. The data is there. train_example: as in struct
  * shmt_readers. Errors: _MEMORY. */
 int shmt_fit_sample(struct shmtrain_store *store, const struct shmtrain_data *data, const uint32_t *train_example);

@@ -8,7 +8,6 @@
 #include "api/fit.h"
 #include "api/weights.h"
 #include "base/checked.h"
-#include "base/random.h"
 #include "models/models.h"
 #include "ps/replicas.h"
 #include "segment/budget.h"
@@ -18,7 +17,6 @@
 #define FEWEST       50  /* examples: parts of fewer say nothing */
 #define WORK         1e6 /* multiplications of an entry with a weight: those of the sample's examples */
 #define LEAST_SAMPLE 2000
-#define OF_SAMPLE    2
 
 /* How they are dealt, and how many parts are held out in turn: as many as are cheap, as a run of SGD is short; but of small samples,
  * which say little, most. */
@@ -60,13 +58,6 @@ static uint64_t length_of(const struct shmtrain_data *data, uint64_t i) {
     return n;
 }
 
-/* Of the sample: one from each of n equal stretches, as data is often in an order. */
-static uint64_t example_of(const uint32_t *train_example, uint64_t k, uint64_t n, uint64_t all) {
-    const uint64_t from = k * all / n, to = (k + 1) * all / n;
-    const uint64_t i = from + shmt_below(shmt_hash64(n, k, OF_SAMPLE, 0), to - from);
-    return train_example ? train_example[i] : i;
-}
-
 static uint64_t copy_row(const struct shmtrain_data *data, uint64_t i, const struct rows *out, uint64_t at) {
     const float *row = data->dense ? data->dense + i * data->n_features : NULL;
     for (uint32_t j = 0; row && j < data->n_features; j++) {
@@ -81,11 +72,12 @@ static uint64_t copy_row(const struct shmtrain_data *data, uint64_t i, const str
     return at;
 }
 
-/* n of `all` examples, with weights whose mean is 1. false: no memory. */
-static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_example, uint64_t n, uint64_t all,
+/* The sample, with weights whose mean is 1. false: no memory. */
+static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_example, const struct shmt_sample *sample,
                       double mean_weight, struct rows *out) {
+    const uint64_t n = sample->n;
     uint64_t n_nonzeros = 0;
-    for (uint64_t k = 0; k < n; k++) n_nonzeros += length_of(data, example_of(train_example, k, n, all));
+    for (uint64_t k = 0; k < n; k++) n_nonzeros += length_of(data, shmt_sample_at(sample, train_example, k));
     out->start = malloc((n + 1) * sizeof *out->start);
     out->id = malloc(shmt_max_u64(1, n_nonzeros) * sizeof *out->id);
     out->value = malloc(shmt_max_u64(1, n_nonzeros) * sizeof *out->value);
@@ -94,7 +86,7 @@ static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_ex
     if (!out->start || !out->id || !out->value || !out->label || (data->weight && !out->weight)) return false;
     uint64_t at = 0;
     for (uint64_t k = 0; k < n; k++) {
-        const uint64_t i = example_of(train_example, k, n, all);
+        const uint64_t i = shmt_sample_at(sample, train_example, k);
         out->start[k] = at;
         out->label[k] = data->label[i];
         if (out->weight) out->weight[k] = (float)((double)data->weight[i] / mean_weight);
@@ -222,10 +214,10 @@ int shmt_penalty_choose(struct shmtrain_store *store, const struct shmtrain_mode
     store->penalty = (struct shmt_penalty){.loss = NAN};
     if (!shmt_penalty_is_chosen(store, model, store->spec.n_examples) || store->checkpoints.from) return 0;
     const struct shmt_weights_of trained = {train_example, store->spec.n_examples};
-    const uint64_t n = sample_of(store, model, data);
+    const struct shmt_sample sample = {store->config.seed, sample_of(store, model, data), store->spec.n_examples};
     const double mean_weight = shmt_weights_mean(data, &trained);
-    const bool made = make_rows(data, train_example, n, store->spec.n_examples, mean_weight, &rows) &&
-                      choose_of(store, model, &rows, &store->penalty);
+    const bool made =
+        make_rows(data, train_example, &sample, mean_weight, &rows) && choose_of(store, model, &rows, &store->penalty);
     free_rows(&rows);
     if (!made) shmt_log(&store->log, "there is no memory for the choice of L2: it is 0");
     if (!(store->penalty.loss < INFINITY)) store->penalty = (struct shmt_penalty){.loss = NAN};
