@@ -121,6 +121,23 @@ static void of_many_examples_nothing_is_chosen(void **state) {
     json_decref(o);
 }
 
+/* 500 classes of 60 values: choosing would take as long as a run. */
+static void where_it_would_take_too_long_nothing_is_chosen(void **state) {
+    (void)state;
+    FILE *f = fopen("classes", "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < 600; i++) {
+        fprintf(f, "%d", (int)(i % 500));
+        for (int j = 0; j < 60; j++) fprintf(f, " %d:%.3g", j + 1, uniform(i, (uint64_t)j) + 0.1);
+        fprintf(f, "\n");
+    }
+    assert_int_equal(fclose(f), 0);
+    struct program *p = RUN("-w", "1", "-M", "softmax", "--mode", "sync", "--steps", "2", "classes");
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[OUT], "l2 chosen"));
+    assert_non_null(strstr(p->text[ERR], "no L2 is chosen, as examples are long or classes are many: --l2 X names one\n"));
+}
+
 /* Rows that are long: the choice is from a sample, and another --seed draws another one. */
 static void the_sample_follows_the_seed(void **state) {
     (void)state;
@@ -161,6 +178,7 @@ int main(void) {
         PROGRAM_TEST(what_was_chosen_can_be_typed),
         PROGRAM_TEST(what_is_typed_is_not_chosen),
         PROGRAM_TEST(of_many_examples_nothing_is_chosen),
+        PROGRAM_TEST(where_it_would_take_too_long_nothing_is_chosen),
         PROGRAM_TEST(the_sample_follows_the_seed),
         PROGRAM_TEST(a_run_that_is_resumed_keeps_it),
     };

@@ -8,6 +8,7 @@
 #include "api/fit.h"
 #include "api/weights.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "models/models.h"
 #include "ps/replicas.h"
 #include "segment/budget.h"
@@ -17,6 +18,8 @@
 #define FEWEST       50  /* examples: parts of fewer say nothing */
 #define WORK         1e6 /* multiplications of an entry with a weight: those of the sample's examples */
 #define LEAST_SAMPLE 2000
+#define MOST_WORK    1e7 /* so that the sample is smaller where examples are long or classes are many ... */
+#define LEAST_AT_ALL 500 /* ... but of fewer nothing is chosen, as it would take as long as a run */
 
 /* How they are dealt, and how many parts are held out in turn: as many as are cheap, as a run of SGD is short; but of small samples,
  * which say little, most. */
@@ -72,12 +75,21 @@ static uint64_t copy_row(const struct shmtrain_data *data, uint64_t i, const str
     return at;
 }
 
+static bool has_room(uint64_t bytes) {
+    struct shmt_budget budget;
+    struct shmt_error e = {0};
+    shmt_budget_read("", &budget);
+    return shmt_budget_check(&budget, bytes, "the choice of L2", NULL, "", &e) == 0;
+}
+
 /* The sample, with weights whose mean is 1. false: no memory. */
 static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_example, const struct shmt_sample *sample,
                       double mean_weight, struct rows *out) {
     const uint64_t n = sample->n;
     uint64_t n_nonzeros = 0;
     for (uint64_t k = 0; k < n; k++) n_nonzeros += length_of(data, shmt_sample_at(sample, train_example, k));
+    if (!has_room((n + 1) * sizeof *out->start + n * 2 * sizeof(float) + n_nonzeros * (sizeof *out->id + sizeof *out->value)))
+        return false;
     out->start = malloc((n + 1) * sizeof *out->start);
     out->id = malloc(shmt_max_u64(1, n_nonzeros) * sizeof *out->id);
     out->value = malloc(shmt_max_u64(1, n_nonzeros) * sizeof *out->value);
@@ -132,6 +144,12 @@ static void describe(const struct shmtrain_store *store, const struct shmtrain_m
     out->seed = store->config.seed;
 }
 
+/* By whoever stops the run, or by its time limit: the run ends as soon as it has begun, whatever L2 is. */
+static bool is_over(struct shmtrain_store *store) {
+    const double took = (double)(shmt_now_ns() - store->began_ns) * 1e-9;
+    return shmt_stop_asked(store) || took >= store->config.time_limit; /* NaN: there is none */
+}
+
 /* Alone, phase by phase. false: no memory. */
 static bool choose(struct shmtrain_store *store, const struct shmt_problem *p, const struct shmt_solve_plan *plan, void *memory,
                    struct shmt_choice *out) {
@@ -139,7 +157,7 @@ static bool choose(struct shmtrain_store *store, const struct shmt_problem *p, c
     struct shmt_solve_state state;
     shmt_solve_memory_at(plan, memory, &m);
     shmt_newton_begin(p, false, &state);
-    for (uint64_t round = 0; state.choice.open && !shmt_stop_asked(store); round++) {
+    for (uint64_t round = 0; state.choice.open && !is_over(store); round++) {
         const struct shmt_solve_state before = state;
         const struct shmt_pass pass = {
             .problem = p, .plan = plan, .memory = &m, .state = &before, .round = round, .part = 0, .n_parts = 1};
@@ -156,13 +174,6 @@ static double for_rule(const struct shmt_spec *spec, const struct shmtrain_model
     const uint64_t together = !shmt_policy_is_live(&spec->policy) ? spec->batch : model->dense ? spec->item : 1;
     const double updates = (double)shmt_ceil_div(spec->n_examples, together) * spec->epochs / shmt_replicas_averaged(spec);
     return spec->rule.kind == SHMT_RULE_FTRL ? l2 * updates : l2;
-}
-
-static bool has_room(uint64_t bytes) {
-    struct shmt_budget budget;
-    struct shmt_error e = {0};
-    shmt_budget_read("", &budget);
-    return shmt_budget_check(&budget, bytes, "the choice of L2", NULL, "", &e) == 0;
 }
 
 /* false: no memory. */
@@ -199,13 +210,16 @@ static bool choose_of(struct shmtrain_store *store, const struct shmtrain_model 
     return done;
 }
 
-/* N l2 is what carries over from a sample to all. */
+/* N l2 is what carries over from a sample to all. 0: the least one is too much work. */
 static uint64_t sample_of(const struct shmtrain_store *store, const struct shmtrain_model *model,
                           const struct shmtrain_data *data) {
     const uint64_t n = store->spec.n_examples;
     const double classes = model == &SHMT_MODEL_SOFTMAX ? (double)store->job.settings.n_classes : 1;
     const double entries = data->dense ? (double)data->n_features : (double)data->n_nonzeros / (double)data->n_examples;
-    return shmt_min_u64(n, shmt_max_u64(LEAST_SAMPLE, (uint64_t)(WORK / fmax(1, classes * entries))));
+    const double work = fmax(1, classes * entries); /* of an example */
+    const double enough = fmin(fmax(LEAST_SAMPLE, WORK / work), fmax(LEAST_AT_ALL, MOST_WORK / work));
+    const uint64_t sample = shmt_min_u64(n, (uint64_t)enough);
+    return (double)sample * work > MOST_WORK ? 0 : sample;
 }
 
 int shmt_penalty_choose(struct shmtrain_store *store, const struct shmtrain_model *model, const struct shmtrain_data *data,
@@ -216,6 +230,11 @@ int shmt_penalty_choose(struct shmtrain_store *store, const struct shmtrain_mode
     const struct shmt_weights_of trained = {train_example, store->spec.n_examples};
     const struct shmt_sample sample = {store->config.seed, sample_of(store, model, data), store->spec.n_examples};
     const double mean_weight = shmt_weights_mean(data, &trained);
+    if (sample.n == 0) {
+        store->spec.rule.l2 = 0;
+        shmt_log(&store->log, "no L2 is chosen, as examples are long or classes are many: --l2 X names one");
+        return 0;
+    }
     const bool made =
         make_rows(data, train_example, &sample, mean_weight, &rows) && choose_of(store, model, &rows, &store->penalty);
     free_rows(&rows);

@@ -1,8 +1,9 @@
 /* L2 for steps of SGD that nobody names, where examples are few: of these an unregularised run learns the noise, too.
  *
  * It is what an exact fit would choose (solve/choose.h) of the features as the run has them, on one scale or not; from all examples, or
- * from a sample of them where those are long. The process that makes the run chooses, alone and before there are workers: so the bits
- * do not follow their number. */
+ * from a sample of them where those are long; nothing, which a note says, where even a small sample is too much work. The process that
+ * makes the run chooses, alone and before there are workers: so the bits do not follow their number. Past the run's time limit it
+ * chooses no further. */
 #ifndef SHMT_API_PENALTY_H
 #define SHMT_API_PENALTY_H
 
