@@ -276,14 +276,14 @@ static void a_value_that_is_a_mistake_does_not_cost_its_feature(void **state) {
         FILE *f = fopen("s", "w");
         assert_non_null(f);
         for (uint64_t i = 0; i < 500; i++) {
-            const double x = bad && i == 77 ? 8e17 : uniform(i, 0);
+            const double x = bad && i == 77 ? -8e17 : uniform(i, 0);
             fprintf(f, "%d 1:%.6g 2:%.6g\n", uniform(i, 0) + 0.3 * uniform(i, 1) > 0.6 ? 1 : -1, x, uniform(i, 2));
         }
         assert_int_equal(fclose(f), 0);
         if (!bad) assert_int_equal(rename("s", "good"), 0);
         struct program *p = RUN("-q", "-w", "1", "--mode", "sync", "-o", "model", bad ? "s" : "good");
         program_assert_status(p, 0);
-        assert_true((strstr(p->text[ERR], "s: a value of 8e+17 is a mistake, as no other one of its feature is beyond ") !=
+        assert_true((strstr(p->text[ERR], "s: feature 1 has a value of -8e+17 in example 78, and no other one beyond ") !=
                      NULL) == (bad == 1));
         loss[bad] = loss_of("logistic", "good");
     }

@@ -171,6 +171,27 @@ static void a_run_that_is_resumed_keeps_it(void **state) {
     program_drop_folder("d");
 }
 
+/* Runs that leave features as they are, fits among them, name a value that may be a mistake. */
+static void a_value_that_may_be_a_mistake_is_named_by_all_runs(void **state) {
+    (void)state;
+    FILE *f = fopen("wrong", "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < 100; i++)
+        fprintf(f, "%d 1:%.6g 3:%.6g\n", i % 2 ? 1 : -1, uniform(i, 0), i == 40 ? -8e17 : uniform(i, 2));
+    assert_int_equal(fclose(f), 0);
+#define NAMED "wrong: feature 3 has a value of -8e+17 in example 41, and no other one beyond "
+    struct program *p = RUN("-q", "-w", "1", "wrong");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], NAMED));
+    assert_non_null(strstr(p->text[ERR], ": is it a mistake?\n"));
+    p = RUN("-q", "-w", "1", "--mode", "async", "--scale", "no", "--rate", "1e-12", "-e", "1", "wrong");
+    assert_non_null(strstr(p->text[ERR], NAMED));
+    p = RUN("-q", "-w", "1", "--mode", "async", "-e", "1", "wrong");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], NAMED));
+    assert_non_null(strstr(p->text[ERR], ": it counts as the mean here, but not when the model scores: correct it, "));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(few_examples_are_learned_with_l2_that_is_chosen),
@@ -180,6 +201,7 @@ int main(void) {
         PROGRAM_TEST(of_many_examples_nothing_is_chosen),
         PROGRAM_TEST(where_it_would_take_too_long_nothing_is_chosen),
         PROGRAM_TEST(the_sample_follows_the_seed),
+        PROGRAM_TEST(a_value_that_may_be_a_mistake_is_named_by_all_runs),
         PROGRAM_TEST(a_run_that_is_resumed_keeps_it),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

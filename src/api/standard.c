@@ -18,6 +18,8 @@
 #define FAR_BELOW  0.01       /* ... as this is taken for the unit */
 #define MONSTROUS  1e6        /* times as large as any other value of its feature: a mistake */
 #define ENOUGH     20         /* values of a feature that say so */
+#define LOOKED     (1u << 16) /* features ... */
+#define LOOKED_AT  20000000   /* ... and values that are looked at only to find those */
 #define FLOAT_STEP 1.2e-7     /* of a number: what floats tell apart */
 
 /* ---- what features are like ---- */
@@ -67,6 +69,26 @@ static void each_example(const struct shmt_standard_wish *wish, struct moments *
     for (uint64_t k = 0; k < wish->n; k++) each_value(&wish->train->data, wish->example ? wish->example[k] : k, of, add);
 }
 
+static double value_of(const struct shmtrain_data *data, uint64_t i, uint32_t column) {
+    if (data->dense) return (double)data->dense[i * data->n_features + column];
+    for (uint64_t at = data->start[i]; at < data->start[i + 1]; at++)
+        if (data->id[at] == column) return data->value ? (double)data->value[at] : 1;
+    return 0;
+}
+
+/* Where the largest one stands, and its sign. */
+static void find_place(const struct shmt_standard_wish *wish, struct shmt_standard *out) {
+    const double size = out->mistake;
+    for (uint64_t k = 0; k < wish->n; k++) {
+        const uint64_t i = wish->example ? wish->example[k] : k;
+        const double x = value_of(&wish->train->data, i, out->mistake_column);
+        if (fabs(x) < size) continue;
+        out->mistake = x;
+        out->mistake_example = i;
+        return;
+    }
+}
+
 /* One value that is that much larger than all others would have its feature scaled down to nothing. */
 static int find_mistakes(const struct shmt_standard_wish *wish, struct moments *of, struct shmt_standard *out,
                          struct shmt_error *e) {
@@ -79,10 +101,12 @@ static int find_mistakes(const struct shmt_standard_wish *wish, struct moments *
         if (out->n_mistakes == 0 || of[j].most > out->mistake) {
             out->mistake = of[j].most;
             out->usual = of[j].second;
+            out->mistake_column = j;
         }
         out->n_mistakes++;
     }
     if (out->n_mistakes == 0) return 0;
+    find_place(wish, out);
     out->limit = calloc(out->n_features + UINT64_C(1), sizeof *out->limit);
     if (!out->limit) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the sizes of %u features", out->n_features);
     for (uint32_t j = 0; j < out->n_features; j++) out->limit[j] = of[j].limit;
@@ -322,6 +346,18 @@ int shmt_standard_make(const struct shmt_standard_wish *wish, struct shmt_standa
     if (rc == 0) rc = find_mistakes(wish, of, out, e);
     if (rc == 0) each_example(wish, of, add_value);
     if (rc == 0) rc = change(wish, of, out, e);
+    free(of);
+    return rc;
+}
+
+int shmt_standard_look(const struct shmt_standard_wish *wish, struct shmt_standard *out, struct shmt_error *e) {
+    const struct shmtrain_data *data = &wish->train->data;
+    const uint32_t n = data->n_features;
+    *out = (struct shmt_standard){.n_features = n, .by_place = wish->by_place};
+    if (n == 0 || n > LOOKED || wish->n == 0 || wish->train->totals.n_nonzeros > LOOKED_AT) return 0;
+    if (!data->dense && !data->value) return 0;
+    struct moments *of = calloc(n, sizeof *of);
+    const int rc = of ? find_mistakes(wish, of, out, e) : out_of_memory(e);
     free(of);
     return rc;
 }

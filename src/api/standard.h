@@ -35,8 +35,10 @@ struct shmt_standard_copy {
 struct shmt_standard {
     double *mean, *scale;  /* (n_features), by column of the data; NULL: nothing was changed */
     double *limit;         /* (n_features) sizes beyond which values are mistakes; NULL: there are none */
-    double mistake, usual; /* the largest one, and the next value of its feature; as sizes */
-    uint32_t n_mistakes;   /* features that have one */
+    double mistake, usual; /* the largest one, and the size of the next value of its feature */
+    uint32_t mistake_column;
+    uint64_t mistake_example; /* of the set */
+    uint32_t n_mistakes;      /* features that have one */
     uint32_t n_features;
     bool by_place; /* columns of the data are places (places.h) */
     struct shmt_standard_copy train, valid;
@@ -51,6 +53,10 @@ struct shmt_standard_wish {
     bool may_grow; /* rows may get more entries */
     bool by_place;
 };
+
+/* Only looks for values that are mistakes: the members about these. Changes nothing, and finds nothing where that would take long.
+ * Errors: _MEMORY. */
+int shmt_standard_look(const struct shmt_standard_wish *wish, struct shmt_standard *out, struct shmt_error *e);
 
 /* Memory that a set's copies take, at most, when it is counted. */
 uint64_t shmt_standard_work_bytes(const struct shmt_load *load);

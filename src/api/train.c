@@ -137,17 +137,37 @@ static int settle_rate(struct shmt_training *s) {
     return 0;
 }
 
-static void note_mistakes(const struct shmt_training *s) {
-    const struct shmt_standard *standard = &s->store->standard;
-    char others[64] = "";
+/* A feature as the data counts it. */
+static void name_feature(const struct shmt_training *s, uint32_t column, char *out, size_t bytes) {
+    const struct shmt_columns *columns = &s->train.columns;
+    uint32_t at = column;
+    for (uint32_t j = 0; s->rows.place && j < s->train.data.n_features; j++)
+        if (s->rows.place[j] == column) at = j;
+    const uint64_t id = columns->ids ? columns->ids->id[at] : at + UINT64_C(0) + columns->base;
+    snprintf(out, bytes, "%sfeature %llu", columns->hash_bits > 0 ? "hashed " : "", (unsigned long long)id);
+}
+
+static void note_mistakes(const struct shmt_training *s, const struct shmt_standard *standard) {
+    char feature[48], others[64] = "";
+    if (standard->n_mistakes == 0) return;
     SHMT_PLAIN_NUMBERS;
+    name_feature(s, standard->mistake_column, feature, sizeof feature);
     if (standard->n_mistakes > 1)
-        snprintf(others, sizeof others, ", and %u other features have such a one", standard->n_mistakes - 1);
-    shmt_log(&s->store->log,
-             "%s: a value of %.6g is a mistake, as no other one of its feature is beyond %.6g%s: it counts as the mean; "
-             "correct it, or "
-             "leave it out",
-             s->train.name, standard->mistake, standard->usual, others);
+        snprintf(others, sizeof others, " (%u other features have such a one)", standard->n_mistakes - 1);
+    shmt_log(&s->store->log, "%s: %s has a value of %.6g in example %llu, and no other one beyond %.6g%s: %s", s->train.name,
+             feature, standard->mistake, (unsigned long long)standard->mistake_example + 1, standard->usual, others,
+             s->store->scales ? "it counts as the mean here, but not when the model scores: correct it, or leave it out"
+                              : "is it a mistake?");
+}
+
+/* Features stay as they are, but the user may want to know. */
+static int look_for_mistakes(struct shmt_training *s, const struct shmt_standard_wish *wish) {
+    struct shmt_standard found = {0};
+    if (s->store->is_generated) return 0;
+    const int rc = shmt_standard_look(wish, &found, &s->store->error);
+    if (rc == 0) note_mistakes(s, &found);
+    shmt_standard_free(&found);
+    return rc;
 }
 
 static int scale_features(struct shmt_training *s) {
@@ -162,8 +182,9 @@ static int scale_features(struct shmt_training *s) {
     s->nonzeros[0] = s->train.totals.n_nonzeros;
     if (s->share > 0) shmt_split_nonzeros(&s->split, &s->train.data, &s->nonzeros[0], &s->nonzeros[1]);
     shmt_standard_free(&store->standard);
-    const int rc = store->scales ? shmt_standard_make(&wish, &store->standard, &store->error) : 0;
-    if (rc == 0 && store->standard.n_mistakes > 0) note_mistakes(s);
+    if (!store->scales) return look_for_mistakes(s, &wish);
+    const int rc = shmt_standard_make(&wish, &store->standard, &store->error);
+    if (rc == 0) note_mistakes(s, &store->standard);
     return rc;
 }
 
