@@ -192,6 +192,19 @@ static void a_value_that_may_be_a_mistake_is_named_by_all_runs(void **state) {
     assert_non_null(strstr(p->text[ERR], ": it counts as the mean here, but not when the model scores: correct it, "));
 }
 
+/* A smaller rate is no help where the squares of labels are too large. */
+static void labels_that_are_too_large_are_to_be_scaled(void **state) {
+    (void)state;
+    FILE *f = fopen("large", "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < 100; i++) fprintf(f, "%.6ge25 1:%.6g\n", uniform(i, 1) - uniform(i, 0), uniform(i, 0));
+    assert_int_equal(fclose(f), 0);
+    struct program *p = RUN("-q", "-w", "1", "-M", "linear", "--mode", "sync", "large");
+    program_assert_status(p, 1);
+    assert_non_null(strstr(p->text[ERR], "the loss became infinite in epoch 1: labels are as large as "));
+    assert_non_null(strstr(p->text[ERR], "e+24: scale them to about 1\n"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(few_examples_are_learned_with_l2_that_is_chosen),
@@ -202,6 +215,7 @@ int main(void) {
         PROGRAM_TEST(where_it_would_take_too_long_nothing_is_chosen),
         PROGRAM_TEST(the_sample_follows_the_seed),
         PROGRAM_TEST(a_value_that_may_be_a_mistake_is_named_by_all_runs),
+        PROGRAM_TEST(labels_that_are_too_large_are_to_be_scaled),
         PROGRAM_TEST(a_run_that_is_resumed_keeps_it),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

@@ -41,8 +41,8 @@ int shmt_diverged_check(const struct shmtrain_store *store, struct shmt_error *e
     if (!(loss > 1)) return 0; /* too small for what is looked for, or no number: then nothing was trained on */
     const double nothing = loss_of_nothing(&store->job);
     if (!(nothing > 0) || !(loss > FAR * nothing)) return 0;
-    return shmt_fail(
-        e, SHMTRAIN_E_NUMBERS,
-        "the loss is %.4g, where a model that knows no features has %.4g: use a smaller rate than %g (option rate)", loss,
-        nothing, (double)store->spec.rate.base);
+    char remedy[96];
+    shmt_job_remedy(&store->job, remedy, sizeof remedy);
+    return shmt_fail(e, SHMTRAIN_E_NUMBERS, "the loss is %.4g, where a model that knows no features has %.4g: %s", loss,
+                     nothing, remedy);
 }

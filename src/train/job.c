@@ -67,9 +67,10 @@ static int begin(struct body *body) {
 }
 
 static int refuse_loss(struct body *body, double loss) {
-    return shmt_fail(
-        &body->session.error, SHMTRAIN_E_NUMBERS, "the loss became %s in epoch %u: use a smaller rate than %g (option rate)",
-        isnan(loss) ? "not a number" : "infinite", body->session.work.epoch + 1, (double)body->job->spec->rate.base);
+    char remedy[96];
+    shmt_job_remedy(body->job, remedy, sizeof remedy);
+    return shmt_fail(&body->session.error, SHMTRAIN_E_NUMBERS, "the loss became %s in epoch %u: %s",
+                     isnan(loss) ? "not a number" : "infinite", body->session.work.epoch + 1, remedy);
 }
 
 static int refuse_data(shmtrain_session *s, const struct shmt_guarded *data) {

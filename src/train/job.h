@@ -80,6 +80,10 @@ struct shmt_bad_rows {
     const uint32_t *place; /* (rows) of each row as the data counts them, where it lies; NULL: there */
 };
 
+/* What to do about a run of SGD that diverges: a smaller rate, or, where the labels are numbers whose squares are too much for 32-bit
+ * numbers, other labels. Into `out`; as it stands behind ": ". */
+void shmt_job_remedy(const struct shmt_job *job, char *out, uint64_t bytes);
+
 /* _NUMBERS, naming the first bad row. */
 int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e);
 

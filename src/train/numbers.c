@@ -6,6 +6,17 @@
 #include "math/finite.h"
 #include "train/job.h"
 
+#define LARGE_LABELS 1e15
+
+void shmt_job_remedy(const struct shmt_job *job, char *out, uint64_t bytes) {
+    const bool numbers = job->model && job->model->task == SHMTRAIN_REGRESSION && job->train;
+    const double size = numbers ? fmax(fabs((double)job->train->label_low), fabs((double)job->train->label_high)) : 0;
+    if (size > LARGE_LABELS)
+        snprintf(out, bytes, "labels are as large as %.4g: scale them to about 1", size);
+    else
+        snprintf(out, bytes, "use a smaller rate than %g (option rate)", (double)job->spec->rate.base);
+}
+
 static const char *name_of(const float *row, uint64_t n) {
     for (uint64_t i = 0; i < n; i++)
         if (isnan(row[i])) return "not a number";
