@@ -192,6 +192,17 @@ static void a_value_that_may_be_a_mistake_is_named_by_all_runs(void **state) {
     assert_non_null(strstr(p->text[ERR], ": it counts as the mean here, but not when the model scores: correct it, "));
 }
 
+static void a_plan_says_that_it_is_of_a_new_run(void **state) {
+    (void)state;
+    write_noise("few", "logistic", 0, 100, 3);
+    struct program *p = RUN("topo", "few", "-w", "1", "--checkpoint", "d", "--resume");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], "the plan is of a new run: one that --resume goes on with keeps to its kind"));
+    p = RUN("topo", "few", "-w", "1", "--checkpoint", "d");
+    program_assert_status(p, 0);
+    assert_null(strstr(p->text[ERR], "the plan is of a new run"));
+}
+
 /* A smaller rate is no help where the squares of labels are too large. */
 static void labels_that_are_too_large_are_to_be_scaled(void **state) {
     (void)state;
@@ -216,6 +227,7 @@ int main(void) {
         PROGRAM_TEST(the_sample_follows_the_seed),
         PROGRAM_TEST(a_value_that_may_be_a_mistake_is_named_by_all_runs),
         PROGRAM_TEST(labels_that_are_too_large_are_to_be_scaled),
+        PROGRAM_TEST(a_plan_says_that_it_is_of_a_new_run),
         PROGRAM_TEST(a_run_that_is_resumed_keeps_it),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

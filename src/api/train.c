@@ -499,6 +499,9 @@ static int begin(struct shmt_training *s, bool plan_only) {
         return shmt_fail(&store->error, SHMTRAIN_E_USAGE, "name a file, or builtin:sparse: the data has no name");
     rc = find_model(s);
     if (rc == 0 && !plan_only) rc = shmt_checkpoints_begin(store);
+    if (rc == 0 && plan_only && store->config.resume)
+        shmt_log(&store->log,
+                 "the plan is of a new run: one that --resume goes on with keeps to its kind, steps of SGD or a fit");
     if (rc == 0) rc = shmt_fit_check(store, s->model, s->source);
     if (rc == 0) rc = shmt_run_make_epochs(store, s->model);
     if (rc < 0) return rc;
