@@ -156,6 +156,25 @@ static void the_sample_follows_the_seed(void **state) {
 }
 
 /* A run that goes on has the L2 that was chosen, without another choice: the same bits as one that was not interrupted. */
+/* Two million columns, of which all but a hundred are empty. */
+static void columns_that_do_not_occur_change_nothing(void **state) {
+    (void)state;
+    FILE *f = fopen("words", "w");
+    assert_non_null(f);
+    for (uint64_t i = 0; i < 300; i++) {
+        fprintf(f, "%d", uniform(i, 0) + uniform(i, 1) > uniform(i, 200) + 0.5);
+        for (uint64_t j = 0; j < 100; j++)
+            if (uniform(i, j) > 0.8 || j < 2) fprintf(f, " %d:%.6g", (int)j + 1, uniform(i, j));
+        fprintf(f, "\n");
+    }
+    assert_int_equal(fclose(f), 0);
+    json_t *o = REPORT("-w", "1", "--mode", "sync", "-e", "1", "words"), *hashed;
+    hashed = REPORT("-w", "1", "--mode", "sync", "-e", "1", "--hash-bits", "21", "words");
+    assert_true(program_number(o, "l2") > 0 && program_number(hashed, "l2") == program_number(o, "l2"));
+    json_decref(hashed);
+    json_decref(o);
+}
+
 static void a_run_that_is_resumed_keeps_it(void **state) {
     char whole[17], resumed[17];
     (void)state;
@@ -228,6 +247,7 @@ int main(void) {
         PROGRAM_TEST(a_value_that_may_be_a_mistake_is_named_by_all_runs),
         PROGRAM_TEST(labels_that_are_too_large_are_to_be_scaled),
         PROGRAM_TEST(a_plan_says_that_it_is_of_a_new_run),
+        PROGRAM_TEST(columns_that_do_not_occur_change_nothing),
         PROGRAM_TEST(a_run_that_is_resumed_keeps_it),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

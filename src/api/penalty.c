@@ -117,6 +117,24 @@ static bool make_rows(const struct shmtrain_data *data, const uint32_t *train_ex
     return true;
 }
 
+/* Columns are numbered by those that occur in the sample: of millions, as hashes are, most would cost each step and change nothing. The
+ * order stays. false: no memory. */
+static bool gather_columns(struct rows *rows) {
+    const uint32_t n = rows->data.n_features;
+    uint32_t *place = calloc((size_t)n + 1, sizeof *place), used = 0;
+    if (!place) return false;
+    for (uint64_t at = 0; at < rows->data.n_nonzeros; at++) place[rows->id[at]] = 1;
+    for (uint32_t j = 0; j < n; j++) {
+        const uint32_t occurs = place[j];
+        place[j] = used;
+        used += occurs;
+    }
+    for (uint64_t at = 0; at < rows->data.n_nonzeros; at++) rows->id[at] = place[rows->id[at]];
+    rows->data.n_features = used > 0 ? used : 1;
+    free(place);
+    return true;
+}
+
 /* ---- the choice ---- */
 
 static void describe(const struct shmtrain_store *store, const struct shmtrain_model *model, const struct rows *rows,
@@ -235,8 +253,8 @@ int shmt_penalty_choose(struct shmtrain_store *store, const struct shmtrain_mode
         shmt_log(&store->log, "no L2 is chosen, as examples are long or classes are many: --l2 X names one");
         return 0;
     }
-    const bool made =
-        make_rows(data, train_example, &sample, mean_weight, &rows) && choose_of(store, model, &rows, &store->penalty);
+    const bool made = make_rows(data, train_example, &sample, mean_weight, &rows) && gather_columns(&rows) &&
+                      choose_of(store, model, &rows, &store->penalty);
     free_rows(&rows);
     if (!made) shmt_log(&store->log, "there is no memory for the choice of L2: it is 0");
     if (!(store->penalty.loss < INFINITY)) store->penalty = (struct shmt_penalty){.loss = NAN};
