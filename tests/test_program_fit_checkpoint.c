@@ -318,6 +318,55 @@ static void write_file(const char *path, const uint8_t *bytes, size_t n) {
     assert_int_equal(fclose(f), 0);
 }
 
+/* Numbers of a tensor times `by`, with a seal that is right. */
+static void forge(const char *path, const char *tensor, double by) {
+    char key[40];
+    size_t n;
+    unsigned long from, to;
+    uint64_t header;
+    uint8_t *bytes = read_file(path, &n);
+    memcpy(&header, bytes, sizeof header);
+    snprintf(key, sizeof key, "\"%s\":", tensor);
+    const char *at = memmem(bytes + 8, header, key, strlen(key));
+    assert_non_null(at);
+    at = strstr(at, "\"data_offsets\":[");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"data_offsets\":[%lu,%lu]", &from, &to), 2);
+    for (uint64_t i = 8 + header + from; i < 8 + header + to; i += sizeof(double)) {
+        double x;
+        memcpy(&x, bytes + i, sizeof x);
+        x *= by;
+        memcpy(bytes + i, &x, sizeof x);
+    }
+    make_seal(bytes, n);
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+/* Below 0, or far above what an example's weight allows: no bound may be made of them. */
+static void impossible_dual_variables_are_refused(void **state) {
+    static const struct { const char *steps, *tensor; } KINDS[] = {{"1", "fit/dual"}, {"9", "fit/interior"}};
+    static const double BY[] = {-1, 1e6};
+    char path[300];
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+#define RUN_OF(...) FEW, "-q", "-w", "2", "-M", "svm", "--C=1000", "--tolerance=1e-7", "--checkpoint", "ck", __VA_ARGS__
+        program_assert_status(RUN(RUN_OF("--steps", KINDS[k / 2].steps)), 0);
+        newest(path);
+        forge(path, KINDS[k / 2].tensor, 1);
+        program_assert_status(RUN(RUN_OF("--resume", "--steps", "1")), 0);
+        program_drop_folder("ck");
+        program_assert_status(RUN(RUN_OF("--steps", KINDS[k / 2].steps)), 0);
+        newest(path);
+        forge(path, KINDS[k / 2].tensor, BY[k % 2]);
+        struct program *p = RUN(RUN_OF("--resume"));
+        assert_int_equal(p->status, 1);
+        assert_non_null(strstr(p->text[ERR], ", or a dual variable is impossible: use the data of its run"));
+        end_test(state);
+#undef RUN_OF
+    }
+}
+
 /* As it was written it goes on; with another byte it is refused in a line, or, when its seal was made right, it is, or the run comes to an
  * end that it does not call proved without having measured the objective. */
 static void a_damaged_checkpoint_is_refused_or_does_no_harm(void **state) {
@@ -366,6 +415,7 @@ int main(void) {
         cmocka_unit_test_teardown(inspect_says_what_was_proved, end_test),
         cmocka_unit_test_teardown(other_problems_are_refused_with_both_values, end_test),
         cmocka_unit_test_teardown(other_values_of_the_same_shape_are_refused, end_test),
+        cmocka_unit_test_teardown(impossible_dual_variables_are_refused, end_test),
         cmocka_unit_test_teardown(a_damaged_checkpoint_is_refused_or_does_no_harm, end_test),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

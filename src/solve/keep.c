@@ -164,7 +164,7 @@ static void find_dual(const struct shmt_pass *pass, uint64_t number, uint64_t fr
     shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
     shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
     shmt_leave_sum(pass, SHMT_SUM_CURVE, number, 0);
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, strange);
+    shmt_leave_sum(pass, SHMT_SUM_STRANGE, number, strange);
 }
 
 static void find_inner(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
@@ -172,7 +172,7 @@ static void find_inner(const struct shmt_pass *pass, uint64_t number, uint64_t f
     (void)unused;
     for (uint64_t i = from; i < to; i++)
         strange += !is_possible_inner(pass->problem, i, &pass->memory->inner[pass->state->at][i]);
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, strange);
+    shmt_leave_sum(pass, SHMT_SUM_STRANGE, number, strange);
 }
 
 void shmt_keep_find(const struct shmt_pass *pass) {

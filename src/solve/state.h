@@ -43,6 +43,7 @@ enum shmt_solve_sums {
     SHMT_SUM_MORE,     /* coordinate descent, by part 0 alone: 1: it has not come as near as it was to */
     SHMT_SUM_RZ,       /* residual . preconditioned residual, by columns */
     SHMT_SUM_PQ,       /* search . product, by columns */
+    SHMT_SUM_STRANGE,  /* going on: of examples, what was kept of them is impossible for so many */
     SHMT_SUM_NOTHING,  /* of phases that have no sum */
     SHMT_SUM_STOP,     /* by the chief alone: 1: the run is to end */
     SHMT_SOLVE_SUMS
