@@ -188,15 +188,17 @@ static void fits_by_all_at_once_go_on_too(void **state) {
 
 static const char TABLE[] = "1 1:1 2:3\n-1 2:1\n1 1:2\n-1 3:1\n1 1:1 3:0.5\n-1 2:2 3:1\n";
 
-static void write_table(void) {
-    char text[40 * sizeof TABLE] = "";
-    for (int i = 0; i < 30; i++) strcat(text, TABLE);
+static const char OTHER[] = "1 1:1 2:2\n-1 2:0.1\n1 1:0.2\n-1 3:1\n1 1:1 3:0.25\n-1 2:2 3:0.1\n";
+
+static void write_table(const char *rows) {
+    char text[40 * sizeof OTHER] = "";
+    for (int i = 0; i < 30; i++) strcat(text, rows);
     program_write_file("train.svm", text);
 }
 
 static void a_run_without_options_stays_a_fit_with_checkpoints(void **state) {
     (void)state;
-    write_table();
+    write_table(TABLE);
     const struct outcome whole = OUTCOME("train.svm");
     assert_string_equal(whole.stopped_by, "tolerance");
     const struct outcome part = OUTCOME("train.svm", "--checkpoint", "ck", "--keep", "2", "--checkpoint-every", "1 epoch");
@@ -213,7 +215,7 @@ static void a_run_without_options_stays_a_fit_with_checkpoints(void **state) {
 /* As runs without options were before. */
 static void steps_of_sgd_go_on_as_such_without_options(void **state) {
     (void)state;
-    write_table();
+    write_table(TABLE);
     program_assert_status(RUN("train.svm", "-q", "--optimizer=sgd", "--checkpoint", "ck", "--steps", "3", "-w", "1"), 0);
     struct program *p = RUN("train.svm", "-q", "--checkpoint", "ck", "--resume", "-w", "1");
     program_assert_status(p, 0);
@@ -231,6 +233,19 @@ static void what_has_no_epoch_yet_begins_anew(void **state) {
     assert_int_equal(count_files(), 0);
 }
 
+/* The best of some candidates is nothing to type. */
+static void a_choice_that_was_stopped_has_chosen_nothing(void **state) {
+    (void)state;
+    struct program *p = RUN(LONG, "--tolerance=1e-6", "--time-limit", "0.01");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "chosen      nothing: stopped while L2 was being chosen\n"));
+    assert_null(strstr(p->text[OUT], "--C "));
+    p = RUN(LONG, "--tolerance=1e-6", "--time-limit", "0.01", "--json", "-q");
+    json_t *o = program_json(p);
+    assert_true(json_is_null(json_object_get(o, "choice")) && json_is_null(json_object_get(o, "l2")));
+    json_decref(o);
+}
+
 static void inspect_says_what_was_proved(void **state) {
     char path[300];
     (void)state;
@@ -244,6 +259,15 @@ static void inspect_says_what_was_proved(void **state) {
     p = RUN("inspect", "--json", path);
     json_t *o = program_json(p), *run = json_object_get(o, "checkpoint");
     assert_true(number_or_nan(run, "epoch") == 3 && number_or_nan(run, "gap") > 0 && number_or_nan(run, "tolerance") == 1e-4);
+    json_decref(o);
+    program_drop_folder("ck");
+    (void)OUTCOME(WIDE, "-M", "softmax", "--C=1", "--tolerance=1e-8", "--checkpoint", "ck", "--steps", "1");
+    newest(path);
+    p = RUN("inspect", path);
+    assert_non_null(strstr(p->text[OUT], "position    epoch 1 of an exact fit is done, nothing is proved yet; after "));
+    p = RUN("inspect", "--json", path);
+    o = program_json(p);
+    assert_true(json_is_null(json_object_get(json_object_get(o, "checkpoint"), "gap")));
     json_decref(o);
 }
 
@@ -277,22 +301,33 @@ static void other_values_of_the_same_shape_are_refused(void **state) {
     static const char *const MODELS[] = {"-Mlogistic", "-Msvm"};
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        write_table();
+        write_table(TABLE);
         (void)OUTCOME("train.svm", MODELS[k], "--C=1", "--tolerance=1e-9", "--checkpoint", "ck", "--steps", "1");
-        char *text = strdup("");
-        for (int i = 0; i < 30; i++) {
-            char *more = NULL;
-            assert_true(asprintf(&more, "%s%s", text, "1 1:1 2:2\n-1 2:0.1\n1 1:0.2\n-1 3:1\n1 1:1 3:0.25\n-1 2:2 3:0.1\n") >
-                        0);
-            free(text);
-            text = more;
-        }
-        program_write_file("train.svm", text);
-        free(text);
+        write_table(OTHER);
         struct program *p = RUN("-q", "train.svm", MODELS[k], "--C=1", "--tolerance=1e-9", "--checkpoint", "ck", "--resume");
         assert_int_equal(p->status, 1);
         assert_non_null(strstr(p->text[ERR], "the objective of this data is not what it was"));
         program_drop_folder("ck");
+    }
+}
+
+/* Nothing is left to do, but what was proved is of other data. */
+static void other_values_are_refused_where_the_fit_had_ended(void **state) {
+    static const char *const MODELS[] = {"-Mlogistic", "-Msvm", "-Mlinear"};
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+#define RUN_OF(...) "train.svm", "-q", MODELS[k], "--C=1", "--tolerance=1e-5", "--checkpoint", "ck", __VA_ARGS__
+        write_table(TABLE);
+        program_assert_status(RUN(RUN_OF("-w", "2")), 0);
+        struct program *p = RUN(RUN_OF("--resume"));
+        program_assert_status(p, 0);
+        assert_non_null(strstr(p->text[ERR], "--tolerance has already ended that run: nothing is left to do\n"));
+        write_table(OTHER);
+        p = RUN(RUN_OF("--resume"));
+        assert_int_equal(p->status, 1);
+        assert_non_null(strstr(p->text[ERR], "the objective of this data is not what it was"));
+        end_test(state);
+#undef RUN_OF
     }
 }
 
@@ -412,9 +447,11 @@ int main(void) {
         cmocka_unit_test_teardown(a_run_without_options_stays_a_fit_with_checkpoints, end_test),
         cmocka_unit_test_teardown(steps_of_sgd_go_on_as_such_without_options, end_test),
         cmocka_unit_test_teardown(what_has_no_epoch_yet_begins_anew, end_test),
+        cmocka_unit_test_teardown(a_choice_that_was_stopped_has_chosen_nothing, end_test),
         cmocka_unit_test_teardown(inspect_says_what_was_proved, end_test),
         cmocka_unit_test_teardown(other_problems_are_refused_with_both_values, end_test),
         cmocka_unit_test_teardown(other_values_of_the_same_shape_are_refused, end_test),
+        cmocka_unit_test_teardown(other_values_are_refused_where_the_fit_had_ended, end_test),
         cmocka_unit_test_teardown(impossible_dual_variables_are_refused, end_test),
         cmocka_unit_test_teardown(a_damaged_checkpoint_is_refused_or_does_no_harm, end_test),
     };

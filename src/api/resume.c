@@ -361,8 +361,10 @@ int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store
     if (!c->from) return 0;
     const struct shmt_moment *at = &shmt_checkpoint_of(c->from)->at;
     struct shmt_board *board = store->ops->board(made);
+    uint32_t reached;
     show_records(store, board, at);
-    uint32_t reached = shmt_fit_restore(store, made);
+    const int rc = shmt_fit_restore(store, made, &reached);
+    if (rc < 0) return rc;
     if (reached == SHMT_END_NOT && at->step == 0)
         reached = shmt_goal_reached(&store->job.goal, store->epochs, store->report.n_epochs);
     if (reached != SHMT_END_NOT && !c->done) {

@@ -60,7 +60,7 @@ struct shmt_interior {
 struct shmt_solve_note {
     _Atomic uint32_t fits; /* relaxed: for display */
     uint32_t scaled;       /* the rest: before the end of the first epoch is published, and constant from then on */
-    double l2, loss;       /* what was chosen, with the mean loss on examples that were held out */
+    double l2, loss; /* what was chosen, with the mean loss on examples that were held out; NaN and infinite: nothing was */
     /* A phase that a part has left before it was done, plus 1, in place phase mod 2: by all who leave it, before its meeting. Relaxed: the
      * meeting orders it. Whoever leaves it means the same number. */
     _Atomic uint64_t left[2];

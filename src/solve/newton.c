@@ -209,12 +209,13 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 /* Whoever asks for an end gets it at the last point that was judged; before the fit of all examples has one, at the best candidate of
  * the choice. */
 static void stop(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const bool open = s->choice.open != 0;
     const bool chosen = s->choice.fits > 0 && s->choice.least < INFINITY, has_point = s->begun && !s->choice.open;
     if (s->choice.open) { /* a bound without a part is none of all */
         s->l2 = shmt_choice_l2(s->choice.strength, pass->problem->n_all);
         s->dual = -INFINITY;
     }
-    s->stopped = 1;
+    s->stopped = open ? 2 : 1;
     s->choice.open = s->choice.improved = s->choice.sampled = 0;
     s->phase = !has_point && chosen ? SHMT_PHASE_KEEP : s->begun ? SHMT_PHASE_PUBLISH : SHMT_PHASE_OVER;
     if (s->phase == SHMT_PHASE_OVER) s->loss = NAN;

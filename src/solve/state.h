@@ -144,7 +144,7 @@ struct shmt_solve_state {
     uint32_t resumes;     /* ... which it has begun to do */
     uint32_t remakes;     /* 1: it goes on from what was kept (keep.h), and makes the rest of it again */
     uint32_t strange;     /* 1: that is of other data, or damaged */
-    uint32_t stopped;     /* 1: somebody asked for it */
+    uint32_t stopped;     /* 1: somebody asked for it; 2: while L2 was being chosen */
     uint32_t begun;       /* 1: a point has been judged */
     uint32_t stepped;     /* 1: this epoch's step is made */
     uint32_t idle;        /* epochs in a row in which the gap has not fallen by a part worth mention */
