@@ -205,7 +205,7 @@ static void a_run_without_options_stays_a_fit_with_checkpoints(void **state) {
     assert_same(&part, &whole);
     struct program *p = RUN("train.svm", "-q", "--checkpoint", "ck", "--resume");
     program_assert_status(p, 0);
-    assert_non_null(strstr(p->text[ERR], " of the fit, for which l2 "));
+    assert_non_null(strstr(p->text[ERR], " of the fit, for which --C "));
     assert_non_null(strstr(p->text[ERR], "--tolerance has already ended that run: nothing is left to do\n"));
     const struct outcome more = OUTCOME("train.svm", "--checkpoint", "ck", "--resume", "--tolerance", "1e-9");
     const struct outcome all = OUTCOME("train.svm", "--tolerance", "1e-9");
@@ -222,6 +222,41 @@ static void steps_of_sgd_go_on_as_such_without_options(void **state) {
     assert_non_null(strstr(p->text[ERR], ": epoch 1 of 40, 3 of "));
     program_assert_refused(RUN("train.svm", "-q", "--checkpoint", "ck", "--resume", "--tolerance=1e-3"), 2,
                            " is of steps of SGD, and this run is an exact fit: leave out --tolerance, or start a new run in ");
+}
+
+/* The line that says what was chosen says what to type; and it may be typed, though it is of four digits. */
+static void what_was_printed_as_chosen_may_be_typed(void **state) {
+    char words[80], l2[40];
+    float exact;
+    (void)state;
+    write_table(TABLE);
+    for (int sgd = 0; sgd < 2; sgd++) {
+#define RUN_OF(...) "train.svm", sgd ? "--optimizer=sgd" : "--tolerance=1e-9", "-w", "1", "--checkpoint", "ck", __VA_ARGS__
+        struct program *p = RUN(RUN_OF("--steps", "2"));
+        program_assert_status(p, 0);
+        const char *at = strstr(p->text[OUT], sgd ? "--l2 " : "(l2 ");
+        assert_non_null(at);
+        assert_int_equal(sscanf(at + (sgd ? 5 : 4), "%g", &exact), 1);
+        snprintf(l2, sizeof l2, "--l2=%.4g", (double)exact);
+        snprintf(words, sizeof words, "(%.4g): leave out --C and --l2, or ", (double)exact);
+        program_assert_refused(RUN(RUN_OF("--resume", "-q", "--l2=0.5")), 2, words);
+        p = RUN(RUN_OF("--resume", "-q", "--steps=1", l2));
+        program_assert_status(p, 0);
+        p = RUN(RUN_OF("--resume", "-q"));
+        program_assert_status(p, 0);
+        end_test(state);
+#undef RUN_OF
+    }
+}
+
+/* It is another problem than the one whose L2 would be chosen. */
+static void typed_l2_of_sgd_is_to_be_typed_again(void **state) {
+    (void)state;
+    write_table(TABLE);
+    program_assert_status(RUN("train.svm", "-q", "--optimizer=sgd", "--l2=0.01", "--checkpoint", "ck", "--steps", "3"), 0);
+    program_assert_refused(RUN("train.svm", "-q", "--optimizer=sgd", "--checkpoint", "ck", "--resume"), 2,
+                           "--l2 is 0 here, but 0.01 in the run of ");
+    program_assert_status(RUN("train.svm", "-q", "--optimizer=sgd", "--l2=0.01", "--checkpoint", "ck", "--resume"), 0);
 }
 
 static void what_has_no_epoch_yet_begins_anew(void **state) {
@@ -446,6 +481,8 @@ int main(void) {
         cmocka_unit_test_teardown(fits_by_all_at_once_go_on_too, end_test),
         cmocka_unit_test_teardown(a_run_without_options_stays_a_fit_with_checkpoints, end_test),
         cmocka_unit_test_teardown(steps_of_sgd_go_on_as_such_without_options, end_test),
+        cmocka_unit_test_teardown(what_was_printed_as_chosen_may_be_typed, end_test),
+        cmocka_unit_test_teardown(typed_l2_of_sgd_is_to_be_typed_again, end_test),
         cmocka_unit_test_teardown(what_has_no_epoch_yet_begins_anew, end_test),
         cmocka_unit_test_teardown(a_choice_that_was_stopped_has_chosen_nothing, end_test),
         cmocka_unit_test_teardown(inspect_says_what_was_proved, end_test),
