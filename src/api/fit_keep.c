@@ -63,8 +63,8 @@ void shmt_fit_fill(const struct shmtrain_store *store, struct shmt_checkpoint_fi
 
 bool shmt_fit_suits(const struct shmtrain_store *store, const struct shmt_checkpoint_fit *with) {
     const struct shmt_solve_sizes *of = &store->fit.plan.of;
-    const bool examples = with->kept.interior ? shmt_solve_has_inner(&store->fit.plan)
-                                              : with->n_dual == (of->is_hinge || of->is_live ? of->n : 0);
+    const bool examples =
+        with->kept.interior ? shmt_solve_has_inner(&store->fit.plan) : with->n_dual == (shmt_solve_has_dual(of) ? of->n : 0);
     return with->rows == (uint64_t)of->n_columns + of->bias && with->width == of->n_classes && examples &&
            with->kept.scaled <= of->has_scales && (!with->kept.direct || store->fit.plan.direct);
 }

@@ -102,6 +102,12 @@ struct shmt_solve_memory {
     double *factor;                  /* (m, m) of the Hessian */
 };
 
+/* Room for n things of `size` bytes behind *bytes: where they begin. They are on lines of their own. */
+uint64_t shmt_solve_add(uint64_t *bytes, uint64_t n, uint64_t size);
+
+/* Whether steps may be dual ascents: of the hinge, or by all at once. */
+bool shmt_solve_has_dual(const struct shmt_solve_sizes *of);
+
 /* Whether the problem may come to interior points: of the hinge, with the whole Hessian. */
 bool shmt_solve_has_inner(const struct shmt_solve_plan *plan);
 
