@@ -188,22 +188,24 @@ static void fits_by_all_at_once_go_on_too(void **state) {
 
 static const char TABLE[] = "1 1:1 2:3\n-1 2:1\n1 1:2\n-1 3:1\n1 1:1 3:0.5\n-1 2:2 3:1\n";
 
-static void write_table(void) {
-    char text[40 * sizeof TABLE] = "";
-    for (int i = 0; i < 30; i++) strcat(text, TABLE);
+static const char OTHER[] = "1 1:1 2:2\n-1 2:0.1\n1 1:0.2\n-1 3:1\n1 1:1 3:0.25\n-1 2:2 3:0.1\n";
+
+static void write_table(const char *rows) {
+    char text[40 * sizeof OTHER] = "";
+    for (int i = 0; i < 30; i++) strcat(text, rows);
     program_write_file("train.svm", text);
 }
 
 static void a_run_without_options_stays_a_fit_with_checkpoints(void **state) {
     (void)state;
-    write_table();
+    write_table(TABLE);
     const struct outcome whole = OUTCOME("train.svm");
     assert_string_equal(whole.stopped_by, "tolerance");
     const struct outcome part = OUTCOME("train.svm", "--checkpoint", "ck", "--keep", "2", "--checkpoint-every", "1 epoch");
     assert_same(&part, &whole);
     struct program *p = RUN("train.svm", "-q", "--checkpoint", "ck", "--resume");
     program_assert_status(p, 0);
-    assert_non_null(strstr(p->text[ERR], " of the fit, for which l2 "));
+    assert_non_null(strstr(p->text[ERR], " of the fit, for which --C "));
     assert_non_null(strstr(p->text[ERR], "--tolerance has already ended that run: nothing is left to do\n"));
     const struct outcome more = OUTCOME("train.svm", "--checkpoint", "ck", "--resume", "--tolerance", "1e-9");
     const struct outcome all = OUTCOME("train.svm", "--tolerance", "1e-9");
@@ -213,13 +215,48 @@ static void a_run_without_options_stays_a_fit_with_checkpoints(void **state) {
 /* As runs without options were before. */
 static void steps_of_sgd_go_on_as_such_without_options(void **state) {
     (void)state;
-    write_table();
+    write_table(TABLE);
     program_assert_status(RUN("train.svm", "-q", "--optimizer=sgd", "--checkpoint", "ck", "--steps", "3", "-w", "1"), 0);
     struct program *p = RUN("train.svm", "-q", "--checkpoint", "ck", "--resume", "-w", "1");
     program_assert_status(p, 0);
     assert_non_null(strstr(p->text[ERR], ": epoch 1 of 40, 3 of "));
     program_assert_refused(RUN("train.svm", "-q", "--checkpoint", "ck", "--resume", "--tolerance=1e-3"), 2,
                            " is of steps of SGD, and this run is an exact fit: leave out --tolerance, or start a new run in ");
+}
+
+/* The line that says what was chosen says what to type; and it may be typed, though it is of four digits. */
+static void what_was_printed_as_chosen_may_be_typed(void **state) {
+    char words[80], l2[40];
+    float exact;
+    (void)state;
+    write_table(TABLE);
+    for (int sgd = 0; sgd < 2; sgd++) {
+#define RUN_OF(...) "train.svm", sgd ? "--optimizer=sgd" : "--tolerance=1e-9", "-w", "1", "--checkpoint", "ck", __VA_ARGS__
+        struct program *p = RUN(RUN_OF("--steps", "2"));
+        program_assert_status(p, 0);
+        const char *at = strstr(p->text[OUT], sgd ? "--l2 " : "(l2 ");
+        assert_non_null(at);
+        assert_int_equal(sscanf(at + (sgd ? 5 : 4), "%g", &exact), 1);
+        snprintf(l2, sizeof l2, "--l2=%.4g", (double)exact);
+        snprintf(words, sizeof words, "(%.4g): leave out --C and --l2, or ", (double)exact);
+        program_assert_refused(RUN(RUN_OF("--resume", "-q", "--l2=0.5")), 2, words);
+        p = RUN(RUN_OF("--resume", "-q", "--steps=1", l2));
+        program_assert_status(p, 0);
+        p = RUN(RUN_OF("--resume", "-q"));
+        program_assert_status(p, 0);
+        end_test(state);
+#undef RUN_OF
+    }
+}
+
+/* It is another problem than the one whose L2 would be chosen. */
+static void typed_l2_of_sgd_is_to_be_typed_again(void **state) {
+    (void)state;
+    write_table(TABLE);
+    program_assert_status(RUN("train.svm", "-q", "--optimizer=sgd", "--l2=0.01", "--checkpoint", "ck", "--steps", "3"), 0);
+    program_assert_refused(RUN("train.svm", "-q", "--optimizer=sgd", "--checkpoint", "ck", "--resume"), 2,
+                           "--l2 is 0 here, but 0.01 in the run of ");
+    program_assert_status(RUN("train.svm", "-q", "--optimizer=sgd", "--l2=0.01", "--checkpoint", "ck", "--resume"), 0);
 }
 
 static void what_has_no_epoch_yet_begins_anew(void **state) {
@@ -229,6 +266,19 @@ static void what_has_no_epoch_yet_begins_anew(void **state) {
     assert_non_null(
         strstr(p->text[ERR], "no epoch of the fit has ended: there is no checkpoint of it yet, and --resume begins anew\n"));
     assert_int_equal(count_files(), 0);
+}
+
+/* The best of some candidates is nothing to type. */
+static void a_choice_that_was_stopped_has_chosen_nothing(void **state) {
+    (void)state;
+    struct program *p = RUN(LONG, "--tolerance=1e-6", "--time-limit", "0.01");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "chosen      nothing: stopped while L2 was being chosen\n"));
+    assert_null(strstr(p->text[OUT], "--C "));
+    p = RUN(LONG, "--tolerance=1e-6", "--time-limit", "0.01", "--json", "-q");
+    json_t *o = program_json(p);
+    assert_true(json_is_null(json_object_get(o, "choice")) && json_is_null(json_object_get(o, "l2")));
+    json_decref(o);
 }
 
 static void inspect_says_what_was_proved(void **state) {
@@ -244,6 +294,15 @@ static void inspect_says_what_was_proved(void **state) {
     p = RUN("inspect", "--json", path);
     json_t *o = program_json(p), *run = json_object_get(o, "checkpoint");
     assert_true(number_or_nan(run, "epoch") == 3 && number_or_nan(run, "gap") > 0 && number_or_nan(run, "tolerance") == 1e-4);
+    json_decref(o);
+    program_drop_folder("ck");
+    (void)OUTCOME(WIDE, "-M", "softmax", "--C=1", "--tolerance=1e-8", "--checkpoint", "ck", "--steps", "1");
+    newest(path);
+    p = RUN("inspect", path);
+    assert_non_null(strstr(p->text[OUT], "position    epoch 1 of an exact fit is done, nothing is proved yet; after "));
+    p = RUN("inspect", "--json", path);
+    o = program_json(p);
+    assert_true(json_is_null(json_object_get(json_object_get(o, "checkpoint"), "gap")));
     json_decref(o);
 }
 
@@ -277,22 +336,33 @@ static void other_values_of_the_same_shape_are_refused(void **state) {
     static const char *const MODELS[] = {"-Mlogistic", "-Msvm"};
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        write_table();
+        write_table(TABLE);
         (void)OUTCOME("train.svm", MODELS[k], "--C=1", "--tolerance=1e-9", "--checkpoint", "ck", "--steps", "1");
-        char *text = strdup("");
-        for (int i = 0; i < 30; i++) {
-            char *more = NULL;
-            assert_true(asprintf(&more, "%s%s", text, "1 1:1 2:2\n-1 2:0.1\n1 1:0.2\n-1 3:1\n1 1:1 3:0.25\n-1 2:2 3:0.1\n") >
-                        0);
-            free(text);
-            text = more;
-        }
-        program_write_file("train.svm", text);
-        free(text);
+        write_table(OTHER);
         struct program *p = RUN("-q", "train.svm", MODELS[k], "--C=1", "--tolerance=1e-9", "--checkpoint", "ck", "--resume");
         assert_int_equal(p->status, 1);
         assert_non_null(strstr(p->text[ERR], "the objective of this data is not what it was"));
         program_drop_folder("ck");
+    }
+}
+
+/* Nothing is left to do, but what was proved is of other data. */
+static void other_values_are_refused_where_the_fit_had_ended(void **state) {
+    static const char *const MODELS[] = {"-Mlogistic", "-Msvm", "-Mlinear"};
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+#define RUN_OF(...) "train.svm", "-q", MODELS[k], "--C=1", "--tolerance=1e-5", "--checkpoint", "ck", __VA_ARGS__
+        write_table(TABLE);
+        program_assert_status(RUN(RUN_OF("-w", "2")), 0);
+        struct program *p = RUN(RUN_OF("--resume"));
+        program_assert_status(p, 0);
+        assert_non_null(strstr(p->text[ERR], "--tolerance has already ended that run: nothing is left to do\n"));
+        write_table(OTHER);
+        p = RUN(RUN_OF("--resume"));
+        assert_int_equal(p->status, 1);
+        assert_non_null(strstr(p->text[ERR], "the objective of this data is not what it was"));
+        end_test(state);
+#undef RUN_OF
     }
 }
 
@@ -316,6 +386,55 @@ static void write_file(const char *path, const uint8_t *bytes, size_t n) {
     assert_non_null(f);
     assert_int_equal(fwrite(bytes, 1, n, f), n);
     assert_int_equal(fclose(f), 0);
+}
+
+/* Numbers of a tensor times `by`, with a seal that is right. */
+static void forge(const char *path, const char *tensor, double by) {
+    char key[40];
+    size_t n;
+    unsigned long from, to;
+    uint64_t header;
+    uint8_t *bytes = read_file(path, &n);
+    memcpy(&header, bytes, sizeof header);
+    snprintf(key, sizeof key, "\"%s\":", tensor);
+    const char *at = memmem(bytes + 8, header, key, strlen(key));
+    assert_non_null(at);
+    at = strstr(at, "\"data_offsets\":[");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"data_offsets\":[%lu,%lu]", &from, &to), 2);
+    for (uint64_t i = 8 + header + from; i < 8 + header + to; i += sizeof(double)) {
+        double x;
+        memcpy(&x, bytes + i, sizeof x);
+        x *= by;
+        memcpy(bytes + i, &x, sizeof x);
+    }
+    make_seal(bytes, n);
+    write_file(path, bytes, n);
+    free(bytes);
+}
+
+/* Below 0, or far above what an example's weight allows: no bound may be made of them. */
+static void impossible_dual_variables_are_refused(void **state) {
+    static const struct { const char *steps, *tensor; } KINDS[] = {{"1", "fit/dual"}, {"9", "fit/interior"}};
+    static const double BY[] = {-1, 1e6};
+    char path[300];
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+#define RUN_OF(...) FEW, "-q", "-w", "2", "-M", "svm", "--C=1000", "--tolerance=1e-7", "--checkpoint", "ck", __VA_ARGS__
+        program_assert_status(RUN(RUN_OF("--steps", KINDS[k / 2].steps)), 0);
+        newest(path);
+        forge(path, KINDS[k / 2].tensor, 1);
+        program_assert_status(RUN(RUN_OF("--resume", "--steps", "1")), 0);
+        program_drop_folder("ck");
+        program_assert_status(RUN(RUN_OF("--steps", KINDS[k / 2].steps)), 0);
+        newest(path);
+        forge(path, KINDS[k / 2].tensor, BY[k % 2]);
+        struct program *p = RUN(RUN_OF("--resume"));
+        assert_int_equal(p->status, 1);
+        assert_non_null(strstr(p->text[ERR], ", or a dual variable is impossible: use the data of its run"));
+        end_test(state);
+#undef RUN_OF
+    }
 }
 
 /* As it was written it goes on; with another byte it is refused in a line, or, when its seal was made right, it is, or the run comes to an
@@ -362,10 +481,15 @@ int main(void) {
         cmocka_unit_test_teardown(fits_by_all_at_once_go_on_too, end_test),
         cmocka_unit_test_teardown(a_run_without_options_stays_a_fit_with_checkpoints, end_test),
         cmocka_unit_test_teardown(steps_of_sgd_go_on_as_such_without_options, end_test),
+        cmocka_unit_test_teardown(what_was_printed_as_chosen_may_be_typed, end_test),
+        cmocka_unit_test_teardown(typed_l2_of_sgd_is_to_be_typed_again, end_test),
         cmocka_unit_test_teardown(what_has_no_epoch_yet_begins_anew, end_test),
+        cmocka_unit_test_teardown(a_choice_that_was_stopped_has_chosen_nothing, end_test),
         cmocka_unit_test_teardown(inspect_says_what_was_proved, end_test),
         cmocka_unit_test_teardown(other_problems_are_refused_with_both_values, end_test),
         cmocka_unit_test_teardown(other_values_of_the_same_shape_are_refused, end_test),
+        cmocka_unit_test_teardown(other_values_are_refused_where_the_fit_had_ended, end_test),
+        cmocka_unit_test_teardown(impossible_dual_variables_are_refused, end_test),
         cmocka_unit_test_teardown(a_damaged_checkpoint_is_refused_or_does_no_harm, end_test),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

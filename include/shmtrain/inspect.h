@@ -45,7 +45,7 @@ struct shmtrain_checkpoint_info {
     uint64_t clock_least, clock_most;      /* of them */
     double train_loss, valid_loss;         /* of the last epoch that was done; NaN: none */
     uint32_t is_fit;                       /* 1: an exact fit; the three that follow are of that */
-    double objective, gap, tolerance; /* as in struct shmtrain_epoch, behind the last epoch; gap, infinite: none is proved */
+    double objective, gap, tolerance; /* as in struct shmtrain_epoch, behind the last epoch; gap, NaN: nothing is proved yet */
     uint64_t reserved[12];
 };
 

@@ -264,8 +264,8 @@ SHMTRAIN_API void shmtrain_report_line(const struct shmtrain_report *report, con
                                        size_t bytes);
 
 /* Of an exact fit that chooses L2 (choice_examples; what steps of SGD choose is in the opening lines), when its first epoch is done:
- * "chosen      --C 0.1 (l2 0.0003071), loss 0.32612 held
- * out"; empty where nothing was chosen. As the lines above. */
+ * "chosen      --C 0.1 (l2 0.0003071), loss 0.32612 held out", or that it was stopped before; empty where nothing was to be chosen. As
+ * the lines above. */
 SHMTRAIN_API void shmtrain_report_choice(const struct shmtrain_report *report, char *out, size_t bytes);
 
 /* "step 1200   epoch 3/10   1.23 M examples   loss 0.31250   1.20 M examples/s" */

@@ -124,6 +124,7 @@ static void fill_run(struct shmtrain_store *store, struct shmt_checkpoint *out) 
     const struct shmtrain_model *model = store->job.model;
     out->spec = store->spec;
     if (store->fits) shmt_fit_fill(store, &out->fit);
+    out->l2_chosen = store->penalty.examples > 0 || (c->from && shmt_checkpoint_of(c->from)->l2_chosen);
     if (c->from && shmt_policy_has_rounds(&store->spec.policy)) /* that of the run that began, see resume.c */
         out->spec.batch = shmt_checkpoint_of(c->from)->spec.batch;
     out->data = c->data;

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "api/store_priv.h"
+#include "base/plain.h"
 #include "ps/snapshot.h"
 #include "solve/choose.h"
+#include "train/fit.h"
 #include "train/goal.h"
 
 const struct shmt_checkpoint_fit *shmt_fit_from(const struct shmtrain_store *store) {
@@ -61,8 +63,8 @@ void shmt_fit_fill(const struct shmtrain_store *store, struct shmt_checkpoint_fi
 
 bool shmt_fit_suits(const struct shmtrain_store *store, const struct shmt_checkpoint_fit *with) {
     const struct shmt_solve_sizes *of = &store->fit.plan.of;
-    const bool examples = with->kept.interior ? shmt_solve_has_inner(&store->fit.plan)
-                                              : with->n_dual == (of->is_hinge || of->is_live ? of->n : 0);
+    const bool examples =
+        with->kept.interior ? shmt_solve_has_inner(&store->fit.plan) : with->n_dual == (shmt_solve_has_dual(of) ? of->n : 0);
     return with->rows == (uint64_t)of->n_columns + of->bias && with->width == of->n_classes && examples &&
            with->kept.scaled <= of->has_scales && (!with->kept.direct || store->fit.plan.direct);
 }
@@ -82,16 +84,42 @@ static void restore_note(const struct shmt_fit *fit, struct shmt_solve_note *not
     note->loss = kept->choice_loss;
 }
 
-uint32_t shmt_fit_restore(struct shmtrain_store *store, struct shmt_store *made) {
+/* Alone, phase by phase, until it could go on. */
+static int check_data(struct shmtrain_store *store, const struct shmt_checkpoint *with,
+                      const struct shmt_solve_memory *memory) {
+    struct shmt_solve_state state;
+    SHMT_PLAIN_NUMBERS;
+    shmt_keep_begin(&store->fit.problem, &with->fit.kept, with->at.epoch, &state);
+    for (uint64_t round = 0; state.remakes && !state.strange; round++) {
+        const struct shmt_solve_state before = state;
+        const struct shmt_pass pass = {.problem = &store->fit.problem,
+                                       .plan = &store->fit.plan,
+                                       .memory = memory,
+                                       .state = &before,
+                                       .round = round,
+                                       .n_parts = 1};
+        if (shmt_newton_work(&pass) < 0)
+            return shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to check a checkpoint's fit");
+        shmt_newton_next(&pass, &state);
+    }
+    return state.strange ? shmt_fitting_refuse(&store->error) : 0;
+}
+
+int shmt_fit_restore(struct shmtrain_store *store, struct shmt_store *made, uint32_t *out) {
     const struct shmt_checkpoint_fit *with = shmt_fit_from(store);
     struct shmt_solve_memory memory;
-    if (!with || !store->fits) return SHMT_END_NOT;
+    *out = SHMT_END_NOT;
+    if (!with || !store->fits) return 0;
     memory_of(store, made, &memory);
     restore_point(store, made, with, memory.w[0]);
     for (uint64_t i = 0; i < with->n_dual; i++) memory.slope[i].pull = with->dual[i];
     if (with->n_inner > 0) memcpy(memory.inner[0], with->stands, with->n_inner * sizeof *memory.inner[0]);
     store->fit.from = &with->kept;
     restore_note(&store->fit, memory.note);
-    if (shmt_keep_gap(&with->kept) <= store->fit.problem.tolerance) return SHMT_END_TOLERANCE;
-    return with->kept.exhausted ? SHMT_END_PRECISION : SHMT_END_NOT;
+    if (shmt_keep_gap(&with->kept) <= store->fit.problem.tolerance)
+        *out = SHMT_END_TOLERANCE;
+    else if (with->kept.exhausted)
+        *out = SHMT_END_PRECISION;
+    const bool goes_on = *out == SHMT_END_NOT && !store->checkpoints.done;
+    return goes_on ? 0 : check_data(store, shmt_checkpoint_of(store->checkpoints.from), &memory);
 }

@@ -23,8 +23,8 @@ void shmt_fit_fill(const struct shmtrain_store *store, struct shmt_checkpoint_fi
 /* Whether the vectors of a checkpoint are those of this run's data, by their sizes. The run's plan is made. */
 bool shmt_fit_suits(const struct shmtrain_store *store, const struct shmt_checkpoint_fit *with);
 
-/* Before workers begin, behind shmt_fit_begin: vectors and notes into the fit's memory. SHMT_END_TOLERANCE or _PRECISION: nothing is left
- * to do; else SHMT_END_NOT. */
-uint32_t shmt_fit_restore(struct shmtrain_store *store, struct shmt_store *made);
+/* Before workers begin, behind shmt_fit_begin: vectors and notes into the fit's memory. *out: SHMT_END_TOLERANCE or _PRECISION: nothing is
+ * left to do; else SHMT_END_NOT. Where no worker will find out, it is checked that the data is what it was. 0, or a status. */
+int shmt_fit_restore(struct shmtrain_store *store, struct shmt_store *made, uint32_t *out);
 
 #endif

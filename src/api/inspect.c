@@ -153,7 +153,8 @@ static void take_fit(const struct shmt_checkpoint_fit *fit, struct shmtrain_chec
     if (!fit->is) return;
     out->is_fit = 1;
     out->objective = fit->kept.published;
-    out->gap = shmt_keep_gap(&fit->kept);
+    const double gap = shmt_keep_gap(&fit->kept);
+    out->gap = isfinite(gap) ? gap : NAN;
     out->tolerance = fit->tolerance;
     out->l1 = fit->l1;
     out->l2 = fit->kept.chosen ? shmt_choice_l2(fit->kept.strength, out->trained_examples) : fit->l2;

@@ -57,15 +57,33 @@ static void compare_reals(struct meeting *m, const char *option, double ours, do
 
 /* ---- options ---- */
 
-/* L2 that would be chosen is what it was. */
+/* What was printed, to be typed: of four digits. */
+static bool is_as_printed(double typed, double exact) { return fabs(typed - exact) <= 6e-4 * exact; }
+
+/* L2 that would be chosen is what was, also for who types it as it was printed. */
+static void meet_l2(struct meeting *m, const struct shmtrain_model *model) {
+    struct shmt_rule *ours = &m->store->spec.rule;
+    const float chosen = m->with->l2_chosen ? m->with->spec.rule.l2 : 0;
+    char remedy[120];
+    if (shmt_penalty_is_chosen(m->store, model, m->store->spec.n_examples))
+        ours->l2 = chosen;
+    else if (chosen > 0 && is_as_printed((double)ours->l2, (double)chosen))
+        ours->l2 = chosen;
+    if (chosen > 0) {
+        snprintf(remedy, sizeof remedy, "L2 was chosen in that run (%.4g): leave out --C and --l2", (double)chosen);
+        m->remedy = remedy;
+    }
+    compare_reals(m, "--l2", (double)ours->l2, (double)m->with->spec.rule.l2);
+    m->remedy = NULL;
+}
+
 static void meet_rule(struct meeting *m, const struct shmtrain_model *model) {
     struct shmt_rule *ours = &m->store->spec.rule;
     const struct shmt_rule *theirs = &m->with->spec.rule;
-    if (shmt_penalty_is_chosen(m->store, model, m->store->spec.n_examples)) ours->l2 = theirs->l2;
     compare(m, "--optimizer", shmt_rule_name((enum shmt_rule_kind)ours->kind),
             shmt_rule_name((enum shmt_rule_kind)theirs->kind));
     compare_reals(m, "--l1", (double)ours->l1, (double)theirs->l1);
-    compare_reals(m, "--l2", (double)ours->l2, (double)theirs->l2);
+    meet_l2(m, model);
     compare_reals(m, "--momentum", (double)ours->momentum, (double)theirs->momentum);
     compare_reals(m, "--beta2", (double)ours->beta2, (double)theirs->beta2);
     compare_reals(m, "--epsilon", (double)ours->epsilon, (double)theirs->epsilon);
@@ -136,11 +154,33 @@ static void meet_run(struct meeting *m, const struct shmtrain_model *model) {
     m->remedy = NULL;
 }
 
+/* L2 that was chosen is the chosen one, also for who types it as it was printed. */
+static void meet_fit_l2(struct meeting *m) {
+    const struct shmt_checkpoint_fit *theirs = &m->with->fit;
+    struct shmt_problem *ours = &m->store->fit.problem;
+    const double chosen = theirs->kept.chosen ? shmt_choice_l2(theirs->kept.strength, m->store->spec.n_examples) : 0;
+    char remedy[120];
+    if (ours->l2 > 0 && is_as_printed(ours->l2, chosen)) {
+        ours->l2 = chosen;
+        m->store->spec.rule.l2 = m->with->spec.rule.l2;
+    }
+    if (chosen > 0 && (ours->l2 == 0 || ours->l2 == chosen)) return;
+    if (chosen > 0) {
+        snprintf(remedy, sizeof remedy, "L2 was chosen in that run (%.4g): leave out --C and --l2", chosen);
+        m->remedy = remedy;
+    } else {
+        m->remedy = "use --C or --l2 as it was, or neither if none was";
+    }
+    compare_reals(m, "L2 (0: to be chosen)", ours->l2, chosen > 0 ? chosen : theirs->l2);
+    m->remedy = NULL;
+}
+
 /* A fit goes on as a fit of the same problem; how near it is to come may be another matter now. */
 static void meet_fit(struct meeting *m) {
     static const char *const LIVE[] = {[SHMT_LIVE_NO] = "sync", [SHMT_LIVE_RACY] = "hogwild", [SHMT_LIVE_ATOMIC] = "async"};
     const struct shmt_checkpoint_fit *theirs = &m->with->fit;
     const struct shmt_problem *ours = &m->store->fit.problem;
+    const struct shmt_solve_sizes *of = &m->store->fit.plan.of;
     char shown[SHMT_NAME_SHOWN];
     if (m->rc < 0) return;
     if (!m->store->fits || !theirs->is) {
@@ -153,13 +193,13 @@ static void meet_fit(struct meeting *m) {
     }
     compare(m, "--mode", LIVE[ours->live], LIVE[theirs->live]);
     compare_reals(m, "--l1", ours->l1, theirs->l1);
-    m->remedy = "use --C or --l2 as it was, or neither if none was";
-    compare_reals(m, "L2 (0: to be chosen)", ours->l2, theirs->kept.chosen ? 0 : theirs->l2);
-    m->remedy = NULL;
+    meet_fit_l2(m);
     const bool scales = ours->scale == SHMT_SCALE_YES || (ours->scale == SHMT_SCALE_CHOSEN && theirs->kept.scaled);
     compare(m, "--scale", scales ? "yes" : "no", theirs->kept.scaled ? "yes" : "no");
     m->remedy = "use its data and its --bias";
-    if (!shmt_fit_suits(m->store, theirs)) compare(m, "the fit's number of features or examples", "another", "different");
+    compare_counts(m, "the fit's number of features, with the bias", (uint64_t)of->n_columns + of->bias, theirs->rows);
+    compare_counts(m, "the fit's number of classes", of->n_classes, theirs->width);
+    if (!shmt_fit_suits(m->store, theirs)) compare(m, "what is kept of each example", "another thing", "of another method");
 }
 
 /* ---- where it begins ---- */
@@ -177,10 +217,12 @@ static void begin_there(struct shmtrain_store *store, const struct shmt_checkpoi
 
 static void say_fit(const struct shmtrain_store *store, const struct shmt_checkpoint *with, const char *shown) {
     const struct shmt_kept_fit *kept = &with->fit.kept;
+    const double l2 = shmt_choice_l2(kept->strength, store->spec.n_examples);
     char chosen[80] = "";
     if (kept->chosen)
-        snprintf(chosen, sizeof chosen, ", for which l2 %.4g%s was chosen",
-                 shmt_choice_l2(kept->strength, store->spec.n_examples), kept->scaled ? " --scale yes" : "");
+        snprintf(chosen, sizeof chosen, ", for which --C %.4g%s (l2 %.4g) was chosen",
+                 1 / ((store->fit.problem.loss == SHMT_SOLVE_SQUARED ? 2 : 1) * l2 * (double)store->spec.n_examples),
+                 kept->scaled ? " --scale yes" : "", l2);
     shmt_log(&store->log, "resuming from %s: epoch %u of the fit%s", shown, with->at.epoch + 1, chosen);
 }
 
@@ -199,7 +241,9 @@ static void say_where(const struct shmtrain_store *store, const struct shmt_chec
     else
         shmt_log(&store->log, "resuming from %s: epoch %u of %u", shown, with->at.epoch + 1, spec->epochs);
     const bool other = spec->rate.kind == SHMT_RATE_COSINE || spec->rate.every != with->spec.rate.every;
-    if (!store->fits && spec->epochs != with->spec.epochs && spec->rate.kind != SHMT_RATE_CONSTANT && other)
+    if (!store->fits && spec->epochs != with->spec.epochs && (spec->rate.kind == SHMT_RATE_CONSTANT || !other)) {
+        if (store->config.epochs == 0) shmt_log(&store->log, "--epochs is %u, but was %u", spec->epochs, with->spec.epochs);
+    } else if (!store->fits && spec->epochs != with->spec.epochs)
         shmt_log(&store->log, "--epochs is %u, but was %u: from here on the rate falls as in a run of the new length",
                  spec->epochs, with->spec.epochs);
     if (store->config.init_from[0]) shmt_log(&store->log, "--init-from has no effect on a run that is resumed");
@@ -361,8 +405,10 @@ int shmt_checkpoints_begin_board(struct shmtrain_store *store, struct shmt_store
     if (!c->from) return 0;
     const struct shmt_moment *at = &shmt_checkpoint_of(c->from)->at;
     struct shmt_board *board = store->ops->board(made);
+    uint32_t reached;
     show_records(store, board, at);
-    uint32_t reached = shmt_fit_restore(store, made);
+    const int rc = shmt_fit_restore(store, made, &reached);
+    if (rc < 0) return rc;
     if (reached == SHMT_END_NOT && at->step == 0)
         reached = shmt_goal_reached(&store->job.goal, store->epochs, store->report.n_epochs);
     if (reached != SHMT_END_NOT && !c->done) {

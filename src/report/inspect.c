@@ -44,11 +44,18 @@ static void add_model(FILE *f, const struct shmtrain_file_info *d) {
     fprintf(f, "\n");
 }
 
+static void add_fit_position(FILE *f, const struct shmtrain_checkpoint_info *c) {
+    fprintf(f, "position    epoch %" PRIu32 " of an exact fit is done, ", c->epoch);
+    if (isnan(c->gap))
+        fprintf(f, "nothing is proved yet");
+    else
+        fprintf(f, "proved within %.1e of the optimum", c->gap);
+}
+
 static void add_position(FILE *f, const struct shmtrain_checkpoint_info *c) {
     char a[16], b[16];
     if (c->is_fit)
-        fprintf(f, "position    epoch %" PRIu32 " of an exact fit is done, proved within %.1e of the optimum", c->epoch,
-                c->gap);
+        add_fit_position(f, c);
     else if (c->epoch >= c->epochs)
         fprintf(f, "position    all %" PRIu32 " epochs are done", c->epochs);
     else

@@ -7,6 +7,7 @@
 
 #include "base/plain.h"
 #include "report/json_priv.h"
+#include "report/words_priv.h"
 
 static json_t *dataset_of(const char *name, uint64_t examples, uint64_t features, uint64_t nonzeros, uint64_t skipped) {
     if (name[0] == '\0') return json_null();
@@ -70,7 +71,7 @@ static void add_policy(json_t *o, const struct shmtrain_report *r) {
 
 /* How L2 was chosen. */
 static json_t *choice_of(const struct shmtrain_report *r) {
-    if (r->choice_examples == 0) return json_null();
+    if (r->choice_examples == 0 || shmt_choice_is_cut(r)) return json_null();
     json_t *o = json_object();
     json_object_set_new(o, "examples", shmt_json_whole(r->choice_examples));
     json_object_set_new(o, "parts", shmt_json_whole(r->choice_parts));

@@ -122,12 +122,18 @@ static void add_choosing(char *out, size_t bytes, const struct shmtrain_report *
         shmt_add(out, bytes, "l2 chosen on %u%s parts of the examples, each held out in turn\n", r->choice_held, of);
 }
 
+int shmt_choice_is_cut(const struct shmtrain_report *r) {
+    return is_fit(r) && r->choice_examples > 0 && r->n_epochs > 0 && r->epoch[0].partial && isnan(r->choice_loss);
+}
+
 void shmtrain_report_choice(const struct shmtrain_report *r, char *out, size_t bytes) {
     SHMT_PLAIN_NUMBERS;
     const int is_linear = strcmp(r->model, "linear") == 0;
     if (bytes == 0) return;
     out[0] = '\0';
-    if (!is_fit(r) || r->choice_examples == 0 || isnan(r->choice_loss)) return; /* steps of SGD say it where they begin */
+    if (!is_fit(r) || r->choice_examples == 0) return;
+    if (shmt_choice_is_cut(r)) shmt_add(out, bytes, "chosen      nothing: stopped while L2 was being chosen");
+    if (isnan(r->choice_loss)) return; /* steps of SGD say it where they begin */
     shmt_add(out, bytes, "chosen      --C %.4g%s (l2 %.4g), loss ",
              1 / ((is_linear ? 2 : 1) * r->l2 * (double)r->dataset.examples), r->scaled ? " --scale yes" : "", r->l2);
     shmt_add_number(out, bytes, 10, 5, r->choice_loss);

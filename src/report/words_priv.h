@@ -39,4 +39,7 @@ void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report 
 void shmt_add_costs(char *out, size_t bytes, const struct shmtrain_report *r);
 void shmt_add_workers(char *out, size_t bytes, const struct shmtrain_report *r);
 
+/* Of a fit's run: it was stopped while L2 was being chosen, so that nothing is. */
+int shmt_choice_is_cut(const struct shmtrain_report *r);
+
 #endif

@@ -12,27 +12,21 @@
 
 /* ---- room ---- */
 
-static uint64_t add(uint64_t *bytes, uint64_t n, uint64_t size) {
-    const uint64_t at = *bytes;
-    *bytes += shmt_ceil_div(n * size, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
-    return at;
-}
-
 static uint64_t numbers_of_point(const struct shmt_solve_plan *plan) {
     return ((uint64_t)plan->of.n_columns + plan->of.bias) * plan->of.n_classes;
 }
 
-static uint64_t n_dual(const struct shmt_solve_plan *plan) { return plan->of.is_hinge || plan->of.is_live ? plan->of.n : 0; }
+static uint64_t n_dual(const struct shmt_solve_plan *plan) { return shmt_solve_has_dual(&plan->of) ? plan->of.n : 0; }
 
 static uint64_t n_inner(const struct shmt_solve_plan *plan) { return shmt_solve_has_inner(plan) ? plan->of.n : 0; }
 
 void shmt_keep_plan(const struct shmt_solve_plan *plan, struct shmt_keep_plan *out) {
     struct shmt_keep_plan p = {0};
-    p.over_off = add(&p.bytes, 1, sizeof(struct shmt_solve_state));
-    p.state_off = add(&p.bytes, 1, sizeof(struct shmt_solve_state));
-    p.point_off = add(&p.bytes, numbers_of_point(plan), sizeof(double));
-    p.dual_off = add(&p.bytes, n_dual(plan), sizeof(double));
-    p.inner_off = add(&p.bytes, n_inner(plan), sizeof(struct shmt_interior));
+    p.over_off = shmt_solve_add(&p.bytes, 1, sizeof(struct shmt_solve_state));
+    p.state_off = shmt_solve_add(&p.bytes, 1, sizeof(struct shmt_solve_state));
+    p.point_off = shmt_solve_add(&p.bytes, numbers_of_point(plan), sizeof(double));
+    p.dual_off = shmt_solve_add(&p.bytes, n_dual(plan), sizeof(double));
+    p.inner_off = shmt_solve_add(&p.bytes, n_inner(plan), sizeof(struct shmt_interior));
     *out = p;
 }
 
@@ -164,7 +158,7 @@ static void find_dual(const struct shmt_pass *pass, uint64_t number, uint64_t fr
     shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
     shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
     shmt_leave_sum(pass, SHMT_SUM_CURVE, number, 0);
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, strange);
+    shmt_leave_sum(pass, SHMT_SUM_STRANGE, number, strange);
 }
 
 static void find_inner(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
@@ -172,7 +166,7 @@ static void find_inner(const struct shmt_pass *pass, uint64_t number, uint64_t f
     (void)unused;
     for (uint64_t i = from; i < to; i++)
         strange += !is_possible_inner(pass->problem, i, &pass->memory->inner[pass->state->at][i]);
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, strange);
+    shmt_leave_sum(pass, SHMT_SUM_STRANGE, number, strange);
 }
 
 void shmt_keep_find(const struct shmt_pass *pass) {

@@ -49,7 +49,7 @@ void shmt_keep_begin(const struct shmt_problem *p, const struct shmt_kept_fit *k
 /* What is proved, as shmt_newton_gap. */
 double shmt_keep_gap(const struct shmt_kept_fit *kept);
 
-/* The work of SHMT_PHASE_FIND: squares of my rows, and whether what was kept of each example is possible: sum NOTHING has how many are not.
+/* The work of SHMT_PHASE_FIND: squares of my rows, and whether what was kept of each example is possible: sum STRANGE has how many are not.
  * Dual ascent: sums LOSS, UP, DOWN, WEIGHT, CURVE as in its steps. */
 void shmt_keep_find(const struct shmt_pass *pass);
 

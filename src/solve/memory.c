@@ -15,7 +15,7 @@ static uint32_t slabs_of(const struct shmt_solve_sizes *of, uint32_t n_row_block
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(shmt_min_u64(worth, SHMT_SOLVE_SLABS), n_row_blocks));
 }
 
-static uint64_t add(uint64_t *bytes, uint64_t n, uint64_t size) {
+uint64_t shmt_solve_add(uint64_t *bytes, uint64_t n, uint64_t size) {
     const uint64_t at = *bytes;
     *bytes += shmt_ceil_div(n * size, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
     return at;
@@ -34,7 +34,7 @@ static uint64_t stride(uint64_t n) {
 
 bool shmt_solve_has_inner(const struct shmt_solve_plan *plan) { return plan->of.is_hinge && !plan->of.is_live && plan->direct; }
 
-static bool ascends(const struct shmt_solve_sizes *of) { return of->is_hinge || of->is_live; }
+bool shmt_solve_has_dual(const struct shmt_solve_sizes *of) { return of->is_hinge || of->is_live; }
 
 void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_plan *out) {
     const uint64_t n = sizes->n, m = (uint64_t)sizes->n_columns + sizes->bias, wide = sizes->n_classes;
@@ -47,25 +47,27 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.n_col_blocks = (uint32_t)shmt_ceil_div(m, p.col_block);
     p.n_slabs = slabs_of(sizes, p.n_row_blocks);
     p.direct = m <= SHMT_SOLVE_DIRECT && !is_wide;
-    p.start_off = add(&p.bytes, sizes->n_columns + UINT64_C(1), sizeof(uint64_t));
-    p.count_off = add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint32_t));
-    p.cursor_off = add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint64_t));
-    p.row_off = add(&p.bytes, sizes->n_nonzeros, sizeof(uint32_t));
-    p.value_off = add(&p.bytes, sizes->has_values ? sizes->n_nonzeros : 0, sizeof(float));
-    p.slope_off = add(&p.bytes, is_wide ? 0 : n, sizeof(struct shmt_solve_slope));
-    p.score_off = add(&p.bytes, n * wide, sizeof(double));
-    p.scaled_off = add(&p.bytes, n * wide, sizeof(double));
-    p.square_off = add(&p.bytes, ascends(sizes) ? n : 0, sizeof(double));
-    p.inner_off = add(&p.bytes, shmt_solve_has_inner(&p) ? n : 0, 2 * sizeof(struct shmt_interior) + 3 * sizeof(double));
-    p.class_off = add(&p.bytes, is_wide ? n : 0, sizeof(uint32_t));
-    p.heft_off = add(&p.bytes, is_wide ? n : 0, sizeof(double));
-    p.by_classes_off = add(&p.bytes, is_wide ? 2 * SHMT_SOLVE_CLASS_SUMS * p.n_row_blocks * wide : 0, sizeof(double));
+    p.start_off = shmt_solve_add(&p.bytes, sizes->n_columns + UINT64_C(1), sizeof(uint64_t));
+    p.count_off = shmt_solve_add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint32_t));
+    p.cursor_off = shmt_solve_add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint64_t));
+    p.row_off = shmt_solve_add(&p.bytes, sizes->n_nonzeros, sizeof(uint32_t));
+    p.value_off = shmt_solve_add(&p.bytes, sizes->has_values ? sizes->n_nonzeros : 0, sizeof(float));
+    p.slope_off = shmt_solve_add(&p.bytes, is_wide ? 0 : n, sizeof(struct shmt_solve_slope));
+    p.score_off = shmt_solve_add(&p.bytes, n * wide, sizeof(double));
+    p.scaled_off = shmt_solve_add(&p.bytes, n * wide, sizeof(double));
+    p.square_off = shmt_solve_add(&p.bytes, shmt_solve_has_dual(sizes) ? n : 0, sizeof(double));
+    p.inner_off =
+        shmt_solve_add(&p.bytes, shmt_solve_has_inner(&p) ? n : 0, 2 * sizeof(struct shmt_interior) + 3 * sizeof(double));
+    p.class_off = shmt_solve_add(&p.bytes, is_wide ? n : 0, sizeof(uint32_t));
+    p.heft_off = shmt_solve_add(&p.bytes, is_wide ? n : 0, sizeof(double));
+    p.by_classes_off =
+        shmt_solve_add(&p.bytes, is_wide ? 2 * SHMT_SOLVE_CLASS_SUMS * p.n_row_blocks * wide : 0, sizeof(double));
     p.row_bytes = p.bytes;
-    p.saved_off = add(&p.bytes, 2, sizeof(struct shmt_solve_state));
-    p.note_off = add(&p.bytes, 1, sizeof(struct shmt_solve_note));
-    p.sums_off = add(&p.bytes, 2 * SHMT_SOLVE_SUMS * SHMT_SOLVE_BLOCKS, sizeof(double));
-    p.columns_off = add(&p.bytes, arrays_of(sizes) * stride(m * wide), sizeof(double));
-    p.hessian_off = add(&p.bytes, p.direct ? 2 * m * m : 0, sizeof(double));
+    p.saved_off = shmt_solve_add(&p.bytes, 2, sizeof(struct shmt_solve_state));
+    p.note_off = shmt_solve_add(&p.bytes, 1, sizeof(struct shmt_solve_note));
+    p.sums_off = shmt_solve_add(&p.bytes, 2 * SHMT_SOLVE_SUMS * SHMT_SOLVE_BLOCKS, sizeof(double));
+    p.columns_off = shmt_solve_add(&p.bytes, arrays_of(sizes) * stride(m * wide), sizeof(double));
+    p.hessian_off = shmt_solve_add(&p.bytes, p.direct ? 2 * m * m : 0, sizeof(double));
     *out = p;
 }
 

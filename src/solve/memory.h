@@ -60,7 +60,7 @@ struct shmt_interior {
 struct shmt_solve_note {
     _Atomic uint32_t fits; /* relaxed: for display */
     uint32_t scaled;       /* the rest: before the end of the first epoch is published, and constant from then on */
-    double l2, loss;       /* what was chosen, with the mean loss on examples that were held out */
+    double l2, loss; /* what was chosen, with the mean loss on examples that were held out; NaN and infinite: nothing was */
     /* A phase that a part has left before it was done, plus 1, in place phase mod 2: by all who leave it, before its meeting. Relaxed: the
      * meeting orders it. Whoever leaves it means the same number. */
     _Atomic uint64_t left[2];
@@ -101,6 +101,12 @@ struct shmt_solve_memory {
     double *hessian;                 /* (m, m) NULL: there is no room */
     double *factor;                  /* (m, m) of the Hessian */
 };
+
+/* Room for n things of `size` bytes behind *bytes: where they begin. They are on lines of their own. */
+uint64_t shmt_solve_add(uint64_t *bytes, uint64_t n, uint64_t size);
+
+/* Whether steps may be dual ascents: of the hinge, or by all at once. */
+bool shmt_solve_has_dual(const struct shmt_solve_sizes *of);
 
 /* Whether the problem may come to interior points: of the hinge, with the whole Hessian. */
 bool shmt_solve_has_inner(const struct shmt_solve_plan *plan);

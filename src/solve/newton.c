@@ -9,17 +9,15 @@
 #include "solve/choose.h"
 #include "solve/newton_priv.h"
 
-#define ARMIJO        1e-4 /* of the decrease that the gradient promises, so much has to come */
-#define MOST_HALVED   40
-#define CHOICE_GAP    5e-3 /* choice: how near a fit comes, and after how many steps it is good enough */
-#define CHOICE_STEPS  20
-#define MOST_UNPROVED 3
-#define MOST_IDLE     60    /* epochs in a row in which the gap does not fall ... */
-#define LESS          0.999 /* ... to so much of what it was: interior points lead nowhere, and what has no other way ends */
-#define MOST_SMALL    1e-3  /* ... what part of the mean curvature may be taken for small, ... */
-#define LESS_SMALL    0.1   /* ... and how much less behind a step after which the products are more than ... */
-#define SLOW          0.8   /* ... so much of what they were */
-#define INSIDE        0.99  /* interior points: of the way to where they would be none */
+#define ARMIJO       1e-4 /* of the decrease that the gradient promises, so much has to come */
+#define MOST_HALVED  40
+#define CHOICE_GAP   5e-3 /* choice: how near a fit comes, and after how many steps it is good enough */
+#define CHOICE_STEPS 20
+#define LESS         0.999 /* SHMT_NEWTON_MOST_IDLE: the gap does not fall to so much of what it was */
+#define MOST_SMALL   1e-3  /* ... what part of the mean curvature may be taken for small, ... */
+#define LESS_SMALL   0.1   /* ... and how much less behind a step after which the products are more than ... */
+#define SLOW         0.8   /* ... so much of what they were */
+#define INSIDE       0.99  /* interior points: of the way to where they would be none */
 
 /* Whether the parameters will, very likely, be proved to be near enough: they are floats, so that the point itself has to be a
  * little nearer. */
@@ -197,26 +195,27 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->gap = fmin(s->gap, s->published - s->dual);
     const bool has_fallen = s->gap < LESS * s->stuck;
     s->stuck = has_fallen ? s->gap : s->stuck;
-    s->idle = has_fallen ? 0 : s->idle + 1;
+    s->idle = has_fallen ? 0 : s->idle + (s->idle < SHMT_NEWTON_MOST_IDLE);
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
-    else if (is_near(pass, s) && ++s->unproved == MOST_UNPROVED)
+    else if (is_near(pass, s) && ++s->unproved >= SHMT_NEWTON_MOST_UNPROVED)
         s->end = SHMT_SOLVE_EXHAUSTED;
-    else if (s->idle == MOST_IDLE && s->interior)
+    else if (s->idle >= SHMT_NEWTON_MOST_IDLE && s->interior)
         s->returns = 1;
-    else if (s->idle == MOST_IDLE)
+    else if (s->idle >= SHMT_NEWTON_MOST_IDLE)
         s->end = SHMT_SOLVE_EXHAUSTED;
 }
 
 /* Whoever asks for an end gets it at the last point that was judged; before the fit of all examples has one, at the best candidate of
  * the choice. */
 static void stop(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const bool open = s->choice.open != 0;
     const bool chosen = s->choice.fits > 0 && s->choice.least < INFINITY, has_point = s->begun && !s->choice.open;
     if (s->choice.open) { /* a bound without a part is none of all */
         s->l2 = shmt_choice_l2(s->choice.strength, pass->problem->n_all);
         s->dual = -INFINITY;
     }
-    s->stopped = 1;
+    s->stopped = open ? 2 : 1;
     s->choice.open = s->choice.improved = s->choice.sampled = 0;
     s->phase = !has_point && chosen ? SHMT_PHASE_KEEP : s->begun ? SHMT_PHASE_PUBLISH : SHMT_PHASE_OVER;
     if (s->phase == SHMT_PHASE_OVER) s->loss = NAN;

@@ -2,6 +2,8 @@
 #ifndef SHMT_SOLVE_NEWTON_PRIV_H
 #define SHMT_SOLVE_NEWTON_PRIV_H
 
+#include <assert.h>
+
 #include "solve/newton.h"
 
 enum { SHMT_NEWTON_MOST_INNER = 250 }; /* steps of conjugate gradients for one of Newton */
@@ -9,6 +11,7 @@ enum { SHMT_NEWTON_MOST_INNER = 250 }; /* steps of conjugate gradients for one o
 static inline double shmt_newton_sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint32_t n) {
     const double *of = shmt_solve_sum(pass->memory, pass->round, which);
     double all = 0;
+    assert(which != SHMT_SUM_NOTHING); /* which nobody leaves */
     for (uint32_t b = 0; b < n; b++) all += of[b];
     return all;
 }

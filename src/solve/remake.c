@@ -50,7 +50,7 @@ void shmt_newton_remake(const struct shmt_pass *pass, struct shmt_solve_state *s
             s->phase = SHMT_PHASE_SCORE;
             return;
         case SHMT_PHASE_FIND:
-            if (shmt_newton_by_rows(pass, SHMT_SUM_NOTHING) > 0) s->strange = 1;
+            if (shmt_newton_by_rows(pass, SHMT_SUM_STRANGE) > 0) s->strange = 1;
             s->phase = SHMT_PHASE_SCORE;
             if (s->interior) return;
             take_again(pass, s);

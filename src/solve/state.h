@@ -43,6 +43,7 @@ enum shmt_solve_sums {
     SHMT_SUM_MORE,     /* coordinate descent, by part 0 alone: 1: it has not come as near as it was to */
     SHMT_SUM_RZ,       /* residual . preconditioned residual, by columns */
     SHMT_SUM_PQ,       /* search . product, by columns */
+    SHMT_SUM_STRANGE,  /* going on: of examples, what was kept of them is impossible for so many */
     SHMT_SUM_NOTHING,  /* of phases that have no sum */
     SHMT_SUM_STOP,     /* by the chief alone: 1: the run is to end */
     SHMT_SOLVE_SUMS
@@ -143,7 +144,7 @@ struct shmt_solve_state {
     uint32_t resumes;     /* ... which it has begun to do */
     uint32_t remakes;     /* 1: it goes on from what was kept (keep.h), and makes the rest of it again */
     uint32_t strange;     /* 1: that is of other data, or damaged */
-    uint32_t stopped;     /* 1: somebody asked for it */
+    uint32_t stopped;     /* 1: somebody asked for it; 2: while L2 was being chosen */
     uint32_t begun;       /* 1: a point has been judged */
     uint32_t stepped;     /* 1: this epoch's step is made */
     uint32_t idle;        /* epochs in a row in which the gap has not fallen by a part worth mention */

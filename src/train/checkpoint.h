@@ -79,6 +79,7 @@ struct shmt_checkpoint {
     uint32_t group, bias; /* as in struct shmtrain_settings */
     struct shmt_data_print data;
     struct shmt_checkpoint_fit fit;
+    bool l2_chosen;    /* steps of SGD: that of the rule was chosen, not typed; older files do not say so */
     uint32_t ended_by; /* enum shmt_end: what had ended the run when this was written; SHMT_END_NOT: it went on */
     uint32_t n_tables, n_planes;
     struct shmt_checkpoint_table table[SHMT_MAX_TABLES];

@@ -8,12 +8,14 @@
 
 #include "base/show.h"
 #include "solve/choose.h"
+#include "solve/newton.h"
 #include "train/checkpoint_priv.h"
 #include "train/model_read.h"
 
-#define FAR        1e300
-#define LOOSE      1e-6 /* of the objective: a bound above it is none */
-#define MOST_COUNT 1000000
+#define FAR             1e300
+#define LEAST_TOLERANCE 1e-12 /* of option tolerance */
+#define LOOSE           1e-6  /* of the objective: a bound above it is none */
+#define MOST_COUNT      1000000
 
 /* COUNT: 32 bits; REAL: a finite double; ABOVE, BELOW: one that may be infinite, then it is null. */
 enum kind { COUNT, REAL, ABOVE, BELOW };
@@ -31,7 +33,7 @@ static const struct field FIELDS[] = {
     {"live", COUNT, AT(live), 0, SHMT_LIVE_ATOMIC},
     {"l1", REAL, AT(l1), 0, FAR},
     {"l2", REAL, AT(l2), 0, FAR},
-    {"tolerance", REAL, AT(tolerance), 0, 1},
+    {"tolerance", REAL, AT(tolerance), LEAST_TOLERANCE, 1},
     {"chosen", COUNT, AT(kept.chosen), 0, 1},
     {"scaled", COUNT, AT(kept.scaled), 0, 1},
     {"strength", COUNT, AT(kept.strength), 0, SHMT_CHOICE_STRENGTHS - 1},
@@ -42,8 +44,8 @@ static const struct field FIELDS[] = {
     {"may_leave", COUNT, AT(kept.may_leave), 0, 1},
     {"leaves", COUNT, AT(kept.leaves), 0, 1},
     {"returns", COUNT, AT(kept.returns), 0, 1},
-    {"idle", COUNT, AT(kept.idle), 0, MOST_COUNT},
-    {"unproved", COUNT, AT(kept.unproved), 0, MOST_COUNT},
+    {"idle", COUNT, AT(kept.idle), 0, SHMT_NEWTON_MOST_IDLE},
+    {"unproved", COUNT, AT(kept.unproved), 0, SHMT_NEWTON_MOST_UNPROVED},
     {"exhausted", COUNT, AT(kept.exhausted), 0, 1},
     {"primal", REAL, AT(kept.primal), 0, FAR},
     {"bound", BELOW, AT(kept.dual), -FAR, FAR},

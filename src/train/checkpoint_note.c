@@ -99,7 +99,8 @@ static const struct field FIELDS[] = {
     {"data_xxh64", HEX64, AT(data.xxh64), 0, 0, NULL},
 };
 /* clang-format on */
-#define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
+#define L2_CHOSEN "l2_chosen" /* a flag that need not be there */
+#define N_FIELDS  (sizeof FIELDS / sizeof *FIELDS)
 
 /* ---- writing ---- */
 
@@ -143,6 +144,7 @@ char *shmt_checkpoint_make_note(const struct shmt_checkpoint *checkpoint) {
     for (size_t i = 0; i < N_FIELDS && rc == 0; i++)
         rc = json_object_set_new(note, FIELDS[i].key,
                                  field_value(&FIELDS[i], (const unsigned char *)checkpoint + FIELDS[i].offset));
+    if (rc == 0 && checkpoint->l2_chosen) rc = json_object_set_new(note, L2_CHOSEN, json_true());
     char *text = rc == 0 ? json_dumps(note, JSON_COMPACT) : NULL;
     json_decref(note);
     return text;
@@ -259,6 +261,7 @@ static int take_all(const char *name, const json_t *note, struct shmt_checkpoint
         if (!take_field(&FIELDS[i], value, (unsigned char *)out + FIELDS[i].offset))
             return refuse(name, FIELDS[i].key, "this value is not possible", e);
     }
+    out->l2_chosen = json_is_true(json_object_get(note, L2_CHOSEN));
     out->spec.order.n_examples = out->spec.n_examples;
     out->spec.max_steps = SHMT_NO_LIMIT;
     return 0;

@@ -7,6 +7,8 @@
  * that meeting first, and finds the state of phase L behind it: that stays until all have met once more. */
 #include "train/fit.h"
 
+#include <math.h>
+
 #include "base/point.h"
 #include "ps/meter.h"
 #include "train/job.h"
@@ -101,6 +103,12 @@ static int work(struct shmt_fitting *f, shmtrain_session *s) {
     return 0;
 }
 
+int shmt_fitting_refuse(struct shmt_error *e) {
+    return shmt_fail(e, SHMTRAIN_E_DATA,
+                     "--resume: at the checkpoint's point the objective of this data is not what it was, or a dual variable is "
+                     "impossible: use the data of its run, or start a new run in another folder");
+}
+
 /* The phase, and the state behind it. */
 static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
     const enum shmt_task task = shmt_session_stage(s, SHMT_STAGE_FIT);
@@ -114,10 +122,7 @@ static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
     const struct shmt_solve_state before = f->state;
     const struct shmt_pass pass = pass_of(f, s, &before, s->seat->round);
     shmt_newton_next(&pass, &f->state);
-    if (!f->state.strange) return 0;
-    return shmt_fail(&s->error, SHMTRAIN_E_DATA,
-                     "--resume: at the checkpoint's point the objective of this data is not what it was, or a dual variable is "
-                     "impossible: use the data of its run, or start a new run in another folder");
+    return f->state.strange ? shmt_fitting_refuse(&s->error) : 0;
 }
 
 /* All seats take part as long as the run goes on (api/fit.c), whoever has left behind its end. Each epoch counts the examples that I
@@ -134,8 +139,9 @@ static void count_examples(const struct shmt_fitting *f, const shmtrain_session 
 static void note_choice(const struct shmt_fitting *f) {
     struct shmt_solve_note *note = f->memory.note;
     note->scaled = f->state.choice.scaled;
-    note->l2 = f->state.l2;
-    note->loss = f->state.choice.least;
+    const bool is_made = f->state.stopped < 2;
+    note->l2 = is_made ? f->state.l2 : NAN;
+    note->loss = is_made ? f->state.choice.least : INFINITY;
 }
 
 /* 1: another epoch; 0: the run is over. */

@@ -43,6 +43,9 @@ void shmt_fitting_begin(struct shmt_fitting *fitting, const struct shmt_job *job
 /* My part of what is kept, where a snapshot is taken behind an epoch. */
 void shmt_fitting_copy(struct shmt_fitting *fitting, const shmtrain_session *s);
 
+/* A fit cannot go on from what was kept (state `strange`): the status, with a sentence. */
+int shmt_fitting_refuse(struct shmt_error *e);
+
 /* Until the run is over: 0, or a status. */
 int shmt_fitting_run(struct shmt_fitting *fitting, shmtrain_session *s);
 
