@@ -456,7 +456,7 @@ static void a_loss_that_still_falls_gets_a_hint(void **state) {
     assert_non_null(strstr(p->text[OUT], " % in the last two epochs: try -e 6\n"));
 }
 
-/* As a matrix it would be 480 GB. The parameters are too many for gradients of 22 chunks or for several classes more. */
+/* As a matrix it would be 320 GB. */
 static void softmax_reads_sparse_data_as_it_is(void **state) {
     (void)state;
     FILE *f = fopen("wide", "w");

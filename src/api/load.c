@@ -19,7 +19,7 @@
 #include "models/models.h"
 #include "segment/budget.h"
 
-#define FILLED 20 /* is_filled */
+#define FILLED 20 /* one value in so many is other than 0 */
 
 /* What the readers of one pass share: it fills, or counts, or gathers ids, or renumbers, or unpacks. */
 struct pass {
@@ -382,8 +382,8 @@ static void plan_sparse(struct shmt_load *load, struct shmt_layout *layout) {
     load->value_off = shmt_layout_add_pages(layout, t->all_ones ? 0 : t->n_nonzeros, sizeof(float));
 }
 
-/* From so many values other than 0 on, going through all of them is faster: a product of matrices takes some twentieth of the time
- * for each. */
+/* Whether rows are filled enough to be a matrix, each of whose multiplications takes a small part of the time of one that goes by
+ * nonzeros. */
 static bool is_filled(const struct shmt_totals *t, uint32_t n_features) {
     return FILLED * (double)t->n_nonzeros >= (double)t->n_examples * n_features;
 }

@@ -203,6 +203,7 @@ static bool choose_of(struct shmtrain_store *store, const struct shmtrain_model 
     const uint32_t n_classes = model == &SHMT_MODEL_SOFTMAX ? store->job.settings.n_classes : 1;
     const uint64_t n_weights = ((uint64_t)rows->data.n_features + 1) * n_classes;
     float *weight = calloc(n_weights, sizeof *weight);
+    if (!weight) return false;
     describe(store, model, rows, weight, &p);
     const struct shmt_solve_sizes sizes = {.n = p.n,
                                            .n_nonzeros = rows->data.n_nonzeros,
@@ -213,7 +214,7 @@ static bool choose_of(struct shmtrain_store *store, const struct shmtrain_model 
                                            .has_values = true};
     shmt_solve_plan(&sizes, &plan);
     const uint64_t bytes = shmt_ceil_div(plan.bytes, SHMT_SOLVE_ALIGNMENT) * SHMT_SOLVE_ALIGNMENT;
-    void *memory = weight && has_room(bytes) ? aligned_alloc(SHMT_SOLVE_ALIGNMENT, bytes) : NULL;
+    void *memory = has_room(bytes) ? aligned_alloc(SHMT_SOLVE_ALIGNMENT, bytes) : NULL;
     if (memory) memset(memory, 0, bytes);
     const bool done = memory && choose(store, &p, &plan, memory, &choice);
     if (done)
